@@ -70,6 +70,23 @@ def streams_member(subscription: bytes) -> StreamsMember | None:
         return None
 
 
+def assigned_partitions(assignment: bytes) -> frozenset[tuple[str, int]]:
+    """The partitions in a member's assignment; none where it is empty or cannot be read."""
+    found: set[tuple[str, int]] = set()
+    try:
+        (_, count), at = struct.unpack_from(">hi", assignment), 6
+        for _ in range(count):
+            (size,) = struct.unpack_from(">h", assignment, at)
+            topic = assignment[at + 2 : at + 2 + size].decode()
+            at += 2 + size
+            (many,) = struct.unpack_from(">i", assignment, at)
+            found.update((topic, n) for n in struct.unpack_from(f">{many}i", assignment, at + 4))
+            at += 4 + 4 * many
+    except (struct.error, UnicodeDecodeError):
+        return frozenset()
+    return frozenset(found)
+
+
 def _user_data(subscription: bytes) -> bytes:
     (_, count), at = struct.unpack_from(">hi", subscription), 6
     for _ in range(count):

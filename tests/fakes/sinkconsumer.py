@@ -100,6 +100,10 @@ class SinkConsumer:
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
 
+    @property
+    def has_more(self) -> bool:
+        return any(at < len(self.log[each]) for each, at in self.positions.items())
+
     def join(self, listener: RebalanceListener, patience: float) -> None:
         self.listener = listener
         self.rebalance(Rebalance(assigned=self.first))

@@ -9,13 +9,13 @@ issue 4605).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
-from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
@@ -26,6 +26,15 @@ T = TypeVar("T")
 PAUSE = 0.2
 _NONE, _LOADING, _UNAVAILABLE, _MOVED, _DENIED, _NOT_FOUND = 0, 14, 15, 16, 30, 69
 _PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A committed offset of a classic or consumer group: the leader epoch is None where none was given."""
+
+    offset: int
+    leader_epoch: int | None
+    metadata: str
 
 
 class Again(Exception):
@@ -41,6 +50,8 @@ class RawMember:
     client_host: str
     metadata: bytes
     assignment: bytes
+    instance_id: str | None = None
+    """``group.instance.id`` of a static member."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +151,69 @@ class Coordinator:
 
         return self.until(once)
 
+    def stable_offsets(
+        self, partitions: Collection[tuple[str, int]]
+    ) -> tuple[dict[tuple[str, int], CommittedOffset], frozenset[tuple[str, int]]]:
+        """What is committed for ``partitions`` (OffsetFetch with ``require_stable``, KIP-447), and those for which a
+        transaction has offsets pending, which are not given (UNSTABLE_OFFSET_COMMIT). Others have none committed.
+        """
+        from kafka.protocol.consumer import OffsetFetchRequest
+
+        topics: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            topics.setdefault(topic, []).append(number)
+        wanted = [
+            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=sorted(numbers))
+            for topic, numbers in sorted(topics.items())
+        ]
+
+        def once() -> tuple[dict[tuple[str, int], CommittedOffset], frozenset[tuple[str, int]]]:
+            request = OffsetFetchRequest(
+                group_id=self._group, topics=wanted, require_stable=True, min_version=7, max_version=7
+            )
+            return self._offsets_of(self.ask(request, self.timeout))
+
+        return self.until(once)
+
+    def _offsets_of(self, answer: Any) -> tuple[dict[tuple[str, int], CommittedOffset], frozenset[tuple[str, int]]]:
+        if code := self.check(answer.error_code):
+            raise self._not_readable(name_of(code))
+        found: dict[tuple[str, int], CommittedOffset] = {}
+        pending: set[tuple[str, int]] = set()
+        for topic in answer.topics:
+            for part in topic.partitions:
+                place, code = (topic.name, part.partition_index), self.check(part.error_code)
+                if code == Code.UNSTABLE_OFFSET_COMMIT:
+                    pending.add(place)
+                elif code:
+                    raise self._not_readable(f"{topic.name}-{part.partition_index}: {name_of(code)}")
+                elif (offset := offset_of(part.committed_offset)) is not None:
+                    epoch = offset_of(part.committed_leader_epoch)
+                    found[place] = CommittedOffset(offset, epoch, part.metadata or "")
+        return found, frozenset(pending)
+
+    def _not_readable(self, why: str) -> ConnectctlError:
+        return ConnectctlError(f"The offsets of {self._group} cannot be read", why=why, code="group")
+
+    def remove_static(self, instance_ids: Collection[str]) -> dict[str, int]:
+        """Take static members out of the group by their ``group.instance.id`` (LeaveGroup v3+, KIP-345); gives the error
+        code of each that was not removed. One that the group does not have (UNKNOWN_MEMBER_ID) is no error.
+        """
+        from kafka.protocol.consumer.group import LeaveGroupRequest
+
+        wanted = [
+            LeaveGroupRequest.MemberIdentity(member_id="", group_instance_id=each) for each in sorted(instance_ids)
+        ]
+
+        def once() -> dict[str, int]:
+            answer = self.ask(LeaveGroupRequest(group_id=self._group, members=wanted, min_version=3), self.timeout)
+            if (code := self.check(answer.error_code)) not in (Code.NONE, Code.UNKNOWN_MEMBER_ID):
+                return dict.fromkeys(instance_ids, code)
+            codes = {each.group_instance_id: self.check(each.error_code) for each in answer.members}
+            return {id_: code for id_, code in codes.items() if code not in (Code.NONE, Code.UNKNOWN_MEMBER_ID)}
+
+        return self.until(once) if wanted else {}
+
     def committed(self, *, stable: bool = False) -> dict[tuple[str, int], int]:
         """The offsets that the group has committed, by topic and partition.
 
@@ -156,7 +230,7 @@ class Coordinator:
                 for part in topic.partitions:
                     if code := self.check(part.error_code):
                         why = f"{topic.name}-{part.partition_index}: {name_of(code)}"
-                        raise ConnectctlError(f"The offsets of {self._group} cannot be told", why=why, code="group")
+                        raise ConnectctlError(f"The offsets of {self._group} cannot be read", why=why, code="group")
                     offset = offset_of(part.committed_offset)
                     if offset is not None:  # -1: the group has committed none there
                         found[topic.name, part.partition_index] = offset
@@ -176,4 +250,5 @@ def coordinated(kafka: Connection, group: str, ask: Callable[[Coordinator], T]) 
 
 def _member(raw: Any) -> RawMember:
     metadata, assignment = bytes(raw.member_metadata or b""), bytes(raw.member_assignment or b"")
-    return RawMember(raw.member_id, raw.client_id, str(raw.client_host), metadata, assignment)
+    instance = raw.group_instance_id or None
+    return RawMember(raw.member_id, raw.client_id, str(raw.client_host), metadata, assignment, instance)

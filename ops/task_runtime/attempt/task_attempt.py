@@ -5,40 +5,35 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from connectctl.ops.config.masking import masked
-from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
-from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
+from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_source
+from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
+from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
-from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, producer_class
-from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
-from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
-from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
-from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
+from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, group_producer_class, producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
-from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.group.ledger import GroupLedger
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
+    from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
-_TEXT = ("utf-8", "surrogateescape")
-"""How keys of offsets are text, whatever their bytes."""
 
 
 @dataclass(frozen=True)
@@ -231,69 +226,25 @@ def _run(
     channel: TaskChannel,
     stats: TaskStats,
 ) -> tuple[TaskResult, bool]:
-    supply = _record_source(spec, config, stats)
+    supply: TaskRecordSource
+    opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
+    if spec.subscription is None:
+        supply, kind = _record_source(spec, config, stats), producer_class(spec.delivery)
+    else:
+        supply, kind = transform_source(spec, config, stats), group_producer_class(spec.delivery)
     leased = TimeboxedSource(supply, task, stats, limits, channel)
-    kind = producer_class(spec.delivery)
-    with (
-        exactly_once_task(spec, shared, task, supply.producer_properties, leased.should_stop, stats, kind) as kernel,
-        heartbeat(leased.heartbeat, HEARTBEAT),
-    ):
+    if spec.subscription is None:
+        opened = source_ledger(spec, shared, task, stats)
+    else:
+        opened = closing(group_ledger(spec, shared, task, stats, leased.should_stop))
+    with opened as ledger, heartbeat(leased.heartbeat, HEARTBEAT):
+        properties = supply.producer_properties
+        kernel = task_kernel(spec, shared, task, properties, leased.should_stop, stats, kind, ledger)
         try:
             return kernel.run(leased), leased.idle
         finally:
             leased.report()
             supply.close()
-
-
-@contextmanager
-def exactly_once_task(
-    spec: TaskSpec,
-    shared: SharedClients,
-    task: int,
-    properties: Mapping[str, str],
-    stopped: Callable[[], bool],
-    stats: TaskStats,
-    kind: type[TransactionalProducer] = TransactionalProducer,
-    remedies: str = REMEDIES,
-) -> Iterator[ExactlyOnceTask]:
-    """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``spec`` says nothing else."""
-    id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
-    whole = {**properties, **delivery.properties}
-    behind = None
-    if spec.global_offsets:
-        stats.unwritten = spec.unwritten.get(task, ())
-        left = [key.encode(*_TEXT) for key in stats.unwritten]
-        behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience, left)
-    view = shared.view()
-    ledger = SourceOffsetsLedger(spec.offsets, view, behind)
-    limits = BatchSizeLimits(shared.largest_batches, whole)
-
-    def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
-        return kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
-
-    producers = ProducerFactory(kind, opened)
-    kernel = ExactlyOnceTask(
-        producers,
-        ledger,
-        shared.stale_because,
-        stopped,
-        spec.patience,
-        delivery.strict,
-        stats,
-        remedies=remedies,
-        outage=spec.outage,
-        batch_size_fits=limits.fits,
-        send_one_by_one=producers.send_one_by_one,
-    )
-    try:
-        yield kernel
-    finally:
-        # What comes after it, on whatever machine, is not to read less.
-        stats.reached = {w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
-        if behind is not None:
-            behind.close()
-            stats.unwritten = sorted(key.decode(*_TEXT) for key in behind.unwritten)
-            stats.unwritten_because, stats.meter.global_failures = behind.problem, behind.failures
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:

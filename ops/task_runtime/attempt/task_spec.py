@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import KnownEnds
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+    from connectctl.ops.task_runtime.spi.subscription import Subscription
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,7 @@ class TaskSpec:
     """For how many seconds a task got no further when its last lease ended."""
     unwritten: Mapping[int, Collection[str]] = field(default_factory=dict)
     """The keys, as text, that a task's last lease could not write to ``global_offsets``."""
+    subscription: Subscription | None = None
+    """What a sink or transform reads; None for a source."""
+    tasks: int = 1
+    """How many tasks the connector has."""

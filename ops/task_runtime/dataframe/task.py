@@ -20,8 +20,8 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
     TaskLimits,
     TaskReport,
     TimeboxedSource,
-    exactly_once_task,
 )
+from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistryClient
 from connectctl.ops.task_runtime.dataframe.prefetch import Prefetch
@@ -162,9 +162,8 @@ def _run(
             **rows.producer_properties,
             **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))}),
         }
-        task_kernel = exactly_once_task(work, near, task, properties, stopped, counts, kind, writing.remedies)
-        kernel = closing.enter_context(task_kernel)
-        return kernel.run(supply)
+        ledger = closing.enter_context(source_ledger(work, near, task, counts))
+        return task_kernel(work, near, task, properties, stopped, counts, kind, ledger, writing.remedies).run(supply)
 
 
 def _never() -> bool:

@@ -110,6 +110,11 @@ class GroupConsumer(Protocol):
         """Records between its positions and the ends that it knows; None where it knows too little."""
         ...
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a partition of its own has records that it was not given, or may have."""
+        ...
+
     def close(self) -> None:
         """Let go of it. A static member stays one until its session times out or it is removed by its instance id."""
         ...

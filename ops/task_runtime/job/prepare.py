@@ -32,8 +32,10 @@ from connectctl.ops.task_runtime.job.steps import (
 )
 from connectctl.ops.task_runtime.job.task_count import ConnectorToCount
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext
-from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
+from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings, group_delivery
 from connectctl.ops.task_runtime.spi.plugins import task_class
+from connectctl.ops.task_runtime.spi.subscription import Subscription, subscription
+from connectctl.ops.task_runtime.spi.transform import TransformConnector
 from connectctl.ops.task_runtime.spi.validation import validated
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ class PreparedJob:
     connector_steps: tuple[str, ...] = ()
     tasks_max: TasksMaxResult | None = None
     """What ``tasks.max`` lets run, by what the connector generates now; None where that is known only when it is started."""
+    subscription: Subscription | None = None
+    """What it reads, where it is no source."""
 
     @property
     def name(self) -> str:
@@ -124,7 +128,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     path, connector = validated(job.name, config, scene.group.id, topics["offsets"])
     connector.context = ConnectorContext(scene.target)
     outlook = connector.outlook(config)
-    how = delivery_settings(config)
+    reads = subscription(job.name, config) if isinstance(connector, TransformConnector) else None
+    how = delivery_settings(config) if reads is None else group_delivery(config)
     check(how)
     check_target(scene, job.name, path, config)
     if live and not how.exactly_once:
@@ -138,8 +143,10 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     there = own is None or bool(those_that_exist(scene.target, own))
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
+    notes += _input_notes(scene, reads) if reads is not None else ()
     does, group = tuple(outlook.steps), scene.group.id
     ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+    ready = replace(ready, subscription=reads)
     counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
     found, told = counting.check(outlook)
     return replace(ready, tasks_max=found, notes=(*notes, *told))
@@ -209,6 +216,14 @@ def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, .
     return ("value.converter is not set: strings are written unconverted; workers use their own default converter.",)
 
 
+def _input_notes(scene: RunClients, reads: Subscription) -> tuple[str, ...]:
+    """What has no effect, and the topics that are not there yet: a consumer waits for those."""
+    there = those_that_exist(scene.target, *reads.topics) if reads.topics else ()
+    missing = [topic for topic in reads.topics if topic not in there]
+    waits = f"The input topic {', '.join(missing)} does not exist yet: its records are read once it is created."
+    return (*reads.consumer.ignored, *((waits,) if missing else ()))
+
+
 def plan(
     ready: PreparedJob,
     cluster_id: str,
@@ -237,7 +252,11 @@ def plan(
             )
         )
     once = "" if ready.delivery.exactly_once else ", at least once"
-    where = f"run {name} on Spark ({master}) {ready.job.until}{once}, source offsets in {offsets_topic(ready)}"
+    if ready.subscription is None:
+        stands = f"source offsets in {offsets_topic(ready)}"
+    else:
+        stands = f"reading {ready.subscription} as consumer group {ready.subscription.consumer.group}"
+    where = f"run {name} on Spark ({master}) {ready.job.until}{once}, {stands}"
     steps.append(RunTasks(name, where, request=request, made_from=made_from or {}))
     if verb := ready.hand_back_action:
         steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))

@@ -26,6 +26,7 @@ from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.generation import Leader, fence
+from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.prepare import create_topics, offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun, Outcome
 from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
@@ -217,6 +218,8 @@ class JobRunner:
                     _write_final_statuses(statuses, run, str(e))
                     raise
                 if run.reason is None:
+                    if self._members is not None:
+                        self._members.remove(range(len(started.tasks)))
                     _write_final_statuses(statuses, run, started.failure)
                     statuses.flush()
                 else:
@@ -231,6 +234,14 @@ class JobRunner:
         return Result(failed, run, time.monotonic() - began, started.failure)
 
     # ---------------------------------------------------------------------------------------------------- the start
+
+    @property
+    def _members(self) -> TaskMembers | None:
+        """The tasks' members of a consumer group; None for a source."""
+        ready = self.ready
+        if ready.subscription is None:
+            return None
+        return TaskMembers(self.scene.target, ready.group, ready.name, ready.subscription, self.note)
 
     def _start(self, taken: ConfigTopicState | None, statuses: StatusWriter) -> _Started:
         ready = self.ready
@@ -282,6 +293,8 @@ class JobRunner:
             timeout=self.timeout,
             patience=self.patience,
             outage=self.outage.seconds,
+            subscription=ready.subscription,
+            tasks=len(started.tasks),
         )
 
         def say(run: JobRun) -> None:
@@ -308,6 +321,8 @@ class JobRunner:
             there.check()
             still.update(dict(board.messages), run.active)
             self._tell_unseen()
+            if ready.subscription is not None and run.has_enough(list(board.messages.values())):
+                board.stop()  # another task may wait for one that has ended to leave the consumer group
             self.tell(run, board)
 
         run = JobRun(
@@ -367,6 +382,8 @@ class JobRunner:
     def _round(
         self, work: TaskSpec, count: int, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
     ) -> Lease:
+        if self._members is not None:
+            self._members.settle(tasks)
         if self._frame is not None:
             return self._frame.round(work, count, tasks, terms, address)
         return SparkRound(self.spark, work, tasks, terms, address)

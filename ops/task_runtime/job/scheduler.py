@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -160,6 +160,11 @@ class JobRun:
     def records(self) -> int:
         """How many records were committed in rounds that are over."""
         return sum(total.records for total in self.totals.values())
+
+    def has_enough(self, messages: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether the tasks have committed all records that are asked for, by what they say of the round that is on."""
+        so_far = self.records + sum(each.get("records", 0) for each in messages)
+        return self.until.records is not None and so_far >= self.until.records
 
     def run(self) -> Outcome:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""

@@ -51,6 +51,10 @@ DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60_000
 """Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
 
 
+GROUP_TIMEOUT, GROUP_INTERVAL = 10_000, 100
+"""Milliseconds: the same of a transform's producer, as Kafka Streams has it with exactly-once (KIP-447)."""
+
+
 class Boundary(StrEnum):
     """``transaction.boundary`` of a connector."""
 
@@ -101,6 +105,27 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         (*_ignored(given), *_unsupported(config)),
         once,
         flush / 1000,
+    )
+
+
+def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
+    """What the validated ``config`` of a transform asks for: a transaction for each ``commit.interval.ms``, short enough in
+    its time-out that a dead task's pending offsets do not hold up who takes its partitions.
+    """
+    given = client_overrides(config, "producer")
+    once = config.get("guarantee", "exactly-once") == "exactly-once"
+    timeout, interval = given.get("transaction.timeout.ms"), int(config.get("commit.interval.ms", GROUP_INTERVAL))
+    properties = {k: v for k, v in given.items() if k in _SAME} | {
+        _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
+    }
+    note = () if once else ("guarantee=at-least-once: a failure can cause duplicates.",)
+    return DeliverySettings(
+        Boundary.INTERVAL,
+        interval / 1000,
+        int(timeout) if timeout else max(GROUP_TIMEOUT, 2 * interval),
+        properties=properties,
+        ignored=(*_ignored(given), *note),
+        exactly_once=once,
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.job.local_plugin import modules_in
 from connectctl.ops.task_runtime.spi.connector import Connector
+from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
 
 GROUP = "connectctl.connectors"
 """Entry points of this group give a connector class under the name that ``connector.class`` has."""
@@ -76,9 +77,13 @@ def connector_class(path: str, directory: Path | None = None) -> type[Connector]
         raise BadInput(f"Class not found: {name} in {module}", next_step=hint, code="unknown-class") from e
     except Exception as e:
         raise BadInput(f"Import of {module} failed", why=f"{type(e).__name__}: {e}") from e
-    if not (isinstance(found, type) and issubclass(found, Connector)):
-        raise BadInput(f"{path} is not a connector", why="the class is not a subclass of Connector")
-    return found
+    if isinstance(found, type) and issubclass(found, Connector):
+        return found
+    if (transform := connector_of(found)) is not None:
+        return transform
+    raise BadInput(
+        f"{path} is not a connector", why="it is neither a subclass of Connector or Transform nor a function"
+    )
 
 
 def _modules_hint(module: str, directory: Path | None) -> str:
@@ -102,7 +107,7 @@ def _classes_hint(module: str) -> str:
     there = [
         name
         for name, each in vars(sys.modules[module]).items()
-        if isinstance(each, type) and issubclass(each, Connector) and not isabstract(each)
+        if isinstance(each, type) and issubclass(each, Connector | Transform) and not isabstract(each)
     ]
     return (
         f"Connectors in the module: {', '.join(sorted(there))}."

@@ -72,7 +72,7 @@ class CopiedMessages:
 
 @dataclass(frozen=True, slots=True)
 class TransactionBatch:
-    """One transaction: records, and the source offsets that stand for them.
+    """One transaction: records, and the offsets that stand for them, as the task's ledger takes them.
 
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
     source continues behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
@@ -82,7 +82,7 @@ class TransactionBatch:
 
     records: Sequence[ProducerRecord] = ()
     record_batches: Sequence[RecordBatchDicts | ColumnBatch] = ()
-    offsets: Offsets = field(default_factory=dict)
+    offsets: Mapping[Any, Any] = field(default_factory=dict)
     abort: bool = False
     more: bool = False
     copies: Sequence[CopiedMessages] = ()

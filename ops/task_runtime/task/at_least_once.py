@@ -16,6 +16,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, Tr
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.connector import Batch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
@@ -118,9 +119,29 @@ class IdempotentProducer(TransactionalProducer):
         return None
 
 
+class GroupIdempotentProducer(IdempotentProducer):
+    """The same for records whose offsets are a consumer group's: what was sent is waited for before offsets are committed,
+    and not at each poll.
+    """
+
+    def send(self, batch: TransactionBatch) -> None:
+        """Write the records of ``batch``."""
+        TransactionalProducer.send(self, batch)
+
+    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+        """Commit them by the consumer once all records have arrived."""
+        self._flush("write its records")
+        consumer.commit(offsets)
+
+
 def producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
     """The kind of producer for it."""
     return TransactionalProducer if delivery.exactly_once else IdempotentProducer
+
+
+def group_producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
+    """The kind of producer for it, where offsets are a consumer group's."""
+    return TransactionalProducer if delivery.exactly_once else GroupIdempotentProducer
 
 
 def boundaries_of(delivery: DeliverySettings) -> Boundaries | FlushBoundaries:

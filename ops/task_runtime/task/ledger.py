@@ -26,9 +26,9 @@ class Ledger(Protocol):
         """The topics that its records go to in the transaction."""
         ...
 
-    def refresh(self, patience: float) -> StoredOffsets:
-        """What is committed now, read within ``patience`` seconds (``TimedOut``). Raises ``UnknownOutcome`` where it lacks
-        what this task has committed.
+    def refresh(self, patience: float) -> Any:
+        """What the source begins with: what is committed now, read within ``patience`` seconds (``TimedOut``). Raises
+        ``UnknownOutcome`` where it lacks what this task has committed.
         """
         ...
 

@@ -29,6 +29,10 @@ class TaskProgress:
         yield
         self._asked = None
 
+    def waits(self, why: str) -> None:
+        """What the call that is not answered waits for."""
+        self._why = why
+
     def failed(self, why: str) -> bool:
         """Kafka is in the way, or in doubt; whether it was not before."""
         new = self._failing is None

@@ -16,18 +16,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, RejectedRecord
 from connectctl.ops.task_runtime.task.stale_transactions import expired, open_older_transaction
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 SOCKET_TIMEOUT_MS = 10_000
 """How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
 DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
-_FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
+_FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"} | {
+    "FENCED_INSTANCE_ID"
+}
 _PERMANENT = {
     "RECORD_LIST_TOO_LARGE",
     "INVALID_TRANSACTION_TIMEOUT",
@@ -145,6 +149,13 @@ class TransactionalProducer:
                 self._send_record(topic, key, value, None, [], None)
 
         self._call("write its offsets", all_)
+
+    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+        """Put offsets of the consumer's group into the transaction (AddOffsetsToTxn, TxnOffsetCommit; KIP-447), with its
+        generation, member id and instance id. Raises ``UnknownOutcome`` where the group has a newer generation.
+        """
+        given, metadata = librdkafka_offsets(offsets), consumer.metadata
+        self._call("write its offsets", lambda: self._producer.send_offsets_to_transaction(given, metadata, patience))
 
     def _send_record(
         self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any, **more: Any

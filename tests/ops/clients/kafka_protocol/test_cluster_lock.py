@@ -37,7 +37,14 @@ class Coordinators:
 
     def DescribeGroupsRequest(self, request: Any) -> Any:
         members = [
-            SimpleNamespace(member_id=m, client_id=c, client_host="/h", member_metadata=b"", member_assignment=b"")
+            SimpleNamespace(
+                member_id=m,
+                client_id=c,
+                client_host="/h",
+                member_metadata=b"",
+                group_instance_id=None,
+                member_assignment=b"",
+            )
             for m, c in self.members.items()
         ]
         group = SimpleNamespace(

@@ -45,7 +45,14 @@ class FakeWire:
 
 
 def group(code: int = 0, state: str = "Stable", members: int = 1) -> Answer:
-    raw = SimpleNamespace(member_id="m", client_id="c", client_host="/h", member_metadata=b"x", member_assignment=None)
+    raw = SimpleNamespace(
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        member_metadata=b"x",
+        group_instance_id=None,
+        member_assignment=None,
+    )
     found = SimpleNamespace(
         error_code=code, group_state=state, protocol_type="connect", protocol_data="p", members=[raw] * members
     )

@@ -1,0 +1,54 @@
+"""What a task of a transform is put together from: its member of the consumer group, and its supply of records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
+from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
+from connectctl.ops.task_runtime.task.transform_output import OutputSettings
+from connectctl.ops.task_runtime.task.transform_source import TransformSource
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
+    from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+    from connectctl.ops.task_runtime.spi.subscription import Subscription
+    from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
+
+
+def group_ledger(
+    spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
+) -> GroupLedger:
+    """The ledger of a task: its members have the task's transactional id as their instance id."""
+    reads = _reads(spec)
+    id_ = task_id(spec.group, spec.connector, task)
+    others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
+
+    def opened() -> Member:
+        stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
+        return Member(shared.target, reads.consumer, reads.patterns, id_, stable, stopped)
+
+    return GroupLedger(opened, spec.patience)
+
+
+def transform_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TransformSource:
+    """The supply of a task."""
+    reads, kind = _reads(spec), connector_class(spec.path)
+    assert issubclass(kind, TransformConnector)
+    output = OutputSettings(spec.config.get(OUTPUT, "").strip() or None, lambda topic: _is_input(reads, topic))
+    return TransformSource(kind.task, config, output, spec.delivery.interval, reads.consumer.most_records, stats.meter)
+
+
+def _reads(spec: TaskSpec) -> Subscription:
+    assert spec.subscription is not None
+    return spec.subscription
+
+
+def _is_input(reads: Subscription, topic: str) -> bool:
+    return topic in reads.topics or (reads.regex is not None and re.fullmatch(reads.regex, topic) is not None)

@@ -1,0 +1,79 @@
+"""A task's kernel, put together from what its specification says: producers of its transactional id, and its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
+from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
+from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
+from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.ledger import Ledger, SourceOffsetsLedger
+from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+    from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
+
+_TEXT = ("utf-8", "surrogateescape")
+"""How keys of offsets are text, whatever their bytes."""
+
+
+def task_kernel(
+    spec: TaskSpec,
+    shared: SharedClients,
+    task: int,
+    properties: Mapping[str, str],
+    stopped: Callable[[], bool],
+    stats: TaskStats,
+    kind: type[TransactionalProducer],
+    ledger: Ledger,
+    remedies: str = REMEDIES,
+) -> ExactlyOnceTask:
+    """The kernel of a task with a producer of ``kind``; ``properties`` are librdkafka's, where ``spec`` has no others."""
+    id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
+    whole = {**properties, **delivery.properties}
+    limits = BatchSizeLimits(shared.largest_batches, whole)
+
+    def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
+        return kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
+
+    producers = ProducerFactory(kind, opened)
+    return ExactlyOnceTask(
+        producers,
+        ledger,
+        shared.stale_because,
+        stopped,
+        spec.patience,
+        delivery.strict,
+        stats,
+        remedies=remedies,
+        outage=spec.outage,
+        batch_size_fits=limits.fits,
+        send_one_by_one=producers.send_one_by_one,
+    )
+
+
+@contextmanager
+def source_ledger(spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats) -> Iterator[SourceOffsetsLedger]:
+    """The source offsets of a task; how far they reach afterwards is in ``stats``."""
+    behind = None
+    if spec.global_offsets:
+        stats.unwritten = spec.unwritten.get(task, ())
+        left = [key.encode(*_TEXT) for key in stats.unwritten]
+        behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience, left)
+    view = shared.view()
+    ledger = SourceOffsetsLedger(spec.offsets, view, behind)
+    try:
+        yield ledger
+    finally:
+        # What comes after it, on whatever machine, is not to read less.
+        stats.reached = {w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
+        if behind is not None:
+            behind.close()
+            stats.unwritten = sorted(key.decode(*_TEXT) for key in behind.unwritten)
+            stats.unwritten_because, stats.meter.global_failures = behind.problem, behind.failures

@@ -1,0 +1,120 @@
+"""What ``consumer.override.*`` says of the consumers of a sink or transform, in librdkafka's terms. Pure.
+
+A member waits for what a transaction has pending and commits by itself never, so a few settings are not the job's to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from connectctl.ops.connect.offset_store import client_overrides
+from connectctl.ops.core.errors import BadInput
+
+OVERRIDE = "consumer.override."
+GROUP_PREFIX = "connect-"
+"""What Connect puts before a connector's name for its consumer group (``SinkUtils.consumerGroupId``)."""
+SESSION_MS = 45_000
+"""``session.timeout.ms`` of Kafka's consumers since 3.0 (KIP-735)."""
+MOST_RECORDS = 500
+"""``max.poll.records`` of Kafka's consumers."""
+GAPS = 3
+"""A session lasts for so many gaps between two leases, at least."""
+_SAME = {
+    "client.id",
+    "client.rack",
+    "session.timeout.ms",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "fetch.min.bytes",
+    "fetch.max.bytes",
+    "max.partition.fetch.bytes",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "connections.max.idle.ms",
+    "group.protocol",
+    "group.remote.assignor",
+}
+_RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
+_FIXED = {
+    "isolation.level": "read_committed",
+    "enable.auto.commit": "false",
+    "partition.assignment.strategy": "cooperative-sticky",
+}
+_OURS = {"group.id", "auto.offset.reset", "max.poll.records"}
+_RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
+_CLIENT = ("sasl.", "ssl.", "security.", "bootstrap.servers")
+
+
+@dataclass(frozen=True)
+class ConsumerSettings:
+    """The consumers of one connector: their ``group``, librdkafka's ``properties``, ``reset`` as ``auto.offset.reset`` of
+    librdkafka has it, and how many records a poll gives. ``dynamic`` members have no ``group.instance.id``.
+    """
+
+    group: str
+    reset: str = "earliest"
+    most_records: int = MOST_RECORDS
+    properties: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether it is KIP-848's protocol, in which a new attempt cannot take a living one's instance id over (4.3.1
+        answers UNRELEASED_INSTANCE_ID).
+        """
+        return self.properties.get("group.protocol", "classic").lower() == "consumer"
+
+    @property
+    def session_ms(self) -> int:
+        """The session time-out in ms, where members have one of their own."""
+        return int(self.properties.get("session.timeout.ms", SESSION_MS))
+
+
+def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
+    """What the configuration of the connector ``name`` asks for. Raises ``BadInput``."""
+    given = client_overrides(config, "consumer")
+    reset = given.get("auto.offset.reset", "earliest").strip().lower()
+    if reset not in _RESETS:
+        raise _invalid("auto.offset.reset", reset, f"use one of {', '.join(_RESETS)}")
+    most = given.get("max.poll.records", str(MOST_RECORDS)).strip()
+    if not (most.isascii() and most.isdigit() and int(most)):
+        raise _invalid("max.poll.records", most, "it must be a number above 0")
+    if elsewhere := sorted(each for each in given if each.startswith(_CLIENT)):
+        raise BadInput(
+            f"{OVERRIDE}{elsewhere[0]} is not supported here",
+            why="input, output and the consumer group's offsets are in one Kafka cluster, by one client",
+            next_step="Remove it.",
+            code="bad-config",
+        )
+    properties = {k: v for k, v in given.items() if k in _SAME}
+    properties |= {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
+    group = given.get("group.id", "").strip() or f"{GROUP_PREFIX}{name}"
+    return ConsumerSettings(group, _RESETS[reset], int(most), properties, tuple(_ignored(given)))
+
+
+def _invalid(name: str, value: str, why: str) -> BadInput:
+    return BadInput(f"Invalid value {value} of {OVERRIDE}{name}", why=why, code="bad-config")
+
+
+def _ignored(given: Mapping[str, str]) -> Iterator[str]:
+    for name, value in given.items():
+        if name in _FIXED:
+            if value.strip().lower() != _FIXED[name]:
+                yield f"{OVERRIDE}{name}={value} is ignored: {_FIXED[name]} is used."
+        elif name == "group.instance.id":
+            yield f"{OVERRIDE}{name} is ignored: each task uses its transactional id."
+        elif name not in _SAME and name not in _RENAMED and name not in _OURS:
+            yield f"{OVERRIDE}{name} is ignored: librdkafka has no such property."
+
+
+def session_warning(session_ms: int, gap: float) -> str | None:
+    """What to say where ``gap`` seconds between two leases could cost a member its session; None where they cannot."""
+    if gap * 1000 * GAPS <= session_ms:
+        return None
+    return (
+        f"{gap:.1f} s passed between two leases, and the session time-out is {session_ms / 1000:g} s: the group may take "
+        f"partitions from tasks that are about to continue. Increase {OVERRIDE}session.timeout.ms to "
+        f"{int(gap * 1000 * GAPS)} or more (at most group.max.session.timeout.ms of the brokers)."
+    )

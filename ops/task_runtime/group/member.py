@@ -1,0 +1,272 @@
+"""The member of a consumer group that one attempt of a task is, in a real cluster, through librdkafka.
+
+Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt takes the partitions
+over at once and fences the older one, and a lease that ends and begins again rebalances nobody. Facts: FENCED_INSTANCE_ID
+is fatal to a consumer; a callback that raises, raises out of the poll, whose records are lost then: so the member is not
+used any further (``UnknownOutcome``), and a new one begins at what is committed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener, TopicPartition
+from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
+    from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
+
+JOIN_POLL = 0.2
+_BEGINNING, _END = -2, -1
+_STARTS = {"earliest": _BEGINNING, "latest": _END}
+_FENCED = {"FENCED_INSTANCE_ID", "_FENCED"}
+_PERMANENT = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "INVALID_SESSION_TIMEOUT"} | {
+    "INCONSISTENT_GROUP_PROTOCOL",
+    "GROUP_MAX_SIZE_REACHED",
+    "_AUTO_OFFSET_RESET",
+    "UNSUPPORTED_VERSION",
+    "TOPIC_EXCEPTION",
+}
+_PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
+"""librdkafka retries these by itself, and reports them besides."""
+
+
+class Member:
+    """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
+    ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
+    is ``stopped``.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        settings: ConsumerSettings,
+        topics: Sequence[str],
+        instance_id: str,
+        stable: StableOffsets,
+        stopped: Callable[[], bool] = lambda: False,
+    ):
+        from confluent_kafka import Consumer
+
+        self._kafka, self._settings, self._topics, self._stable = kafka, settings, list(topics), stable
+        self._stopped, self._fatal = stopped, None
+        self._listener: RebalanceListener | None = None
+        self._patience = kafka.timeout
+        self._joined = self._closing = False
+        self._ahead: list[Any] = []
+        self._next: dict[TopicPartition, int | None] = {}
+        """The partitions that are its own, with the offset of the next record; None before it is known."""
+        self._at_end: set[TopicPartition] = set()
+        whole = kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
+        whole |= {
+            "group.id": settings.group,
+            "isolation.level": "read_committed",  # else it would not wait for pending offsets
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "error_cb": self._on_error,
+        }
+        if not settings.dynamic:
+            whole |= {"group.instance.id": instance_id, "partition.assignment.strategy": "cooperative-sticky"}
+            whole.setdefault("session.timeout.ms", settings.session_ms)
+        self._consumer: Any = kafka.ask("open a consumer", lambda: Consumer(whole))
+
+    def _on_error(self, error: Any) -> None:
+        # The thread that polls hears of it in the same call; what it raised here would be lost.
+        if error.fatal() or error.name() in _FENCED:
+            self._fatal = error
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are its own now."""
+        return frozenset(self._next)
+
+    def join(self, listener: RebalanceListener, patience: float) -> None:
+        """Subscribe, and wait for the first assignment. One that is stopped meanwhile has none. Raises ``TimedOut``,
+        ``Fenced``, ``NotAuthorized``.
+        """
+        self._listener, self._patience = listener, patience
+        callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+        self._call("join its group", lambda: self._consumer.subscribe(self._topics, **callbacks))
+        end = time.monotonic() + patience
+        while not self._joined and not self._stopped():
+            self._ahead += self._consume(JOIN_POLL, 1)
+            if time.monotonic() > end and not self._joined:
+                raise TimedOut(
+                    f"The group {self._settings.group} has given no assignment for {patience:g} s",
+                    next_step="See its members: kafka-consumer-groups.sh --describe --members.",
+                )
+
+    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+        """Up to ``most`` messages; see ``GroupConsumer``."""
+        ready, self._ahead = self._ahead, []
+        if not ready:
+            ready = self._consume(seconds, most)
+        # One by one: an end of a partition is only behind the records before it.
+        return [m for m in ready if not self._is_error(m) and self._is_next(m)]
+
+    def _consume(self, seconds: float, most: int) -> list[Any]:
+        found = self._call("read records", lambda: self._consumer.consume(most, seconds))
+        if self._fatal is not None:
+            self._fail(self._fatal, "read records")
+        return list(found)
+
+    def _is_error(self, message: Any) -> bool:
+        if (error := message.error()) is None:
+            return False
+        if error.name() == "_PARTITION_EOF":
+            place = TopicPartition(message.topic(), message.partition())
+            if place in self._next:  # behind control records, which no message tells of
+                self._next[place] = message.offset()
+                self._at_end.add(place)
+        elif error.name() not in _PASSING or error.fatal():
+            self._fail(error, "read records")
+        return True
+
+    def _is_next(self, message: Any) -> bool:
+        """Whether it is a record of a partition that is still its own, and was not given before."""
+        place, offset = TopicPartition(message.topic(), message.partition()), message.offset()
+        if place not in self._next or offset < (self._next[place] or 0):
+            return False
+        self._next[place] = offset + 1
+        self._at_end.discard(place)
+        return True
+
+    # ------------------------------------------------------------------------------------------------ rebalances
+
+    def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        if self._closing or self._listener is None:
+            return
+        places = [TopicPartition(p.topic, p.partition) for p in partitions]
+        committed = self.committed(places, self._patience)
+        self._listener.assigned(places, committed)
+        starts = positions_at({place: self._start(place, committed) for place in places})
+        self._call("take its partitions", lambda: consumer.incremental_assign(starts))
+        self._next |= {place: committed[place].offset if place in committed else None for place in places}
+        self._at_end -= set(places)
+        self._joined = True
+
+    def _start(self, place: TopicPartition, committed: GroupOffsets) -> int:
+        if place in committed:
+            return committed[place].offset
+        if (start := _STARTS.get(self._settings.reset)) is None:
+            raise ConnectctlError(
+                f"The group {self._settings.group} has no committed offset of {place}",
+                why="consumer.override.auto.offset.reset=none",
+                next_step="Set the group's offset, or choose earliest or latest.",
+                code="no-offset",
+            )
+        return start
+
+    def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        places = [TopicPartition(p.topic, p.partition) for p in partitions]
+        if not self._closing and self._listener is not None:
+            self._listener.revoked(places)
+        self._forget(places)
+
+    def _lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        places = [TopicPartition(p.topic, p.partition) for p in partitions]
+        self._forget(places)
+        if not self._closing and self._listener is not None:
+            self._listener.lost(places)
+
+    def _forget(self, places: Collection[TopicPartition]) -> None:
+        for place in places:
+            self._next.pop(place, None)
+            self._at_end.discard(place)
+
+    # --------------------------------------------------------------------------------------------------- offsets
+
+    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+        """Stable offsets; see ``GroupConsumer``."""
+        return self._stable(partitions, patience)
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets."""
+        for place, offset in offsets.items():
+            (position,) = positions_at({place: offset})
+            self._call("seek", partial(self._consumer.seek, position))
+            self._next[place] = offset
+            self._at_end.discard(place)
+        self._ahead = [m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets]
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Give no records of these partitions for now."""
+        self._call("pause partitions", lambda: self._consumer.pause(positions(partitions)))
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Give their records again."""
+        self._call("resume partitions", lambda: self._consumer.resume(positions(partitions)))
+
+    def commit(self, offsets: GroupOffsets) -> None:
+        """Commit without a transaction, and wait for the answer."""
+        given = librdkafka_offsets(offsets)
+        answer = self._call("commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False))
+        for each in answer or ():
+            if each.error is not None:
+                self._fail(each.error, "commit offsets")
+
+    @property
+    def metadata(self) -> Any:
+        """Generation, member id and instance id as they are now."""
+        return self._consumer.consumer_group_metadata()
+
+    @property
+    def lag(self) -> int | None:
+        """Records between its positions and the newest ends that fetches have told; None where one is unknown."""
+        whole = 0
+        for place, position in self._next.items():
+            if place in self._at_end:
+                continue
+            low, high = self._consumer.get_watermark_offsets(*positions([place]), cached=True)
+            if high < 0 or (position is None and low < 0):
+                return None
+            whole += max(0, high - (low if position is None else position))
+        return whole
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a partition of its own has records that it was not given, or may have."""
+        return not self._at_end.issuperset(self._next)
+
+    def close(self) -> None:
+        """Let go of it, on another thread: to close takes a moment. A static member stays one."""
+        self._closing = True
+        consumer, self._consumer = self._consumer, None
+        self._stable.close()
+        if consumer is not None:
+            threading.Thread(target=_close, args=(consumer,), daemon=True).start()
+
+    # ---------------------------------------------------------------------------------------------------- errors
+
+    def _call(self, doing: str, call: Callable[[], Any]) -> Any:
+        from confluent_kafka import KafkaException
+
+        try:
+            return call()
+        except KafkaException as e:
+            self._fail(e.args[0], doing, e)
+
+    def _fail(self, error: Any, doing: str, cause: Exception | None = None) -> None:
+        first = self._fatal if self._fatal is not None else error
+        if first.name() in _FENCED or (first.fatal() and "fenced" in first.str().lower()):
+            raise Fenced(f"another attempt has its group.instance.id: {first.str()}") from cause
+        failure: ConnectctlError = self._kafka.failure(first, doing)
+        if isinstance(failure, NotAuthorized) or first.name() in _PERMANENT:
+            raise failure from cause
+        raise UnknownOutcome(f"could not {doing}: {first.str()}") from cause
+
+
+def _close(consumer: Any) -> None:
+    with suppress(Exception):  # a consumer that was fenced may say so once more
+        consumer.close()

@@ -1,0 +1,100 @@
+"""Where a consumer group stands for certain: read with ``require_stable``, and waited for while a transaction may change it.
+
+The offsets that a transaction has put into a group are pending until it ends, and until then the coordinator does not say
+what is committed (UNSTABLE_OFFSET_COMMIT, KIP-447). Whoever read on from an older offset would give records a second time.
+librdkafka waits for it, too, and tells nobody.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+TELL_AFTER = 1.0
+"""Seconds of waiting after which it is worth to look for the transaction that is waited for."""
+Waiting = Callable[[str], None]
+"""Hears what is waited for, in words."""
+
+
+class StableOffsets:
+    """The committed offsets of ``group``. ``candidates`` are transactional ids that may have offsets pending in it: those
+    of the connector's other tasks.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        group: str,
+        candidates: Iterable[str] = (),
+        waiting: Waiting = lambda text: None,
+        stopped: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
+        self._kafka, self._group, self._waiting, self._sleep = kafka, group, waiting, sleep
+        self._stopped = stopped
+        self._candidates = tuple(candidates)
+        self._wire: KafkaProtocolClient | None = None
+
+    def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+        """Read them within ``patience`` seconds. Raises ``TimedOut`` where a transaction stays open for longer."""
+        if not partitions:
+            return {}
+        if self._wire is None:
+            self._wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
+        coordinator = Coordinator(self._wire, self._group, self._kafka.timeout)
+        began, pause, whose = time.monotonic(), FIRST_PAUSE, ""
+        left, known = set(partitions), dict[TopicPartition, GroupOffset]()
+        while True:
+            found, pending = coordinator.stable_offsets(left)
+            known |= {TopicPartition(*p): GroupOffset(o.offset, o.leader_epoch, o.metadata) for p, o in found.items()}
+            left = {TopicPartition(*place) for place in pending}
+            if not left:
+                return known
+            waited = time.monotonic() - began
+            whose = whose or (self._open_ids() if waited > TELL_AFTER else "")
+            text = f"waiting for the transaction of {whose or 'another producer'} on {_some(left)}"
+            self._waiting(text)
+            if waited > patience or self._stopped():
+                raise TimedOut(
+                    f"The committed offsets of {self._group} are not stable after {waited:.1f} s",
+                    why=text,
+                    next_step="Find its producer: connectctl transactions list; end it: connectctl fence.",
+                )
+            self._sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _open_ids(self) -> str:
+        """Those of the candidates whose transaction is open; nothing where none is seen. For people only."""
+        with suppress(ConnectctlError):
+            calls = Transactions(self._kafka.client, timeout=self._kafka.timeout)
+            try:
+                described = calls.describe(self._candidates)
+            finally:
+                calls.close()
+            ids = [id_ for id_, each in described.items() if not isinstance(each, Code) and each.is_open]
+            return " or ".join(sorted(ids)[:3])
+        return ""
+
+    def close(self) -> None:
+        """Let go of its connection."""
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+
+
+def _some(partitions: Collection[TopicPartition]) -> str:
+    first = min(partitions)
+    return f"{first} and {len(partitions) - 1} more partitions" if len(partitions) > 1 else str(first)

@@ -1,0 +1,96 @@
+"""The static members that the tasks of a run leave in their consumer group, which only the driver can take out.
+
+A static member does not leave by itself (KIP-345): its partitions rest until its session times out. So the driver removes
+those of tasks that are over, by their ``group.instance.id``; those of a driver that was killed are the next one's to remove.
+A member that was killed between the two halves of a cooperative rebalance leaves partitions that nobody has: whoever takes
+its place gets what it had in the first half, and nobody asks for the second (KIP-345 with KIP-429). So the driver looks
+before each round of leases, when none of its members is at work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, RawMember
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.consumer_group import assigned_partitions
+from connectctl.ops.kafka.error_handling import name_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.spi.subscription import Subscription
+
+STABLE = "Stable"
+
+
+@dataclass(frozen=True)
+class TaskMembers:
+    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``. ``group`` is the workers'."""
+
+    kafka: Kafka
+    group: str
+    connector: str
+    reads: Subscription
+    note: Callable[[str], None]
+
+    def remove(self, numbers: Collection[int]) -> None:
+        """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its session time-out."""
+        if not self.reads.consumer.dynamic:
+            with self._noted(), self._coordinator() as coordinator:
+                self._remove(coordinator, {task_id(self.group, self.connector, n) for n in numbers})
+
+    def settle(self, active: Collection[int]) -> None:
+        """Before a round of the tasks ``active``: take out the members of all other tasks, and all of them where the group
+        is at rest and has partitions that no member has.
+        """
+        if self.reads.consumer.dynamic:
+            return
+        with self._noted(), self._coordinator() as coordinator:
+            described = coordinator.describe()
+            members = () if described is None else described.members
+            ours = {m.instance_id for m in members if m.instance_id is not None and self._is_ours(m.instance_id)}
+            over = ours - {task_id(self.group, self.connector, n) for n in active}
+            if described is not None and described.state == STABLE and ours and self._unassigned(members):
+                over = ours
+            self._remove(coordinator, over)
+
+    def _is_ours(self, instance_id: str) -> bool:
+        return re.fullmatch(re.escape(f"{self.group}-{self.connector}-") + "[0-9]+", instance_id) is not None
+
+    def _unassigned(self, members: Collection[RawMember]) -> bool:
+        assigned = frozenset[tuple[str, int]]().union(*(assigned_partitions(m.assignment) for m in members))
+        names = self.reads.topics
+        if (regex := self.reads.regex) is not None:
+            names = tuple(topic for topic in self.kafka.topic_names() if re.fullmatch(regex, topic))
+        there = self.kafka.partition_counts(sorted({*names} & self.kafka.topic_names()))
+        return any((topic, n) not in assigned for topic, count in there.items() for n in range(count))
+
+    def _remove(self, coordinator: Coordinator, ids: Collection[str]) -> None:
+        if refused := coordinator.remove_static(ids):
+            id_, code = min(refused.items())
+            raise ConnectctlError(f"Could not remove the member {id_}", why=name_of(code), code="group-member")
+
+    @contextmanager
+    def _coordinator(self) -> Iterator[Coordinator]:
+        wire = KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)
+        try:
+            yield Coordinator(wire, self.reads.consumer.group, self.kafka.timeout)
+        finally:
+            wire.close()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except ConnectctlError as e:
+            consumer = self.reads.consumer
+            self.note(
+                f"warning: static members of tasks that are over may stay in the consumer group {consumer.group} until "
+                f"their session times out ({consumer.session_ms / 1000:g} s): {e}"
+            )

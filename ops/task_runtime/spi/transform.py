@@ -1,0 +1,180 @@
+"""What a person writes to make records of records: a class with ``process``, or a function of one DataFrame to another.
+
+A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for each task, and the group's
+offsets in its transactions. The order of the records of one partition is kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.task_runtime.spi.connector import Connector, Setting
+from connectctl.ops.task_runtime.spi.subscription import input_problems, input_topics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GUARANTEE, OUTPUT, INTERVAL = "guarantee", "topic", "commit.interval.ms"
+DEFAULT_INTERVAL = 100
+"""Milliseconds: ``commit.interval.ms`` of Kafka Streams with exactly-once."""
+COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+class Guarantee(StrEnum):
+    """``guarantee`` of a transform."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """A record that was read, or one to write. ``timestamp`` is in ms since the epoch. To write, ``topic`` None stands for
+    the job's output topic and ``partition`` None for the choice of Java's partitioner; ``offset`` has no meaning then.
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    topic: str | None = None
+    partition: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int | None = None
+    offset: int = -1
+
+
+class Records(Sequence[Record]):
+    """Records of one poll, in the order of each partition: a sequence of ``Record``, or columns."""
+
+    def __init__(self, messages: Sequence[Any]):
+        self._messages = messages
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._objects[index]
+
+    @cached_property
+    def _objects(self) -> list[Record]:
+        return [
+            Record(m.value(), m.key(), m.topic(), m.partition(), m.headers() or (), _when(m), m.offset())
+            for m in self._messages
+        ]
+
+    @cached_property
+    def arrow(self) -> pa.Table:
+        """As columns: topic, partition, offset, timestamp (ms), key, value and headers."""
+        import pyarrow as pa
+
+        headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        kinds = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), headers)
+        columns: tuple[Iterable[Any], ...] = (
+            (m.topic() for m in self._messages),
+            (m.partition() for m in self._messages),
+            (m.offset() for m in self._messages),
+            (_when(m) for m in self._messages),
+            (m.key() for m in self._messages),
+            (m.value() for m in self._messages),
+            ([{"key": k, "value": v} for k, v in m.headers() or ()] for m in self._messages),
+        )
+        return pa.table({n: pa.array(c, kind) for n, c, kind in zip(COLUMNS, columns, kinds, strict=True)})
+
+    @property
+    def pandas(self) -> Any:
+        """The same columns as a DataFrame of pandas."""
+        return self.arrow.to_pandas()
+
+    def by_partition(self) -> Iterable[Records]:
+        """The records of each partition by themselves."""
+        found: dict[tuple[str, int], list[Any]] = {}
+        for m in self._messages:
+            found.setdefault((m.topic(), m.partition()), []).append(m)
+        return map(Records, found.values())
+
+
+Output = Any
+"""What ``process`` gives: ``Record``s, or columns (a table of Arrow or a DataFrame of pandas) with ``value`` and, if it has
+them, key, topic, partition, timestamp and headers; or several of these. None stands for no record."""
+
+
+@dataclass(frozen=True)
+class TransformContext:
+    """What a transform gets before it is started: its number among the connector's tasks."""
+
+    task: int
+
+
+class Transform(ABC):
+    """One task; used by one thread. It may be started again, and has to forget what it holds then: whatever is not yet
+    committed is given once more.
+    """
+
+    settings: ClassVar[Sequence[Setting]] = ()
+
+    def start(self, configs: Mapping[str, str]) -> None:  # noqa: B027  # a hook that most do not need
+        """Take the configuration."""
+
+    @abstractmethod
+    def process(self, records: Records) -> Output:
+        """What to write for ``records``, which may be of several partitions; nothing may be held back."""
+
+    def stop(self) -> None:  # noqa: B027  # a hook that most do not need
+        """Let go of what was opened in ``start``."""
+
+
+class FrameTransform(Transform):
+    """A function of one DataFrame of pandas to another, called for each partition."""
+
+    function: ClassVar[Callable[[Any], Any]]
+
+    def process(self, records: Records) -> Output:
+        """What the function makes of each partition's records."""
+        return [type(self).function(part.pandas) for part in records.by_partition()]
+
+
+class TransformConnector(Connector):
+    """A kind of transform: ``task`` is its class. Tasks differ in nothing; the group assigns them their partitions."""
+
+    task: type[Transform]
+    converts = False
+
+    def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
+        """Input, output and guarantee."""
+        self.settings = self.task.settings
+        found = super().validate(configs)
+        found["topics"] = list(input_problems(configs))
+        if configs.get(OUTPUT, "").strip() in input_topics(configs):
+            found[OUTPUT] = [f"The output topic {configs[OUTPUT]} is an input topic, too"]
+        guarantees = [str(each) for each in Guarantee]
+        if (given := configs.get(GUARANTEE, Guarantee.EXACTLY_ONCE)) not in guarantees:
+            found[GUARANTEE] = [f"Invalid value {given} for configuration {GUARANTEE}: use {' or '.join(guarantees)}"]
+        for name in (INTERVAL, "tasks.max"):
+            value = configs.get(name, "1").strip()
+            if not (value.isascii() and value.isdigit() and int(value)):
+                found[name] = [f"Invalid value {value} for configuration {name}: it must be a number above 0"]
+        return found
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """As many as allowed."""
+        return [dict(self.configs) for _ in range(max_tasks)]
+
+
+def connector_of(found: Any) -> type[TransformConnector] | None:
+    """The kind of a transform that is a class, or a function of DataFrames; None for anything else."""
+    if isinstance(found, type) and issubclass(found, Transform):
+        return type(found.__name__, (TransformConnector,), {"task": found})
+    if not isinstance(found, type) and callable(found):
+        name = getattr(found, "__name__", "function")
+        of = {"function": staticmethod(found), "__module__": found.__module__, "__qualname__": name}
+        return type(name, (TransformConnector,), {"task": type(name, (FrameTransform,), of)})
+    return None
+
+
+def _when(message: Any) -> int | None:
+    kind, when = message.timestamp()
+    return when if kind else None

@@ -1,0 +1,103 @@
+"""What a transform gives, as batches of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.spi.transform import COLUMNS, Record
+
+WRITTEN = frozenset(COLUMNS)
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """Where records go: to ``topic``, or where it is None to the topic and partition that each record names, which
+    ``is_input`` refuses: what a transform writes it must not read.
+    """
+
+    topic: str | None
+    is_input: Callable[[str], bool] = lambda topic: False
+
+    def records(self, made: Any) -> list[ProducerRecord]:
+        """The records in ``made``. Raises ``ConnectctlError`` for what is no output."""
+        if made is None:
+            return []
+        if hasattr(made, "to_pylist"):  # Arrow
+            return [self._of_row(row) for row in _rows(made)]
+        if hasattr(made, "to_dict") and hasattr(made, "columns"):  # pandas
+            import pyarrow as pa
+
+            return [self._of_row(row) for row in _rows(pa.Table.from_pandas(made, preserve_index=False))]
+        if isinstance(made, Record):
+            return [self._of_record(made)]
+        found: list[ProducerRecord] = []
+        for each in _parts(made):
+            found += [self._of_record(each)] if isinstance(each, Record) else self.records(each)
+        return found
+
+    def _of_row(self, row: Mapping[str, Any]) -> ProducerRecord:
+        partition, when = row.get("partition"), row.get("timestamp")
+        given = row.get("headers")
+        headers = [(each["key"], each["value"]) for each in given] if given is not None else ()
+        return self._record(row.get("topic"), partition, row.get("key"), row["value"], headers, when)
+
+    def _of_record(self, given: Record) -> ProducerRecord:
+        return self._record(given.topic, given.partition, given.key, given.value, given.headers, given.timestamp)
+
+    def _record(
+        self, topic: str | None, partition: int | None, key: Any, value: Any, headers: Any, when: int | None
+    ) -> ProducerRecord:
+        headers = tuple(headers)
+        if self.topic is not None:  # a record that was read and is passed on names the topic that it was read from
+            return ProducerRecord(self.topic, _bytes("key", key), _bytes("value", value), None, headers, _whole(when))
+        if topic is None:
+            raise ConnectctlError(
+                "The transform gave a record without a topic",
+                next_step="Set topic in the job's config, or in each record.",
+            )
+        if self.is_input(topic):
+            raise ConnectctlError(
+                f"The transform gave a record for {topic}, which it reads",
+                why="it would read its own output again, without an end",
+                next_step="Set topic in the job's config, or in each record.",
+            )
+        return ProducerRecord(
+            topic, _bytes("key", key), _bytes("value", value), _whole(partition), headers, _whole(when)
+        )
+
+
+def _parts(made: Any) -> Iterable[Any]:
+    if isinstance(made, str | bytes | Mapping) or not isinstance(made, Iterable):
+        raise ConnectctlError(
+            f"The transform gave {type(made).__name__}, which is no record",
+            next_step="Give Record objects, a pyarrow.Table or a pandas.DataFrame.",
+        )
+    return made
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    names = set(table.schema.names)
+    if "value" not in names or names - WRITTEN:
+        raise ConnectctlError(
+            "The transform gave a table that cannot be written",
+            why=f"unknown column {min(names - WRITTEN)}" if "value" in names else "it has no column value",
+            next_step=f"Its columns may be {', '.join(COLUMNS)}.",
+        )
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _whole(number: Any) -> int | None:
+    return None if number is None else int(number)
+
+
+def _bytes(name: str, value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise ConnectctlError(f"The {name} of a record is {type(value).__name__}, and not bytes or text")

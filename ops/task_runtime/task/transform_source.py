@@ -1,0 +1,131 @@
+"""A transform as a supply of the task loop: each poll's records become what is written for them, and their offsets the
+group's, in one transaction for each ``commit.interval.ms``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, TopicPartition
+from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.spi.transform import Records, Transform
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer
+    from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+    from connectctl.ops.task_runtime.task.transform_output import OutputSettings
+
+LONGEST_POLL = 0.2
+"""Seconds that a poll waits for records at most."""
+
+
+class TransformSource:
+    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll."""
+
+    def __init__(
+        self,
+        open_task: Callable[[], Transform],
+        configs: Mapping[str, str],
+        output: OutputSettings,
+        interval: float,
+        most: int,
+        meter: TaskMeter,
+        now: Callable[[], float] = time.monotonic,
+    ):
+        self._open_task, self._configs, self._output = open_task, configs, output
+        self._interval, self._most, self._meter, self._now = interval, most, meter, now
+        self._task: Transform | None = None
+        self._member: GroupConsumer | None = None
+        self._offsets: dict[TopicPartition, GroupOffset] = {}
+        """What the open transaction has to commit."""
+        self._opened: float | None = None
+        """When the first of its records was read."""
+        self._uncommitted = False
+        """Whether it gave anything that is not committed for certain."""
+
+    def resume(self, stored: Any) -> None:
+        """Begin with ``stored``, the member, which stands where its group's offsets are."""
+        self._stop()
+        self._member, self._offsets, self._opened, self._uncommitted = stored, {}, None, False
+        self._task = self._open_task()
+        self._task.start(self._configs)
+
+    def next_batch(self) -> TransactionBatch | None:
+        """What the next records become. Where the transaction's time is over, it ends with them."""
+        assert self._member is not None
+        assert self._task is not None
+        messages = self._member.poll(self._patience(), self._most)
+        if not messages:
+            return self.final_batch() if self._is_due() else None
+        if self._opened is None:
+            self._opened = self._now()
+        made = self._output.records(self._task.process(Records(messages)))
+        # Only now: a rebalance in the poll has committed what was there before these records.
+        self._offsets |= _behind(messages)
+        self._uncommitted = True
+        if self._is_due():
+            return TransactionBatch(made, offsets=self._take())
+        return TransactionBatch(made, more=True)
+
+    def _patience(self) -> float:
+        if self._opened is None:
+            return LONGEST_POLL
+        return min(LONGEST_POLL, max(0.0, self._opened + self._interval - self._now()))
+
+    def _is_due(self) -> bool:
+        return self._opened is not None and self._now() - self._opened >= self._interval
+
+    def _take(self) -> dict[TopicPartition, GroupOffset]:
+        taken, self._offsets, self._opened = self._offsets, {}, None
+        return taken
+
+    def final_batch(self) -> TransactionBatch | None:
+        """The end of the open transaction: everything that was read is processed."""
+        return TransactionBatch(offsets=self._take()) if self._offsets else None
+
+    def committed(self, batch: TransactionBatch) -> None:
+        """The group has its offsets."""
+        self._uncommitted = bool(self._offsets)
+
+    @property
+    def ended(self) -> bool:
+        """Never: records may come."""
+        return False
+
+    @property
+    def lag(self) -> int | None:
+        """Records that are left to read; None where unknown."""
+        return None if self._member is None else self._member.lag
+
+    @property
+    def has_more(self) -> bool:
+        """Whether records are left to read, or may be, or to commit."""
+        return self._uncommitted or self._member is None or self._member.has_more
+
+    @property
+    def producer_properties(self) -> Mapping[str, str]:
+        """None of its own."""
+        return {}
+
+    def close(self) -> None:
+        """Stop the transform."""
+        self._stop()
+
+    def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            with suppress(Exception):  # it is at its end in any case
+                task.stop()
+
+
+def _behind(messages: Sequence[Any]) -> dict[TopicPartition, GroupOffset]:
+    """The offsets behind the last record of each partition."""
+    found = {}
+    for m in messages:
+        epoch = m.leader_epoch()
+        behind = GroupOffset(m.offset() + 1, epoch if epoch is not None and epoch >= 0 else None)
+        found[TopicPartition(m.topic(), m.partition())] = behind
+    return found

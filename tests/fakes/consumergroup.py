@@ -1,0 +1,222 @@
+"""A consumer group and a log of output with transactions, in memory: what a broker would hold for one transactional id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener, TopicPartition
+from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+
+
+@dataclass(frozen=True)
+class Message:
+    """As much of confluent-kafka's message as is asked for."""
+
+    place: TopicPartition
+    at: int
+    data: bytes
+
+    def topic(self) -> str:
+        return self.place.topic
+
+    def partition(self) -> int:
+        return self.place.partition
+
+    def offset(self) -> int:
+        return self.at
+
+    def key(self) -> bytes | None:
+        return None
+
+    def value(self) -> bytes:
+        return self.data
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return (1, 1_000 + self.at)
+
+    def leader_epoch(self) -> int:
+        return 0
+
+
+@dataclass
+class Group:
+    """Input by partition, the group's offsets, the committed output. ``fail`` raises at the call with that number; a commit
+    that fails may have happened all the same. ``script`` is what the coordinator does at the poll with a number.
+    """
+
+    input: dict[TopicPartition, list[bytes]]
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    output: list[bytes] = field(default_factory=list)
+    epoch: int = 0
+    generation: int = 0
+    calls: int = 0
+    polls: int = 0
+    fail: dict[int, Callable[[], Exception]] = field(default_factory=dict)
+    commit_anyway: bool = False
+    script: dict[int, str] = field(default_factory=dict)
+    away: set[TopicPartition] = field(default_factory=set)
+    """Partitions that another member has."""
+
+    def call(self) -> Exception | None:
+        self.calls += 1
+        return self.fail.pop(self.calls)() if self.calls in self.fail else None
+
+    def check(self) -> None:
+        if error := self.call():
+            raise error
+
+
+class Member:
+    """A member that has all partitions but those that are ``away``."""
+
+    lag = None
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.positions: dict[TopicPartition, int] = {}
+        self.listener: RebalanceListener | None = None
+        self.generation = -1
+        self.closed = False
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return frozenset(self.positions)
+
+    @property
+    def has_more(self) -> bool:
+        return any(at < len(self.group.input[place]) for place, at in self.positions.items())
+
+    def join(self, listener: RebalanceListener, patience: float) -> None:
+        self.group.check()
+        self.listener = listener
+        self.group.generation += 1
+        self.generation = self.group.generation
+        self._assign(self.group.input.keys() - self.group.away)
+
+    def _assign(self, places: Collection[TopicPartition]) -> None:
+        assert self.listener is not None
+        committed = self.committed(places, 1)
+        self.listener.assigned(sorted(places), committed)
+        self.positions |= {place: committed[place].offset if place in committed else 0 for place in places}
+
+    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+        assert not self.closed
+        assert self.listener is not None
+        self.group.check()
+        self.group.polls += 1
+        self._rebalance(self.group.script.get(self.group.polls, ""))
+        found: list[Message] = []
+        for place in sorted(self.positions):
+            at, data = self.positions[place], self.group.input[place]
+            some = [Message(place, n, data[n]) for n in range(at, min(len(data), at + most))]
+            self.positions[place] += len(some)
+            found += some
+        return found
+
+    def _rebalance(self, what: str) -> None:
+        assert self.listener is not None
+        if what == "revoke" and self.positions:
+            place = min(self.positions)
+            self.listener.revoked([place])
+            self.group.away.add(place)
+        elif what == "lost" and self.positions:
+            place = min(self.positions)
+            self.group.away.add(place)
+        else:
+            return
+        self.group.generation += 1
+        self.positions.pop(place)
+        if what == "lost":
+            self.listener.lost([place])
+        else:
+            self.generation = self.group.generation
+
+    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+        self.group.check()
+        return {p: GroupOffset(self.group.offsets[p]) for p in partitions if p in self.group.offsets}
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.positions |= offsets
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        raise NotImplementedError
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        raise NotImplementedError
+
+    def commit(self, offsets: GroupOffsets) -> None:
+        self.group.check()
+        if self.generation != self.group.generation:
+            raise UnknownOutcome("ILLEGAL_GENERATION")
+        self.group.offsets |= {place: each.offset for place, each in offsets.items()}
+
+    @property
+    def metadata(self) -> int:
+        return self.generation
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Producer:
+    """A producer of the one transactional id; a newer one fences it."""
+
+    id, timeout_ms, overdue = "g-c-0", 10_000, False
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.epoch = -1
+        self.records: list[bytes] = []
+        self.offsets: dict[TopicPartition, int] = {}
+
+    def expired(self) -> bool | None:
+        return False
+
+    def initialise(self, patience: float) -> None:
+        self.group.check()
+        self.group.epoch += 1
+        self.epoch = self.group.epoch
+
+    def open_older_transaction(self, topics: Sequence[str]) -> str | None:
+        return None
+
+    def begin(self) -> None:
+        self.group.check()
+        self.records, self.offsets = [], {}
+
+    def send(self, batch: TransactionBatch) -> None:
+        self.group.check()
+        self.records += [record.value or b"" for record in batch.records]
+
+    def send_group_offsets(self, offsets: GroupOffsets, consumer: Any, patience: float) -> None:
+        self.group.check()
+        if consumer.metadata != self.group.generation:
+            raise UnknownOutcome("ILLEGAL_GENERATION")
+        self.offsets |= {place: each.offset for place, each in offsets.items()}
+
+    def commit(self, patience: float) -> None:
+        error = self.group.call()
+        if self.epoch != self.group.epoch:
+            raise Fenced("a newer one")
+        if error is None or self.group.commit_anyway:
+            self.group.output += self.records
+            self.group.offsets |= self.offsets
+        self.records, self.offsets = [], {}
+        if error is not None:
+            raise error
+
+    def abort(self, patience: float) -> None:
+        self.group.check()
+        self.records, self.offsets = [], {}
+
+    def unusable_because(self) -> str | None:
+        return None
+
+    def discard(self) -> None:
+        self.records, self.offsets = [], {}

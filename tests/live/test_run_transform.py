@@ -1,0 +1,120 @@
+"""Transforms of ``connectctl run`` on Spark and a real broker: whatever is killed, each record's output is there once."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from live import countingplugin
+from live.real import create_topic, eventually, write
+from live.test_run import Place, python_workers, well
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+PLUGIN = """
+from connectctl.ops.task_runtime.spi.transform import Record, Transform
+
+
+class Shout(Transform):
+    def process(self, records):
+        return [Record(r.value.upper(), r.key, headers=[("from", str(r.partition).encode())]) for r in records]
+
+
+def evens(frame):
+    return frame[frame.value.str.decode("utf-8").str.slice(start=5).astype(int) % 2 == 0]
+"""
+
+
+class Piped(Place):
+    """A topic of four partitions that a transform reads, and one that it writes to."""
+
+    def __init__(self, cluster: Sandbox, directory: Path, what: str, **more: str):
+        super().__init__(cluster, directory)
+        self.source = create_topic(cluster.bootstrap_servers, f"{self.name}-in", 4, "delete")
+        archive, path = countingplugin.as_zip(directory, PLUGIN, what)
+        self.plugins = [archive]
+        self.config = {"connector.class": path, "topics": self.source, "topic": self.topic, "tasks.max": "2"} | more
+
+    def append(self, count: int) -> None:
+        numbers = range(self.written, self.written + count)
+        for partition in range(4):
+            some = [(f"{n}", f"line {n}") for n in numbers if n % 4 == partition]
+            write(self.cluster.bootstrap_servers, self.source, *some, partition=partition)
+        self.written += count
+
+    def each_once(self, *, of: int | None = None) -> None:
+        seen = self.seen()
+        for partition in range(4):  # and in the order of each partition
+            assert [line for line in seen if int(line.split()[1]) % 4 == partition] == [
+                f"LINE {n}" for n in range(partition, self.written if of is None else of, 4)
+            ]
+
+    def committed(self) -> int:
+        admin = AdminClient(self.kafka.client)
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        group = f"connect-{self.name}"
+        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
+        return sum(1 for each in found.topic_partitions if each.offset >= 0)
+
+    def members(self) -> list[Any]:
+        admin = AdminClient(self.kafka.client)
+        group = f"connect-{self.name}"
+        return list(admin.describe_consumer_groups([group])[group].result().members)
+
+
+def test_each_record_is_transformed_once_and_a_second_run_goes_on_where_the_first_ended(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = Piped(cluster, tmp_path, "Shout")
+    place.append(2000)
+    first = well(place.run(idle="3s"))
+    assert (first["outcome"], first["records"]) == ("ended", 2000)
+    place.each_once()
+    assert place.committed() == 4
+    assert place.members() == []  # static members do not leave by themselves
+    place.append(400)
+    second = well(place.run(records=400))
+    assert second["records"] == 400
+    place.each_once()
+
+
+def test_a_function_of_a_dataframe_is_a_transform(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = Piped(cluster, tmp_path, "evens", guarantee="at-least-once")
+    place.append(400)
+    ran = well(place.run(idle="3s"))
+    assert ran["outcome"] == "ended"
+    assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, 400, 2))
+
+
+def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Piped(cluster, tmp_path, "Shout")
+    place.append(400)
+    with place.running() as process:
+        eventually(lambda: len(place.seen()) >= 400, 300)
+        for _ in range(2):
+            place.append(400)  # not waited for
+            for worker in python_workers(process)[:1]:
+                worker.kill()
+            place.append(400)
+            eventually(lambda: len(place.seen()) >= place.written, 300)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 0
+    place.each_once()
