@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.spi.connector import Connector
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+    from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 Schema = Mapping[str, Any]
 """A schema as ``JsonConverter`` writes it: ``{"type": "struct", "fields": […], "optional": false}``."""
@@ -141,6 +142,12 @@ class SinkTask(ABC):
         self.flush(offsets)
         return offsets
 
+    def transaction_records(self, offsets: GroupOffsets) -> Sequence[ProducerRecord]:
+        """Of a connector that is ``exactly_once``: records for the transaction that commits ``offsets``, of which
+        ``pre_commit`` just gave some or all. Called again with the same offsets where the transaction has to be repeated.
+        """
+        return ()
+
     def close(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  # a hook that most do not need
         """``partitions`` are not the task's own any more; let go of what belongs to them, without writing."""
 
@@ -152,3 +159,12 @@ class SinkConnector(Connector):
     """A kind of sink, whose tasks share the partitions of its topics as one consumer group."""
 
     task: type[SinkTask]
+    exactly_once: bool = False
+    """Whether offsets are committed in a transaction, with the task's ``transaction_records``."""
+
+    @classmethod
+    def internal_topics(cls, name: str) -> Mapping[str, Mapping[str, str]]:
+        """Topics of the connector ``name`` that a run creates where they are missing, with their configuration; one
+        partition each.
+        """
+        return {}
