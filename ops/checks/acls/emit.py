@@ -89,6 +89,8 @@ def _binding(facts: AclFacts, need: Need, prefixed: bool) -> Binding:
     literal = Binding(
         action.resource, action.name, Pattern.LITERAL, action.principal, ANY, action.operation, Permission.ALLOW
     )
+    if prefixed and need.prefix:
+        return replace(literal, name=need.prefix, pattern=Pattern.PREFIXED)
     if not (prefixed and need.task):
         return literal
     # With its last dash, unlike the proposal's: without it connector c would also have the ids of connector c2.
@@ -96,6 +98,8 @@ def _binding(facts: AclFacts, need: Need, prefixed: bool) -> Binding:
 
 
 def _risk(facts: AclFacts, connector: str, binding: Binding) -> str:
+    if binding.resource is Resource.TOPIC:
+        return f"The prefix {binding.name} also covers topics that topics.regex of {connector} does not match."
     others = [s.name for s in facts.sources if s.name != connector and covers_ids(binding, facts.group_id, s.name)]
     theirs = [f"connector {name}" for name in others]
     theirs += [f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group)]
@@ -109,6 +113,9 @@ def _about(facts: AclFacts) -> Iterator[str]:
     for bootstrap, cluster in facts.clusters.items():
         if cluster.acls is None:
             yield f"The brokers at {bootstrap} have no authorizer: everybody may do everything there."
+    for sink in facts.sinks:
+        if sink.regex:
+            yield f"{sink.name} reads the topics that match {sink.regex}: it needs Read on those that are made later, too."
 
 
 def _denied(judgements: Iterable[Judgement]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.principals import Role
 from connectctl.ops.checks.acls.requirements import needs
+from connectctl.ops.checks.acls.sink_requirements import needs_of_sinks
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Action, Because, Operation, Resource
 
@@ -33,7 +34,7 @@ class Judgement:
 
 def judge(facts: AclFacts, stage: Stage) -> tuple[Judgement, ...]:
     """Every need at ``stage``, judged from every worker's host; the decision given is that of a host which is refused."""
-    return tuple(_judged(facts, need) for need in dict.fromkeys(needs(facts, stage)))
+    return tuple(_judged(facts, need) for need in dict.fromkeys((*needs(facts, stage), *needs_of_sinks(facts))))
 
 
 def _judged(facts: AclFacts, need: Need) -> Judgement:

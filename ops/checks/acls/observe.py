@@ -16,6 +16,7 @@ from connectctl.ops.checks.acls.clusters import (
     named,
 )
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
+from connectctl.ops.checks.acls.sinks import SinkAccess, sink_access, unseen_of_sinks
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics
 from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.connector import path_of
@@ -49,6 +50,11 @@ class SourceAccess:
     targets: tuple[str, ...] = ()
     creates_topics: bool = False
 
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Its clients: it has all three."""
+        return CLIENTS
+
 
 @dataclass(frozen=True)
 class AclFacts:
@@ -64,6 +70,7 @@ class AclFacts:
     worker: str | None = None
     internal: tuple[str, ...] = ()
     sources: tuple[SourceAccess, ...] = ()
+    sinks: tuple[SinkAccess, ...] = ()
     hosts: tuple[str, ...] = (ANY,)
     groups: frozenset[str] = frozenset()
     enabled_now: bool = False
@@ -80,7 +87,8 @@ def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, t
     if isinstance(home, Unseen):
         return None, (home,)
     sources = [each.connector for each in context.checked if each.connector.type == "source"]
-    clusters, lost = look_elsewhere(edges.other_acls, sources, home, said)
+    sinks = [each.connector for each in context.checked if each.connector.type == "sink"]
+    clusters, lost = look_elsewhere(edges.other_acls, [*sources, *sinks], home, said)
     guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
     targets = _targets(edges.calls, sources, context.recorded, lost) if guarded else {}
     facts = AclFacts(
@@ -90,12 +98,14 @@ def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, t
         worker=said.worker,
         internal=tuple(context.internal.values()),
         sources=tuple(_source(c, context, (home.bootstrap, clusters), said, targets.get(c.name, ())) for c in sources),
+        sinks=tuple(sink_access(c, *_clients(c, (home.bootstrap, clusters), said)) for c in sinks),
         hosts=tuple(sorted({m.host.rpartition("/")[2] for m in context.group.members if m.host})) or (ANY,),
         groups=_groups(edges, lost) - {context.group.id} if home.acls is not None else frozenset(),
         enabled_now=bool(context.enabled),
         said=said,
     )
-    return facts, (*lost, *_unknown(facts, sources, said), *_other_authorizers(guarded))
+    unknown = (*_unknown(facts, [*sources, *sinks], said), *unseen_of_sinks(facts.sinks, facts.clusters))
+    return facts, (*lost, *unknown, *_other_authorizers(guarded))
 
 
 def _groups(edges: Edges, lost: list[Unseen]) -> frozenset[str]:
@@ -134,6 +144,17 @@ def _targets(
     return found
 
 
+def _clients(
+    connector: Connector, where: tuple[str, Clusters], said: Principals
+) -> tuple[dict[Role, str], dict[Role, str]]:
+    """The principals of its clients, as far as they are known, and the clusters to which they speak."""
+    config, (home, known) = connector.config, where
+    identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
+    given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
+    clusters = {role: known.spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
+    return {role: principal for role, principal in identities.items() if principal}, clusters
+
+
 def _source(
     connector: Connector,
     context: CheckContext,
@@ -141,16 +162,14 @@ def _source(
     said: Principals,
     targets: tuple[str, ...],
 ) -> SourceAccess:
-    config, (home, known) = connector.config, where
-    identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
-    given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
-    clusters = {role: known.spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
+    config, home = connector.config, where[0]
+    principals, clusters = _clients(connector, where, said)
     worker = context.internal.get("offsets")
     own = config.get(_DEDICATED)
     return SourceAccess(
         name=connector.name,
         ids=_ids(connector, context.state),
-        principals={role: principal for role, principal in identities.items() if principal},
+        principals=principals,
         clusters=clusters,
         offsets_topic=own or worker,
         dedicated=own is not None and (own != worker or clusters[Role.PRODUCER] != home),
@@ -167,15 +186,16 @@ def _ids(connector: Connector, state: ConfigState | None) -> int:
     return max(int(asked) if asked.isascii() and asked.isdigit() else 1, 1, len(connector.tasks), *counts)
 
 
-def _unknown(facts: AclFacts, sources: Sequence[Connector], said: Principals) -> Iterator[Unseen]:
+def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals) -> Iterator[Unseen]:
     """Principals that nobody told: one line for all that only the workers' properties say, one for each other reason."""
     reasons: dict[str, dict[str, list[str]]] = {}
-    for source, connector in zip(facts.sources, sources, strict=True):
-        for role in CLIENTS:
-            there = facts.clusters.get(source.clusters[role])
-            who = principal_of(source.name, role, connector.config, said)
+    known: tuple[SourceAccess | SinkAccess, ...] = (*facts.sources, *facts.sinks)
+    for access, connector in zip(known, connectors, strict=True):
+        for role in access.roles:
+            there = facts.clusters.get(access.clusters[role])
+            who = principal_of(access.name, role, connector.config, said)
             if who.principal is None and there is not None and there.acls is not None:
-                reasons.setdefault(who.why, {}).setdefault(source.name, []).append(role)
+                reasons.setdefault(who.why, {}).setdefault(access.name, []).append(role)
     clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
     home = facts.clusters[facts.bootstrap]
     if clients or (facts.worker is None and home.acls is not None):

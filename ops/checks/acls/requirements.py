@@ -55,6 +55,15 @@ class Name(StrEnum):
     CLUSTER = CLUSTER_NAME
 
 
+class Use(StrEnum):
+    """What a permission is used for: a row of KIP-618's tables, or something that a sink does."""
+
+    TABLES = "KIP-618"
+    SINK = "a sink's group and topics"
+    PATTERN = "topics that topics.regex of a sink matches"
+    DEAD_LETTERS = "a sink's dead letters"
+
+
 @dataclass(frozen=True)
 class Row:
     """A permission that ``role`` needs from ``stage`` on. ``optional``: Connect runs without it, and sees less."""
@@ -101,7 +110,8 @@ CONNECTOR_ROWS = (
 class Need:
     """A permission that is needed: by whom, on which Kafka cluster (its bootstrap servers), from which stage on.
 
-    ``connector`` is empty for the workers'. ``task``: the name is a task's transactional id.
+    ``connector`` is empty for the workers'. ``task``: the name is a task's transactional id. ``prefix`` is what the names
+    of all that it stands for begin with, empty where it stands for itself.
     """
 
     cluster: str
@@ -111,6 +121,8 @@ class Need:
     action: Action
     optional: bool = False
     task: bool = False
+    use: Use = Use.TABLES
+    prefix: str = ""
 
 
 def stage_of(goal: Goal, enabled_now: bool) -> Stage:

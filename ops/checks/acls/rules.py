@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.acls.emit import removal
 from connectctl.ops.checks.acls.evaluation import Judgement, judge, overreaching
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import Stage, stage_of
+from connectctl.ops.checks.acls.requirements import Stage, Use, stage_of
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.acls import Because, Resource
@@ -29,12 +29,16 @@ ADMIN_LACKS = Rule("ACL004", Severity.ERROR)
 DENIED = Rule("ACL005", Severity.ERROR)
 OVERREACH = Rule("ACL006", Severity.WARNING)
 SEES_LESS = Rule("ACL007", Severity.INFO)
+SINK_LACKS = Rule("ACL008", Severity.ERROR)
+DEAD_LETTERS_LACK = Rule("ACL009", Severity.ERROR)
+PATTERN_LACKS = Rule("ACL010", Severity.WARNING)
 _BY_ROLE = {
     Role.WORKER: WORKER_LACKS,
     Role.PRODUCER: PRODUCER_LACKS,
     Role.CONSUMER: CONSUMER_LACKS,
     Role.ADMIN: ADMIN_LACKS,
 }
+_BY_USE = {Use.SINK: SINK_LACKS, Use.DEAD_LETTERS: DEAD_LETTERS_LACK, Use.PATTERN: PATTERN_LACKS}
 _MOST = 4
 """Names that a message gives before it counts the rest."""
 
@@ -48,14 +52,14 @@ def check(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
 
 
 def lacks(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Finding]:
-    """ACL001–004 and ACL007: one finding for each client of a connector that lacks anything on a cluster."""
+    """ACL001–004 and ACL007–010: one finding for each client of a connector that lacks anything on a cluster."""
     missing = [j for j in judgements if j.lacking]
-    for (connector, _, cluster, optional), some in groupby(sorted(missing, key=_order), key=_order):
+    for (connector, _, cluster, optional, _), some in groupby(sorted(missing, key=_order), key=_order):
         found = list(some)
         needs = [j.need for j in found]
-        rule = SEES_LESS if optional else _BY_ROLE[needs[0].role]
+        rule = SEES_LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
         downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
-        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}."
+        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{_matched(needs[0])}."
         yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
 
 
@@ -85,9 +89,9 @@ def overreaches(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Fi
         yield OVERREACH.found(subject, message, hint)
 
 
-def _order(judged: Judgement) -> tuple[str, int, str, bool]:
+def _order(judged: Judgement) -> tuple[str, int, str, bool, int]:
     need = judged.need
-    return need.connector, list(Role).index(need.role), need.cluster, need.optional
+    return need.connector, list(Role).index(need.role), need.cluster, need.optional, list(Use).index(need.use)
 
 
 def _who(need: Need) -> str:
@@ -123,6 +127,10 @@ def _where(facts: AclFacts, found: Iterable[Judgement]) -> str:
     hosts = sorted({host for judged in found for host in judged.refused})
     some = len(hosts) < len(facts.hosts)
     return f" from {_named(hosts)}, though other workers have it" if some else ""
+
+
+def _matched(need: Need) -> str:
+    return ", matched by its topics.regex" if need.use is Use.PATTERN else ""
 
 
 def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:

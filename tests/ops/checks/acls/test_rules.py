@@ -128,9 +128,10 @@ def test_without_an_authorizer_nothing_is_needed_and_nobody_has_to_say_who_anybo
     assert world.found(goal) == []
 
 
-def test_sinks_need_nothing_of_this() -> None:
+def test_sinks_need_nothing_of_kip_618() -> None:
     sink = Connector("snk", None, {0: None}, {}, "sink")
-    assert World(connectors=[source("src"), sink]).found() == []
+    world = World(connectors=[source("src"), sink]).also(allow(C, READ, GROUP, "connect-snk"))
+    assert world.found() == []
 
 
 @pytest.mark.parametrize(
