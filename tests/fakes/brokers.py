@@ -16,6 +16,9 @@ DEFAULTS = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "transaction.partition.verification.enable": "true",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "10000",
+    "group.min.session.timeout.ms": "6000",
+    "group.max.session.timeout.ms": "1800000",
 }
 
 

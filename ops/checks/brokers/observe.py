@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from connectctl.ops.checks.brokers.sessions import BOUNDS, SessionTimeout, sessions_of, untold
 from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
@@ -22,7 +23,8 @@ TRANSACTION_STATE = "__transaction_state"
 MAX_TIMEOUT, EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
 LOG_REPLICAS, LOG_MIN_ISR = "transaction.state.log.replication.factor", "transaction.state.log.min.isr"
 VERIFICATION = "transaction.partition.verification.enable"
-SETTINGS = (MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION)
+CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+SETTINGS = (MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION, CLEANUP, *BOUNDS)
 TIMEOUT = "transaction.timeout.ms"
 DEFAULT_TIMEOUT_MS = 60_000
 """``transaction.timeout.ms`` of Java's producer."""
@@ -42,7 +44,8 @@ class BrokerFacts:
     """All that was seen. ``versions`` and ``settings`` are of the brokers that told them, by their ids.
 
     ``transaction_state`` is None where the topic does not exist yet, and where it is ``log_hidden``. ``sources`` are the
-    producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader.
+    producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader, ``sessions``
+    what sinks ask for of their groups.
     ``enabled`` is whether tasks have transactions now, None where no worker tells. ``workers`` are the workers' versions.
     """
 
@@ -53,6 +56,7 @@ class BrokerFacts:
     log_hidden: bool = False
     sources: tuple[ProducerTimeout, ...] = ()
     leader: ProducerTimeout = ProducerTimeout("leader", DEFAULT_TIMEOUT_MS)
+    sessions: tuple[SessionTimeout, ...] = ()
     enabled: bool | None = None
     workers: tuple[str, ...] = ()
     unseen: tuple[Unseen, ...] = ()
@@ -70,9 +74,12 @@ def concerned(enabled: bool | None, goal: Goal) -> bool:
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     """See what transactions need, all at once. Where nothing needs them nothing is asked."""
+    sinks = [each for each in context.checked if each.connector.type == "sink"]
+    sessions, away = sessions_of(sinks, context.worker_property, context.edges.bootstrap)
     if not concerned(context.enabled, goal):
-        return BrokerFacts(0, enabled=context.enabled)
-    unseen: list[Unseen] = []
+        facts = BrokerFacts(0, enabled=context.enabled, sessions=sessions, unseen=away)
+        return _with_bounds(context, facts) if sessions else facts
+    unseen: list[Unseen] = [*away]
     reads, kafka = context.edges.brokers(), context.edges.kafka
     with ThreadPoolExecutor(3) as pool:
         versions = pool.submit(_seen, "the brokers' versions", reads.versions)
@@ -84,6 +91,8 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         told = _taken(settings.result(), unseen, {})
         secret = bool(_taken(hidden.result(), unseen, frozenset()))
     unseen += _silent(said, "version") + _silent(told, "settings")
+    known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
+    unseen += untold(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
     if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
         hint = f"Give the principal that asks Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
@@ -92,15 +101,26 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     return BrokerFacts(
         brokers=count,
         versions={broker: each for broker, each in said.items() if isinstance(each, BrokerVersion)},
-        settings={broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)},
+        settings=known,
         transaction_state=log.get(TRANSACTION_STATE),
         log_hidden=secret,
         sources=tuple(_timeout(each, context.worker_property) for each in here),
         leader=_leader(context.worker_property),
+        sessions=sessions,
         enabled=context.enabled,
         workers=context.versions,
         unseen=tuple(unseen),
     )
+
+
+def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
+    """Without transactions: the brokers' bounds for sessions, and nothing else."""
+    unseen = [*facts.unseen]
+    reads = context.edges.brokers()
+    told = _taken(_seen("the brokers' settings", lambda: reads.settings(BOUNDS)), unseen, {})
+    known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
+    unseen += [*_silent(told, "settings"), *untold(known, BOUNDS)]
+    return replace(facts, settings=known, unseen=tuple(unseen))
 
 
 def _seen(what: str, ask: Callable[[], T]) -> T | Unseen:

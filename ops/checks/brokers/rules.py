@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.brokers import findings as rules
 from connectctl.ops.checks.brokers.observe import (
+    CLEANUP,
     EXPIRATION,
     LOG_MIN_ISR,
     LOG_REPLICAS,
@@ -18,6 +19,7 @@ from connectctl.ops.checks.brokers.observe import (
     ProducerTimeout,
     concerned,
 )
+from connectctl.ops.checks.brokers.sessions import LEAST, MOST
 from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.release import release_of
@@ -40,17 +42,20 @@ _EPOCH_PER_TRANSACTION = 2
 _WORKERS_USE_IT_SINCE = (4, 0, 0)
 _FENCING_TIMEOUT_MS = 90_000
 _FENCES_WITH_IT_SINCE = (3, 7, 1)
+_CLEANUP_MS = 10_000
+"""The default since KIP-447; it was a minute."""
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def check(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
-    """Everything about the brokers; nothing where neither the goal nor the cluster has transactions."""
+    """Everything about the brokers; where neither the goal nor the cluster has transactions, only about sinks' sessions."""
+    yield from session_refused(facts)
     if not concerned(facts.enabled, goal):
         return
     for rule in (too_old, mixed, unverified, old_protocol, cannot_be_created):
         yield from rule(facts)
     yield from _of_log(facts)
-    for judged in (timeouts_refused, leader_refused, fencing_refused, ids_expire):
+    for judged in (timeouts_refused, leader_refused, fencing_refused, ids_expire, slow_to_abort):
         yield from judged(facts, goal)
 
 
@@ -205,6 +210,30 @@ def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     if soon and leads_to_enabled(facts.enabled, goal):
         message = f"{EXPIRATION} of {_brokers(list(soon))} is {min(soon.values()):,} ms."
         yield rules.IDS_EXPIRE.found("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
+
+
+def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+    """BROKER017, once."""
+    slow = {broker: value for broker, value in facts.numbers(CLEANUP).items() if value > _CLEANUP_MS}
+    if slow and leads_to_enabled(facts.enabled, goal):
+        message = f"{CLEANUP} of {_brokers(list(slow))} is {max(slow.values()):,} ms."
+        hint = f"Set {CLEANUP} on the brokers to {_CLEANUP_MS}, the default."
+        yield rules.SLOW_TO_ABORT.found("brokers", message, hint)
+
+
+def session_refused(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER018, for each sink whose session time-out is outside of the brokers' bounds."""
+    least, most = facts.numbers(LEAST), facts.numbers(MOST)
+    for each in facts.sessions:
+        short = {broker: bound for broker, bound in least.items() if each.milliseconds < bound}
+        long = {broker: bound for broker, bound in most.items() if each.milliseconds > bound}
+        for name, refusing in ((LEAST, short), (MOST, long)):
+            if refusing:
+                bound = max(refusing.values()) if name is LEAST else min(refusing.values())
+                brokers = _brokers(list(refusing))
+                message = f"{each.property} is {each.milliseconds:,} ms, and {name} of {brokers} is {bound:,} ms."
+                hint = f"Set {each.property} to {bound} or {'more' if name is LEAST else 'less'}."
+                yield rules.SESSION_REFUSED.found(each.name, message, hint)
 
 
 def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:

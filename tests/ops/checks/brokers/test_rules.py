@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.brokers import rules
 from connectctl.ops.checks.brokers.observe import (
-    EXPIRATION,
     LOG_MIN_ISR,
     LOG_REPLICAS,
     MAX_TIMEOUT,
+    SETTINGS,
     TRANSACTION_STATE,
-    VERIFICATION,
     BrokerFacts,
     ProducerTimeout,
     observe,
@@ -243,4 +242,4 @@ def test_where_nothing_has_transactions_nobody_is_asked(enabled: bool, goal: Goa
 
 
 def test_the_defaults_of_the_fake_are_the_settings_that_are_asked_for() -> None:
-    assert DEFAULTS.keys() == {MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION}
+    assert DEFAULTS.keys() == set(SETTINGS)
