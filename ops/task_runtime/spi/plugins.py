@@ -18,11 +18,15 @@ GROUP = "connectctl.connectors"
 """Entry points of this group give a connector class under the name that ``connector.class`` has."""
 _FILE_STREAM = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
 _TOPIC_COPY = "connectctl.ops.task_runtime.connectors.topic_copy.connector:TopicCopy"
+_EXPRESSION = "connectctl.ops.task_runtime.connectors.expression.transforms"
 BUILT_IN = {
     "DataFrameSource": "connectctl.ops.task_runtime.connectors.dataframe:DataFrameSource",
     "FileStreamSource": _FILE_STREAM,
     "FileStreamSourceConnector": _FILE_STREAM,
     "org.apache.kafka.connect.file.FileStreamSourceConnector": _FILE_STREAM,
+    "Filter": f"{_EXPRESSION}:Filter",
+    "Map": f"{_EXPRESSION}:Map",
+    "Route": f"{_EXPRESSION}:Route",
     "TopicCopy": _TOPIC_COPY,
     "MirrorSource": _TOPIC_COPY,
     "MirrorSourceConnector": _TOPIC_COPY,

@@ -1,0 +1,120 @@
+"""What ``Filter``, ``Map`` and ``Route`` have in common: expressions by name, checked, and applied to records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.connectors.expression.columns import Row, evaluate
+from connectctl.ops.task_runtime.connectors.expression.language import Expression, ExpressionError, parse
+from connectctl.ops.task_runtime.connectors.expression.records import (
+    MISSING,
+    OF_RECORD,
+    SETTINGS,
+    RecordReader,
+    place,
+)
+from connectctl.ops.task_runtime.spi.connector import Setting
+from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, TransformConnector
+
+
+class ExpressionTask(Transform):
+    """``make`` says what a record becomes, by the results of its expressions."""
+
+    settings: ClassVar[Sequence[Setting]] = SETTINGS
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        """Parse the expressions."""
+        self.configs, self.reader = configs, RecordReader(configs)
+        self._expressions = {name: parse(text) for name, text in self.expressions(configs)}
+        self._names = frozenset[str]().union(*(each.names for each in self._expressions.values()))
+
+    @classmethod
+    def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Each expression by the name that errors have for it."""
+        return iter(())
+
+    @classmethod
+    def problems(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """What is wrong with the configuration, by property."""
+        if (given := configs.get(MISSING, "fail")) not in ("fail", "null"):
+            yield MISSING, f"Invalid value {given} for configuration {MISSING}: use fail or null"
+        reader = RecordReader(configs)
+        if reader.reads_bytes:
+            yield "value.converter", "Expressions need StringConverter or JsonConverter for keys and values"
+        for name, text in cls.expressions(configs):
+            if why := _problem(text, reader.has_fields):
+                yield name, f"Invalid value {text.strip()} for configuration {name}: {why}"
+
+    def process(self, records: Records) -> list[Record]:
+        """What each record becomes, in their order."""
+        rows = self.reader.rows(records, self._names)
+        results = {name: self._results(name, each, records, rows) for name, each in self._expressions.items()}
+        made = (self.make(record, {n: of[i] for n, of in results.items()}) for i, record in enumerate(records))
+        return [each for each in made if each is not None]
+
+    def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
+        """What to write for ``record``, by the results of its expressions."""
+        raise NotImplementedError
+
+    def _results(
+        self, name: str, expression: Expression, records: Sequence[Record], rows: Sequence[Row]
+    ) -> Sequence[Any]:
+        try:
+            return evaluate(expression, rows)
+        except Exception:
+            # Which of them it was, pandas does not say.
+            for record, row in zip(records, rows, strict=True):
+                try:
+                    evaluate(expression, [row])
+                except Exception as e:
+                    raise failed(name, record, f"{type(e).__name__}: {' '.join(str(e).split())}") from e
+            raise
+
+
+def failed(name: str, record: Record, why: str) -> ConnectctlError:
+    """The expression ``name`` has no result for ``record``."""
+    hint = "Correct the expression, so that it takes such a record."
+    return ConnectctlError(f"The expression {name} failed for the record {place(record)}", why=why, next_step=hint)
+
+
+def _problem(text: str, has_fields: bool) -> str | None:
+    try:
+        expression = parse(text)
+    except ExpressionError as e:
+        return str(e)
+    fields = sorted(expression.names - set(OF_RECORD))
+    if fields and not has_fields:
+        hint = "set value.converter to JsonConverter for fields of JSON"
+        return f"unknown column {fields[0]}; columns are {', '.join(OF_RECORD)}; {hint}"
+    row = dict.fromkeys(expression.names) | {"topic": "", "partition": 0, "offset": 0, "timestamp": 0}
+    try:
+        evaluate(expression, [row])
+    except re.error as e:
+        return f"invalid regular expression: {e}"
+    except Exception as e:  # noqa: BLE001  # pandas raises anything
+        # The types of fields are not known before there are records.
+        return None if fields else f"{type(e).__name__}: {' '.join(str(e).split())}"
+    return None
+
+
+def is_true(name: str, record: Record, result: Any) -> bool:
+    """The result of a condition; null is not true. Raises ``ConnectctlError`` for anything else."""
+    if result is None or isinstance(result, bool):
+        return bool(result)
+    raise failed(name, record, f"it gives {result!r}, which is not true or false")
+
+
+class ExpressionConnector(TransformConnector):
+    """Its expressions are checked with the rest of its configuration."""
+
+    task: type[ExpressionTask]
+
+    def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
+        """Every problem of an expression is one line."""
+        found = super().validate(configs)
+        for name, message in self.task.problems(configs):
+            found.setdefault(name, []).append(message)
+        return found
