@@ -148,6 +148,9 @@ class SinkTask(ABC):
         """
         return ()
 
+    def committed(self, offsets: GroupOffsets) -> None:  # noqa: B027  # a hook that most sinks do not need
+        """``offsets`` are committed, and so are their ``transaction_records``; not called where that is unknown."""
+
     def close(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  # a hook that most do not need
         """``partitions`` are not the task's own any more; let go of what belongs to them, without writing."""
 

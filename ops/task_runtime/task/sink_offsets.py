@@ -131,3 +131,4 @@ class SinkOffsets:
             self._note(f"Commit of offsets failed: {e}")
         else:
             self.restart.update(offsets)
+            self._task.committed(offsets)

@@ -1,0 +1,155 @@
+"""``ParquetArchive``: topics as Parquet files, each record once.
+
+Rows are collected by partition and become a file at each commit, at ``max.rows`` or at ``max.bytes``. The file's name goes
+into the manifest topic in the transaction that commits the group's offsets, so that whoever may not commit offsets any more
+cannot add files either. Files that were written and never committed are orphans, which ``reader.sweep`` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
+    ArchiveDirectory,
+    Row,
+    file_name,
+    row_of,
+    size_of,
+)
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, manifest_topic
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.spi.connector import Setting
+from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+
+DIRECTORY, MAX_ROWS, MAX_BYTES = "directory", "max.rows", "max.bytes"
+ROWS, BYTES = 100_000, 64 * 1024 * 1024
+
+
+@dataclass
+class Uncommitted:
+    """What one partition has behind its committed offset: files, and behind these rows, of ``size`` bytes."""
+
+    files: list[ArchivedFile] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, row: Row) -> None:
+        """Take the next row, or one that is read again, and with it all behind it."""
+        self.forget_from(row[0])
+        self.rows.append(row)
+        self.size += size_of(row)
+
+    def forget_from(self, offset: int) -> None:
+        """The partition is read again from ``offset``. Files that have it stay where they are, as orphans."""
+        if self._last < offset:
+            return
+        kept = [each for each in self.files if each.last < offset]
+        assert all(each.first >= offset for each in self.files[len(kept) :]), "commits end where files end"
+        self.files = kept
+        self.rows = [row for row in self.rows if row[0] < offset]
+        self.size = sum(map(size_of, self.rows))
+
+    @property
+    def _last(self) -> int:
+        if self.rows:
+            return self.rows[-1][0]
+        return self.files[-1].last if self.files else -1
+
+
+class ParquetArchiveTask(SinkTask):
+    """One task: the partitions that it has, each in its files."""
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        self._manifest = manifest_topic(configs["name"])
+        self._directory = self.directory(configs[DIRECTORY])
+        self._most_rows, self._most_bytes = int(configs.get(MAX_ROWS, ROWS)), int(configs.get(MAX_BYTES, BYTES))
+        self._uncommitted: dict[TopicPartition, Uncommitted] = {}
+
+    def directory(self, uri: str) -> ArchiveDirectory:
+        """Where its files go."""
+        return ArchiveDirectory(uri)
+
+    def file_name(self, place: TopicPartition, rows: Sequence[Row]) -> str:
+        """What a file with ``rows`` is called."""
+        return file_name(place, rows[0][0], rows[-1][0])
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        for record in records:
+            place = TopicPartition(record.topic, record.partition)
+            held = self._uncommitted.get(place)
+            if held is None:
+                held = self._uncommitted[place] = Uncommitted()
+            held.add(row_of(record))
+            if len(held.rows) >= self._most_rows or held.size >= self._most_bytes:
+                self._write(place, held)
+
+    def flush(self, offsets: GroupOffsets) -> None:
+        for place, offset in offsets.items():
+            held = self._uncommitted.get(place)
+            if held is not None:
+                held.forget_from(offset.offset)  # it was rewound, and the records come again
+                self._write(place, held)
+
+    def transaction_records(self, offsets: GroupOffsets) -> Sequence[ProducerRecord]:
+        """The manifest's records of the files that end before ``offsets``."""
+        return [each.record(self._manifest) for each in self._ended(offsets)]
+
+    def committed(self, offsets: GroupOffsets) -> None:
+        for each in self._ended(offsets):
+            self._uncommitted[each.place].files.remove(each)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        for place in partitions:
+            self._uncommitted.pop(place, None)
+
+    def _ended(self, offsets: GroupOffsets) -> list[ArchivedFile]:
+        empty = Uncommitted()
+        return [
+            file
+            for place, offset in offsets.items()
+            for file in self._uncommitted.get(place, empty).files
+            if file.last < offset.offset
+        ]
+
+    def _write(self, place: TopicPartition, held: Uncommitted) -> None:
+        if held.rows:
+            held.files.append(self._directory.write(self.file_name(place, held.rows), place, held.rows))
+            held.rows, held.size = [], 0
+
+
+class ParquetArchive(SinkConnector):
+    """Tasks share the partitions and the directory; no two of them write the same file."""
+
+    task = ParquetArchiveTask
+    exactly_once = True
+    settings = (
+        Setting("topics", "Topics to read, separated by commas; or set topics.regex."),
+        Setting(DIRECTORY, "Absolute path or URI of the archive, the same one on every executor.", required=True),
+        Setting(MAX_ROWS, "Most rows of a file.", default=str(ROWS)),
+        Setting(MAX_BYTES, "A file ends when its keys, values and headers have that many bytes.", default=str(BYTES)),
+    )
+
+    @classmethod
+    def internal_topics(cls, name: str) -> Mapping[str, Mapping[str, str]]:
+        """The manifest."""
+        return {manifest_topic(name): {"cleanup.policy": "compact"}}
+
+    def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
+        """A directory that means the same everywhere, and limits above 0."""
+        found = super().validate(configs)
+        directory = configs.get(DIRECTORY, "")
+        if directory and not directory.startswith("/") and "://" not in directory:
+            found[DIRECTORY] = [
+                f"Invalid value {directory} for configuration {DIRECTORY}: it must be an absolute path or a URI"
+            ]
+        for name in (MAX_ROWS, MAX_BYTES):
+            value = configs.get(name, "1").strip()
+            if not (value.isascii() and value.isdigit() and int(value)):
+                found[name] = [f"Invalid value {value} for configuration {name}: it must be a number above 0"]
+        return found
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """As many as allowed."""
+        return [dict(self.configs) for _ in range(max_tasks)]

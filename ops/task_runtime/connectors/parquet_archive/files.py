@@ -1,0 +1,168 @@
+"""The files of an archive: their names and columns, and how they come into its directory.
+
+Columns: ``topic`` string, ``partition`` int, ``offset`` long, ``timestamp`` (UTC, ms), ``timestamp_type`` string, ``key``
+and ``value`` binary, ``headers`` list of ``key`` string and ``value`` binary.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.connectors.filestream_sink import line_of
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
+from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.task_runtime.spi.sink import SinkRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import fs
+
+NAME = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d+)/\.?(?P<first>\d+)-(?P<last>\d+)-[0-9a-f]{32}\.parquet(\.tmp)?")
+"""A file that this module made, or was about to make, relative to the directory."""
+Row = tuple[int, int | None, str, bytes | None, bytes | None, list[dict[str, Any]]]
+"""Offset, timestamp (ms), its type, key, value and headers."""
+
+
+def file_name(place: TopicPartition, first: int, last: int) -> str:
+    """A name that no other attempt has, nor this one again: what is named by its offsets alone is overwritten by an attempt
+    that was replaced and does not know it.
+    """
+    return f"{place.topic}/{place.partition}/{first}-{last}-{uuid.uuid4().hex}.parquet"
+
+
+def row_of(record: SinkRecord) -> Row:
+    """The row of ``record``. Text is UTF-8, bytes are as they are, null is null, anything else is JSON."""
+    headers = [{"key": key, "value": _bytes(value)} for key, value in record.headers or ()]
+    when = record.timestamp
+    return record.offset, when, str(record.timestamp_type), _bytes(record.key), _bytes(record.value), headers
+
+
+def size_of(row: Row) -> int:
+    """The bytes of its key, value and headers, and some for the rest."""
+    _, _, _, key, value, headers = row
+    extra = sum(len(each["key"]) + len(each["value"] or b"") for each in headers) if headers else 0
+    return 32 + len(key or b"") + len(value or b"") + extra
+
+
+def table_of(place: TopicPartition, rows: Sequence[Row]) -> pa.Table:
+    """``rows`` of one partition as columns."""
+    import pyarrow as pa
+
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    offset, when, kind, key, value, header = zip(*rows, strict=True)
+    columns = {
+        "topic": pa.array([place.topic] * len(rows), pa.string()),
+        "partition": pa.array([place.partition] * len(rows), pa.int32()),
+        "offset": pa.array(offset, pa.int64()),
+        "timestamp": pa.array(when, pa.timestamp("ms", tz="UTC")),
+        "timestamp_type": pa.array(kind, pa.string()),
+        "key": pa.array(key, pa.binary()),
+        "value": pa.array(value, pa.binary()),
+        "headers": pa.array(header, headers),
+    }
+    return pa.table(columns)
+
+
+class ArchiveDirectory:
+    """The directory at ``uri``: an absolute path, or a URI that ``pyarrow.fs`` knows. Raises ``ConnectctlError``, here as in
+    its methods, where it cannot be used.
+    """
+
+    def __init__(self, uri: str):
+        self._uri = uri
+        self._made: set[str] = set()
+        with self._failing("open"):
+            self._files, self._root = _opened(uri)
+
+    def write(self, name: str, place: TopicPartition, rows: Sequence[Row]) -> ArchivedFile:
+        """Write ``rows`` to ``name``; what it returns is on the disk."""
+        path, temporary = self._path(name), self._path(_hidden(name))
+        with self._failing("write to"):
+            self._make(path.rpartition("/")[0])
+            self._fill(temporary, table_of(place, rows))
+            self._sync(temporary)
+            size = self._files.get_file_info(temporary).size
+            self._files.move(temporary, path)
+            self._sync(path.rpartition("/")[0])
+        return ArchivedFile(*place, rows[0][0], rows[-1][0], len(rows), size, name)
+
+    def listed(self) -> list[tuple[str, fs.FileInfo]]:
+        """What is in it: names relative to it, and pyarrow's facts; nothing where it does not exist."""
+        from pyarrow import fs
+
+        with self._failing("list"):
+            there = self._files.get_file_info(fs.FileSelector(self._root, recursive=True, allow_not_found=True))
+        # Some file systems list paths with a leading slash, or without one.
+        return [
+            (each.path.strip("/").removeprefix(self._root.strip("/")).lstrip("/"), each)
+            for each in there
+            if each.is_file
+        ]
+
+    def remove(self, name: str) -> None:
+        """Delete the file."""
+        with self._failing("delete from"):
+            self._files.delete_file(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def _make(self, directory: str) -> None:
+        if directory in self._made:
+            return
+        self._files.create_dir(directory, recursive=True)
+        for each in (directory, *map(str, Path(directory).parents[:2])):
+            self._sync(each)
+        self._made.add(directory)
+
+    def _fill(self, path: str, table: pa.Table) -> None:
+        from pyarrow import parquet
+
+        with self._files.open_output_stream(path) as stream:
+            parquet.write_table(table, stream, compression="zstd")
+
+    def _sync(self, path: str) -> None:
+        """Have a local file or directory on the disk; other file systems have what was closed."""
+        if self._files.type_name != "local":
+            return
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+    @contextmanager
+    def _failing(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as e:  # pyarrow's ArrowInvalid is a ValueError
+            hint = "Check directory, its permissions and its space, on every executor."
+            why = (isinstance(e, OSError) and e.strerror) or str(e).splitlines()[0]
+            raise ConnectctlError(f"Could not {action} {self._uri}", why=why, next_step=hint) from e
+
+
+def _opened(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system, and the directory's path in it without a slash at its end."""
+    from pyarrow import fs
+
+    if "://" not in uri:
+        return fs.LocalFileSystem(), str(Path(uri).absolute())
+    files, root = fs.FileSystem.from_uri(uri)
+    return files, root.rstrip("/")
+
+
+def _hidden(name: str) -> str:
+    """The temporary file of ``name``: readers of directories leave out what begins with a dot."""
+    directory, _, last = name.rpartition("/")
+    return f"{directory}/.{last}.tmp"
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else line_of(value)

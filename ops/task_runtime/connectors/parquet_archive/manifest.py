@@ -1,0 +1,112 @@
+"""The manifest topic of an archive: which files it consists of. What is not named here is not in the archive.
+
+A record is written in the transaction that commits the group's offsets behind its file, so that both are there or neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.records import Record
+
+TIMEOUT = 60.0
+"""Seconds to read a manifest topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFile:
+    """A file of the archive. ``name`` is relative to the directory; ``first`` and ``last`` are offsets of records that are
+    in it, ``bytes`` the file's size.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    rows: int
+    bytes: int
+    name: str
+
+    @property
+    def place(self) -> TopicPartition:
+        """Where its records come from."""
+        return TopicPartition(self.topic, self.partition)
+
+    def record(self, manifest_topic: str) -> ProducerRecord:
+        """As the manifest has it: the key is JSON with ``topic``, ``partition`` and ``first``, the value JSON with ``file``,
+        ``first``, ``last``, ``rows`` and ``bytes``.
+        """
+        key = {"topic": self.topic, "partition": self.partition, "first": self.first}
+        value = {"file": self.name, "first": self.first, "last": self.last, "rows": self.rows, "bytes": self.bytes}
+        return ProducerRecord(manifest_topic, _json(key), _json(value))
+
+
+def manifest_topic(connector: str) -> str:
+    """The manifest of the connector of this name."""
+    return f"{connector}-archive"
+
+
+def read_manifest(client: Mapping[str, Any], topic: str, timeout: float = TIMEOUT) -> tuple[ArchivedFile, ...]:
+    """The files that ``topic`` names, by topic, partition and offset; none where there is no such topic.
+
+    ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included. Raises ``TimedOut`` where
+    the end cannot be read, and what ``files_of`` raises.
+    """
+    image = Kafka(client, timeout=timeout).image([topic], patience=timeout).get(topic)
+    if image is None:
+        return ()
+    if image.held_back:
+        why = "a transaction is open on it"
+        raise TimedOut(f"Could not read {topic} to its end (open transaction)", why=why, next_step="Try again.")
+    return files_of(image.latest)
+
+
+def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
+    """The files that the newest ``records`` of a manifest topic name, in order. Raises ``ConnectctlError`` for a record that
+    is not of a manifest, and where two files have the same offsets.
+    """
+    found = [_file(each) for each in records if each.value is not None]
+    found.sort(key=lambda each: (each.topic, each.partition, each.first))
+    for before, after in pairwise(found):
+        if before.place == after.place and after.first <= before.last:
+            raise ConnectctlError(
+                f"The archive has offsets of {after.place} twice",
+                why=f"{before.name} and {after.name} overlap, because the group's offsets were set back",
+                next_step="Delete one of their records from the manifest topic.",
+            )
+    return tuple(found)
+
+
+def ends_of(files: Collection[ArchivedFile]) -> dict[TopicPartition, int]:
+    """The offset behind the last record that is archived, by partition."""
+    ends: dict[TopicPartition, int] = {}
+    for each in files:
+        ends[each.place] = max(each.last + 1, ends.get(each.place, 0))
+    return ends
+
+
+def _file(record: Record) -> ArchivedFile:
+    try:
+        key, value = json.loads(record.key or b""), json.loads(record.value or b"")
+        first, last, rows, size = (int(value[name]) for name in ("first", "last", "rows", "bytes"))
+        return ArchivedFile(str(key["topic"]), int(key["partition"]), first, last, rows, size, str(value["file"]))
+    except (ValueError, KeyError, TypeError) as e:
+        raise ConnectctlError(
+            f"Record {record.partition}:{record.offset} of the manifest topic does not describe a file",
+            why=f"{type(e).__name__}: {e}",
+            next_step="Give the topic CONNECTOR-archive of a ParquetArchive.",
+        ) from e
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,92 @@
+"""What people do with an archive: read exactly what its manifest names, and remove what it does not name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, ArchiveDirectory
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
+    TIMEOUT,
+    ArchivedFile,
+    ends_of,
+    read_manifest,
+)
+from connectctl.ops.task_runtime.group.consumer import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = (
+    "topic string, partition int, offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
+"""The columns of an archive, for Spark."""
+OLDER_THAN = 3600.0
+"""Seconds."""
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A file that the manifest does not name; ``age`` is in seconds, ``bytes`` its size."""
+
+    name: str
+    age: float
+    bytes: int
+
+
+def archived(
+    spark: SparkSession, directory: str, manifest_topic: str, client: Mapping[str, Any], *, timeout: float = TIMEOUT
+) -> DataFrame:
+    """Each record of the archive once, in the columns of ``SCHEMA``: the files that ``manifest_topic`` names, and no other.
+
+    ``directory`` is an absolute path or a URI as Spark knows it (``s3a://…`` where the connector has ``s3://…``), ``client``
+    are librdkafka's properties with ``bootstrap.servers``, ``timeout`` is in seconds. What is archived afterwards is not in
+    it. Raises ``ConnectctlError`` where the manifest cannot be read to its end, and Spark's ``AnalysisException`` where one
+    of its files is missing.
+    """
+    files = read_manifest(client, manifest_topic, timeout)
+    if not files:
+        return spark.createDataFrame([], SCHEMA)
+    root = directory.rstrip("/") if "://" in directory else f"file://{directory.rstrip('/')}"
+    return spark.read.schema(SCHEMA).parquet(*(f"{root}/{each.name}" for each in files))
+
+
+def sweep(
+    directory: str,
+    manifest: Collection[ArchivedFile],
+    *,
+    older_than: float = OLDER_THAN,
+    remove: bool = False,
+    now: float | None = None,
+) -> tuple[Orphan, ...]:
+    """The orphans of an archive, removed with ``remove``: files that attempts wrote and could not commit.
+
+    ``manifest`` was read from the archive's topic, before. A file is an orphan if it has a name of an archive, is not in the
+    manifest, was last changed more than ``older_than`` seconds before ``now`` (since the epoch), and begins before the end
+    of what the manifest has of its partition: what begins behind that may be in the hands of a live attempt, whatever its
+    age. Raises ``ConnectctlError`` where the directory cannot be used.
+    """
+    named, ends = {each.name for each in manifest}, ends_of(manifest)
+    now = time.time() if now is None else now
+    place, found = ArchiveDirectory(directory), list[Orphan]()
+    for name, facts in place.listed():
+        if name in named or facts.mtime_ns is None or not _is_replaced(name, ends):
+            continue
+        age = now - facts.mtime_ns / 1e9
+        if age > older_than:
+            found.append(Orphan(name, age, facts.size))
+    if remove:
+        for each in found:
+            place.remove(each.name)
+    return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _is_replaced(name: str, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether it is a file of an archive whose first offset is archived in another one, so that it cannot be committed."""
+    parts = NAME.fullmatch(name)
+    if parts is None:
+        return False
+    return int(parts["first"]) < ends.get(TopicPartition(parts["topic"], int(parts["partition"])), 0)
