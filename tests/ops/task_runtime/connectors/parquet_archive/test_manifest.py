@@ -1,0 +1,42 @@
+"""What the manifest's records say, and what they may not say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.records import Record
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, ends_of, files_of
+from connectctl.ops.task_runtime.group.consumer import TopicPartition
+
+FILE = ArchivedFile("t", 0, 5, 9, 4, 1234, "t/0/5-9-x.parquet")
+
+
+def stored(*files: ArchivedFile) -> list[Record]:
+    made = [each.record("a-archive") for each in files]
+    return [Record(each.key, each.value, 0, n) for n, each in enumerate(made)]
+
+
+def test_a_record_says_where_a_file_is_and_what_it_has() -> None:
+    record = FILE.record("a-archive")
+    assert record.key == b'{"topic":"t","partition":0,"first":5}'
+    assert record.value == b'{"file":"t/0/5-9-x.parquet","first":5,"last":9,"rows":4,"bytes":1234}'
+
+
+def test_files_come_in_the_order_of_their_offsets() -> None:
+    later, other = replace(FILE, first=10, last=10), replace(FILE, topic="s", first=0)
+    gone = Record(b"k", None, 0, 9)
+    assert files_of([*stored(later, FILE, other), gone]) == (other, FILE, later)
+    assert ends_of([later, FILE, other]) == {TopicPartition("t", 0): 11, TopicPartition("s", 0): 10}
+
+
+def test_two_files_with_the_same_offsets_are_refused() -> None:
+    with pytest.raises(ConnectctlError, match=r"offsets of t-0 twice: t/0/5-9-x\.parquet and y overlap"):
+        files_of(stored(FILE, replace(FILE, first=9, last=12, name="y")))
+
+
+@pytest.mark.parametrize("value", [b"{", b"[]", b'{"file": "x"}', b"7"])
+def test_a_record_of_something_else_is_named(value: bytes) -> None:
+    with pytest.raises(ConnectctlError, match="Record 0:3 of the manifest topic does not describe a file"):
+        files_of([Record(b'{"topic":"t","partition":0,"first":5}', value, 0, 3)])
