@@ -12,17 +12,15 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.filestream_sink import line_of
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyarrow import fs
+from pyarrow import fs, parquet
 
 NAME = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d+)/\.?(?P<first>\d+)-(?P<last>\d+)-[0-9a-f]{32}\.parquet(\.tmp)?")
 """A file that this module made, or was about to make, relative to the directory."""
@@ -53,8 +51,6 @@ def size_of(row: Row) -> int:
 
 def table_of(place: TopicPartition, rows: Sequence[Row]) -> pa.Table:
     """``rows`` of one partition as columns."""
-    import pyarrow as pa
-
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     offset, when, kind, key, value, header = zip(*rows, strict=True)
     columns = {
@@ -95,8 +91,6 @@ class ArchiveDirectory:
 
     def listed(self) -> list[tuple[str, fs.FileInfo]]:
         """What is in it: names relative to it, and pyarrow's facts; nothing where it does not exist."""
-        from pyarrow import fs
-
         with self._failing("list"):
             there = self._files.get_file_info(fs.FileSelector(self._root, recursive=True, allow_not_found=True))
         # Some file systems list paths with a leading slash, or without one.
@@ -123,8 +117,6 @@ class ArchiveDirectory:
         self._made.add(directory)
 
     def _fill(self, path: str, table: pa.Table) -> None:
-        from pyarrow import parquet
-
         with self._files.open_output_stream(path) as stream:
             parquet.write_table(table, stream, compression="zstd")
 
@@ -150,8 +142,6 @@ class ArchiveDirectory:
 
 def _opened(uri: str) -> tuple[fs.FileSystem, str]:
     """The file system, and the directory's path in it without a slash at its end."""
-    from pyarrow import fs
-
     if "://" not in uri:
         return fs.LocalFileSystem(), str(Path(uri).absolute())
     files, root = fs.FileSystem.from_uri(uri)
