@@ -211,6 +211,7 @@ _CHECKS = (
     _OTHER_GROUPS,
 )
 _ROLL = (*_CHECKS, Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "how the coordinators' topic is laid out"))
+_RUN_SINKS = "runs of sinks and transforms: membership, records and offsets"
 _RUN = (
     _WORKERS,
     Need(
@@ -242,6 +243,11 @@ _RUN = (
     Need("KafkaWrites.transact", _W, _TOPIC, Name.TARGETS, _REFUSED, "its records"),
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "its tasks' older producers"),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing, and transactions"),
+    Need(
+        "kafka_protocol.group_coordinator.Coordinator.stable_offsets", _D, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS
+    ),
+    Need("librdkafka.client.Kafka.ask", _R, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS),
+    Need("librdkafka.client.Kafka.ask", _R, _TOPIC, Name.SINK_TOPICS, _PART, _RUN_SINKS),
     Need("TransactionCalls.describe", _D, _ID, Name.LEADER, _REFUSED, "the leader's transactional id"),
     Need("TransactionCalls.fence", _W, _ID, Name.LEADER, _REFUSED, "writing to the config topic as a leader does"),
     _BROKER_SETTINGS,

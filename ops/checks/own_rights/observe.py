@@ -121,18 +121,27 @@ def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dic
     """Topics, groups and ids of the connectors. One that has no task has none to fence, but gets its first id some day."""
     sources = [each for each in connectors if each.looks_like != "sink"]
     sinks = [each for each in connectors if each.looks_like == "sink" and unknown_group(each.name, each.config) is None]
+    transforms = [each for each in connectors if each.looks_like == "sink" and _is_transform(each)]
+    writers = [*sources, *transforms]
     own = [topic for each in sources if (topic := each.config.get("offsets.storage.topic"))]
-    targets = sorted({topic for each in sources for topic in configured_topics(each.config)})
+    outputs = {each.config["topic"] for each in transforms}
+    targets = sorted({topic for each in sources for topic in configured_topics(each.config)} | outputs)
     ids = [
         task_id(group, each.name, n)
-        for each in sources
+        for each in writers
         for n in range(max(1, each.task_count, each.task_count_record or 0))
     ]
     return {
         Name.DEDICATED: tuple(dict.fromkeys(own)),
         Name.TARGETS: tuple(targets),
         Name.TASKS: tuple(ids),
-        Name.PRESENCE: tuple(presence_group(group, each.name) for each in sources),
+        Name.PRESENCE: tuple(presence_group(group, each.name) for each in writers),
         Name.SINK_GROUPS: tuple(dict.fromkeys(sink_group(each.name, each.config) for each in sinks)),
         Name.SINK_TOPICS: tuple(sorted({topic for each in sinks for topic in topics_of_sink(each.config)})),
     }
+
+
+def _is_transform(connector: ConfiguredConnector) -> bool:
+    """Whether it reads topics, writes to one, and is no class of Java: what only ``connectctl run`` runs."""
+    name = connector.config.get("connector.class", "")
+    return bool(connector.config.get("topic")) and (":" in name or "." not in name)

@@ -184,6 +184,28 @@ def test_the_names_are_those_of_the_cluster() -> None:
         observe.look(cluster(), None, connect_group("connect"), named, ["z"])
 
 
+def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in_its_group() -> None:
+    kafka = cluster()
+    config = {"connector.class": "shouting:Shout", "topics": "in", "topic": "out"}
+    kafka.records["cfg"] += records(("connector-t", {"properties": config}), ("commit-t", {"tasks": 2}))
+    java = {"connector.class": "org.x.Copy", "topics": "in2", "topic": "no"}
+    kafka.records["cfg"] += records(("connector-j", {"properties": java}))
+    named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
+    places = observe.look(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["t", "j"])
+    assert places.names[Name.TASKS] == ("connect-t-0", "connect-t-1")
+    assert places.names[Name.TARGETS] == ("out",)
+    assert places.names[Name.PRESENCE] == ("connectctl-run-connect-t",)
+    assert places.names[Name.SINK_GROUPS] == ("connect-j", "connect-t")
+    found = one(FakeRights((), TOPICS), "run job", replace(PLACES, names={**PLACES.names, **places.names}))
+    assert missing(found) >= {
+        "Read on Group connect-t",
+        "Read on Topic in",
+        "Write on Topic out",
+        "Describe on TransactionalId connect-t-1",
+        "Write on TransactionalId connect-t-1",
+    }
+
+
 def test_names_that_may_not_be_seen_are_lost_with_the_reason() -> None:
     kafka = cluster()
     kafka.forbidden = {"cfg"}
