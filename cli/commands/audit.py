@@ -52,6 +52,17 @@ def audit(
     together: Annotated[
         bool, typer.Option("--together", help="The topics are one stream, instead of one stream each.")
     ] = False,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="TOPIC", help="Inputs of the transform that wrote TOPIC; with --group."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Group of the transform: inputs count up to its committed offsets."),
+    ] = None,
+    subset: Annotated[
+        bool, typer.Option("--subset", help="The transform may leave records out: only what is twice is wrong.")
+    ] = False,
     headers_only: Annotated[
         bool, typer.Option("--headers-only", help="Look at transactions only, read no records.")
     ] = False,
@@ -76,6 +87,7 @@ def audit(
       connectctl audit orders --sequence '$.seq'                    counted within the record key
       connectctl audit orders --sequence '$.seq' --by '$.task' --first 0
       connectctl audit verifiable --connector verifiable            both inferred; its source offsets compared
+      connectctl audit clean --from orders --group connect-cleaner   a transform: each input record's key, as often
       connectctl audit orders --headers-only                        transactions, markers and producers alone
       connectctl audit orders --sequence header:seq --evidence bad --html orders.html
 
@@ -103,8 +115,12 @@ def audit(
         since=plan.bound(since, "--since") if since else None,
         until=plan.bound(until, "--until") if until else None,
         shown=limit,
+        inputs=tuple(dict.fromkeys(name for names in inputs or () for name in names.split(",") if name)),
+        group=group,
+        subset=subset,
     )
     plan.check_bounds(request)
+    plan.check_inputs(request)
     _check(request, evidence, html)
     found = look(session, request, engine, patience, evidence)
     terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide))

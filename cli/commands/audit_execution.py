@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connectctl.cli.commands.audit_comparison import Inputs, group_positions, inputs_of, policies
 from connectctl.cli.commands.offsets.sources import sources_of
 from connectctl.cli.output import terminal
 from connectctl.ops.audit import plan
@@ -45,15 +46,18 @@ def look(
     _known(kafka, request)
     config, before = _offsets(session, request)
     guess = _inferred(request, config)
+    positions_before = group_positions(kafka, request, patience)
     spans = _spans(kafka, request, patience)
+    inputs = inputs_of(kafka, request, spans, positions_before, patience)
     _, after = _offsets(session, request) if request.connector else (None, before)
     compared = _compared(request, guess, before, after)
     if guess is not None and not request.headers_only:
         request = replace(request, sequence=request.sequence or guess.sequence, by=request.by or guess.by)
-    work, unread = _work(session, request, spans, compared, guess, engine, evidence)
+    work, unread = _work(session, request, spans, compared, guess, engine, evidence, inputs)
     summary = _run(session, work, engine)
-    if work.wanted is not None and work.wanted.sequence is not None:
-        resolve(summary, reader(work.cluster, work.wanted))
+    wanted = work.comparison.wanted if work.comparison else work.wanted
+    if wanted is not None and wanted.sequence is not None:
+        resolve(summary, reader(work.cluster, wanted))
     if compared is not None and work.wanted and request.sequence is not None:
         compared = matching(summary, compared)
         if all(span.start == 0 for span in spans):
@@ -69,6 +73,7 @@ def look(
         why_no_sequence=guess.why if guess else None,
         unread=unread,
         positions=positions(before, after) if guess and guess.lines and _whole(request) else None,
+        inputs=inputs.partitions if inputs else None,
     )
     return replace(found, findings=findings_of(found))
 
@@ -76,8 +81,9 @@ def look(
 def _known(kafka: Kafka, request: AuditRequest) -> None:
     from difflib import get_close_matches
 
-    there = those_that_exist(kafka, *request.topics)
-    for topic in request.topics:
+    topics = (*request.topics, *request.inputs)
+    there = those_that_exist(kafka, *topics)
+    for topic in topics:
         if topic not in there:
             near = get_close_matches(topic, kafka.topic_names(), n=1)
             unseen = "Check its name; a topic without the right Describe is not listed."
@@ -132,8 +138,7 @@ def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[Partiti
         return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
 
     began, now = settled(lambda: kafka.extents(request.topics), patience)
-    policies = {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(request.topics).items()}
-    return plan.spans(began, now, policies, offsets(request.since), offsets(request.until))
+    return plan.spans(began, now, policies(kafka, request.topics), offsets(request.since), offsets(request.until))
 
 
 def _work(
@@ -144,18 +149,30 @@ def _work(
     guess: Inferred | None,
     engine: Choice,
     evidence: Path | None,
+    inputs: Inputs | None = None,
 ) -> tuple[Work, str | None]:
     """What the jobs are to do, and why they do not read records where they should."""
     cluster = Cluster(session.client_properties, session.timeout)
-    size = sum(span.size for span in spans)
+    comparison = inputs.comparison if inputs else None
+    size = sum(span.size for span in (comparison.ranges if comparison else spans))
     wanted = None
     unread = None
     if engine is Choice.AUTO and size >= AUDIT_THRESHOLD and not spark_session.installed() and not request.headers_only:
         unread = f"{size:,} records are read with Spark, which is not installed: pip install 'connectctl[spark]'"
-    elif not request.headers_only:
+        comparison = None
+    elif comparison is None and not request.headers_only:
         wanted = Wanted(request.sequence, request.source, request.together, measure=bool(guess and guess.lines))
     numbers = compared.numbers if compared else {}
-    work = Work(cluster, spans, wanted, first=request.first, committed=numbers, shown=request.shown, evidence=evidence)
+    work = Work(
+        cluster,
+        spans,
+        wanted,
+        first=request.first,
+        committed=numbers,
+        shown=request.shown,
+        evidence=evidence,
+        comparison=comparison,
+    )
     return work, unread
 
 

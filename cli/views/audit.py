@@ -19,13 +19,19 @@ def show(audit: Audit, wide: bool) -> None:
     terminal.say(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
     terminal.say("")
     terminal.blocks(
-        [_numbers(audit, data), *_sources(audit), *([_parts(audit)] if wide else []), *_evidence(data, wide)]
+        [
+            _numbers(audit, data),
+            *_sources(audit),
+            *_inputs(data, wide),
+            *([_parts(audit)] if wide else []),
+            *_evidence(data, wide),
+        ]
     )
 
 
 def _headline(audit: Audit, data: dict[str, Any]) -> str:
     """What of the records was counted, for the first line: one count alone would hide the other."""
-    if audit.summary.reads is None or audit.request.sequence is None:
+    if audit.summary.reads is None or (audit.request.sequence is None and audit.inputs is None):
         return ""
     counts = ((data["duplicates"], "duplicate"), (data["gaps"], "gap"))
     return f" ({', '.join(f'{n:,} {word}' + ('' if n == 1 else 's') for n, word in counts)})"
@@ -56,6 +62,22 @@ def _sources(audit: Audit) -> list[Block]:
     rows += [[f"… and {more:,} more", *[""] * 7]] if more > 0 else []
     columns = ["SOURCE PARTITION", "RECORDS", "FIRST", "LAST", "DUPLICATES", "GAPS", "REORDERED", "TORN"]
     return [Block(columns, rows, "No source partition.")]
+
+
+def _inputs(data: dict[str, Any], wide: bool) -> list[Block]:
+    """What the group has processed of the inputs; ``wide`` has each of their partitions."""
+    inputs = data["inputs"]
+    if inputs is None:
+        return []
+    numbers = ("processed", "notYetProcessed", "unknown")
+    if not wide:
+        rows = [[str(inputs["group"]), *(f"{inputs[name]:,}" for name in (*numbers, "missing"))]]
+        return [Block(["GROUP", "PROCESSED", "NOT YET", "UNKNOWN", "NOT IN OUTPUT"], rows)]
+    rows = []
+    for part in inputs["partitions"]:
+        offset = part["state"] if part["committedOffset"] is None else str(part["committedOffset"])
+        rows.append([f"{part['topic']}-{part['partition']}", offset, *(f"{part[name]:,}" for name in numbers)])
+    return [Block(["INPUT", "COMMITTED OFFSET", "PROCESSED", "NOT YET", "UNKNOWN"], rows)]
 
 
 def _count(number: int) -> str:

@@ -32,6 +32,8 @@ class AuditRequest:
     """What a person wants audited. ``first`` is the number that every source partition begins with.
 
     ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many violations of a kind are told.
+    ``inputs`` are the topics of a transform whose output is compared with what ``group`` has committed of them; with
+    ``subset`` it may leave records out.
     """
 
     topics: tuple[str, ...]
@@ -45,6 +47,9 @@ class AuditRequest:
     since: Bound | None = None
     until: Bound | None = None
     shown: int = 20
+    inputs: tuple[str, ...] = ()
+    group: str | None = None
+    subset: bool = False
 
     @property
     def source(self) -> Spec:
@@ -77,6 +82,33 @@ def check_bounds(request: AuditRequest) -> None:
     for begin, end in ((since.offset, until.offset), (since.timestamp, until.timestamp)):
         if begin is not None and end is not None and begin >= end:
             raise BadInput("Nothing to audit: --since is not before --until", next_step="Use a later --until.")
+
+
+def check_inputs(request: AuditRequest) -> None:
+    """Raises ``BadInput`` for what does not go with ``--from``, or not without it."""
+    if not request.inputs:
+        if request.group or request.subset:
+            option = "--group" if request.group else "--subset"
+            raise BadInput(f"{option} is of a transform's inputs", next_step="Give --from TOPIC, too.")
+        return
+    if not request.group:
+        hint = "Give --group GROUP; a transform's is connect-NAME, unless its job names another."
+        raise BadInput("--from needs the group that has committed offsets of the inputs", next_step=hint)
+    if both := set(request.inputs) & set(request.topics):
+        raise BadInput(f"{min(both)} is an input and an output", next_step="Name each topic once.")
+    others = {
+        "--connector": request.connector,
+        "--headers-only": request.headers_only or None,
+        "--first": request.first,
+        "--together": request.together or None,
+        "--since": request.since,
+        "--until": request.until,
+    }
+    for option, value in others.items():
+        if value is not None:
+            raise BadInput(
+                f"{option} does not go with --from", why="whole topics are compared", next_step="Leave it out."
+            )
 
 
 def spans(

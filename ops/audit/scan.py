@@ -24,6 +24,7 @@ class PartitionRange(NamedTuple):
 
     Readers of read_committed get as far as ``stable``; markers are looked for up to ``horizon``, the high watermark.
     ``whole``: nothing was ever removed from it, by retention or compaction, and it is looked at from its beginning.
+    ``side`` is what it is to a comparison of inputs with an output: ``occurrences.Side``.
     """
 
     topic: str
@@ -34,6 +35,7 @@ class PartitionRange(NamedTuple):
     horizon: int
     whole: bool = False
     compacted: bool = False
+    side: int = 0
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from heapq import heappush, heappushpop
 from typing import Any
 
+from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Read, SourceTotals
 from connectctl.ops.audit.timeline import Timeline
@@ -41,6 +42,7 @@ class Summary:
     found: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     weights: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     timeline: Timeline = field(default_factory=Timeline)
+    matched: MatchTotals = field(default_factory=MatchTotals)
     _number: int = 0
 
     def add(self, found: Any) -> None:
@@ -60,6 +62,8 @@ class Summary:
             self.totals.merge(found.as_row())
         elif isinstance(found, Read):
             self.read(found)
+        elif isinstance(found, MatchTotals):
+            self.matched.merge(found.as_row())
 
     def read(self, found: Read) -> None:
         """Add what was read of a partition, or of a piece of one."""
@@ -98,6 +102,7 @@ class Summary:
             "violations": [list(entry[2]) for heap in self.violations.values() for entry in heap],
             "counts": [[kind, self.found[kind], self.weights[kind]] for kind in self.found],
             "timeline": self.timeline.as_row(),
+            "matched": self.matched.as_row(),
         }
 
     def merge(self, row: dict[str, Any]) -> None:
@@ -116,6 +121,7 @@ class Summary:
         for kind, times, weight in row["counts"]:
             self.count(kind, times, weight)
         self.timeline.merge(Timeline.of(row["timeline"]))
+        self.matched.merge(row["matched"])
 
     def _push(self, heap: list[tuple[int, int, Any]], weight: int, item: Any) -> None:
         self._number += 1

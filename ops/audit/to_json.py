@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from connectctl.ops.audit import input_partitions
 from connectctl.ops.audit.sequences import SourceTotals
 from connectctl.ops.audit.verdict import Audit, committed, torn
 
@@ -24,8 +25,11 @@ def as_json(audit: Audit) -> dict[str, Any]:
         "torn": torn(summary),
         "recordsRead": None if summary.reads is None else sum(read.records for read in summary.reads.values()),
         "producers": sum(part.producers for part in summary.parts),
-        "sourcePartitions": summary.source_partitions,
+        "sourcePartitions": summary.source_partitions + summary.matched.clean,
         "bySourcePartition": [_source(audit, totals) for totals in summary.sources],
+        "inputs": None
+        if audit.inputs is None
+        else input_partitions.as_json(audit.request.group, audit.request.subset, audit.inputs, summary.matched),
         "evidence": [violation.as_json() for violation in summary.evidence],
         "findings": [finding.as_json() for finding in audit.findings],
     }

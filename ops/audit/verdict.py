@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit.input_findings import findings_of_inputs
+from connectctl.ops.audit.input_partitions import InputPartition
 from connectctl.ops.audit.offset_positions import Offsets
 from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.sequences import SourceTotals
@@ -39,6 +41,9 @@ _MEANS = {
     audit_findings.GAPS.id: Verdict.GAPS,
     audit_findings.LOST.id: Verdict.GAPS,
     audit_findings.MISSING_BATCHES.id: Verdict.GAPS,
+    audit_findings.AHEAD_OF_GROUP.id: Verdict.TORN,
+    audit_findings.IN_OUTPUT_TWICE.id: Verdict.DUPLICATES,
+    audit_findings.NOT_IN_OUTPUT.id: Verdict.GAPS,
 } | dict.fromkeys(
     (
         audit_findings.UNCLEAR.id,
@@ -50,6 +55,9 @@ _MEANS = {
         audit_findings.NO_SPARK.id,
         audit_findings.LINES.id,
         audit_findings.NOTHING.id,
+        audit_findings.GROUP_UNKNOWN.id,
+        audit_findings.NOTHING_COMMITTED.id,
+        audit_findings.UNMATCHED.id,
     ),
     Verdict.UNDECIDED,
 )
@@ -72,6 +80,8 @@ class Audit:
     """Why records were not looked at, though they were to be."""
     positions: tuple[int, int] | None = None
     """The position of a file source whose lines the records are, before they were looked at and after."""
+    inputs: tuple[InputPartition, ...] | None = None
+    """The inputs that the records were compared with, None where that was not requested."""
     findings: tuple[Finding, ...] = field(default=())
 
     @property
@@ -102,7 +112,8 @@ def torn(summary: Summary) -> int:
 
 def findings_of(audit: Audit) -> tuple[Finding, ...]:
     """Everything worth telling, the worst first."""
-    found = [*_of_transactions(audit), *_of_sources(audit), *_undecided(audit), *_of_topics(audit)]
+    sources = _of_sources(audit) if audit.inputs is None else _of_inputs(audit)
+    found = [*_of_transactions(audit), *sources, *_undecided(audit), *_of_topics(audit)]
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
 
@@ -127,6 +138,10 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
         yield audit_findings.OPEN.found(
             _place(part), message, "See connectctl transactions list --open.", severity=severity
         )
+
+
+def _of_inputs(audit: Audit) -> Iterator[Finding]:
+    return findings_of_inputs(audit.request, audit.summary, audit.inputs or ())
 
 
 def _of_sources(audit: Audit) -> Iterator[Finding]:
@@ -180,16 +195,23 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
     if summary.reads is not None:
         yield from _disagreements(summary)
         unnumbered = sum(read.unnumbered for read in summary.reads.values())
-        if request.sequence is not None and unnumbered:
-            message = f"{_count(unnumbered)} of {committed(summary):,} have no number at {request.sequence.text}."
-            yield audit_findings.UNNUMBERED.found(topics, message, "Check --sequence against a record.")
+        if unnumbered and (request.sequence is not None or audit.inputs is not None):
+            what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
+            message = f"{_count(unnumbered)} of {committed(summary):,} have no {what}."
+            option = "--sequence" if request.sequence else "--by"
+            yield audit_findings.UNNUMBERED.found(topics, message, f"Check {option} against a record.")
     behind = committed(summary) - _readable(summary)
     if behind > 0 and not request.headers_only:
         message = f"{_count(behind)} are committed but beyond the last stable offset."
         yield audit_findings.UNREAD.found(
             topics, message, "Audit again when the open transaction has ended: connectctl transactions lag."
         )
-    if request.sequence is None and not audit.unread and (committed(summary) or request.headers_only):
+    if (
+        audit.inputs is None
+        and request.sequence is None
+        and not audit.unread
+        and (committed(summary) or request.headers_only)
+    ):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
         told = "Only headers were requested" if request.headers_only else f"--sequence is not set{why}"
         hint = None if request.headers_only else "Use --sequence '$.field' with --by, or --headers-only."
@@ -204,7 +226,7 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
 def _nothing(audit: Audit) -> bool:
     """Whether there was nothing that could prove anything; of headers alone, aborted and open transactions can."""
     others = sum(audit.summary.totals.records.values()) if audit.request.headers_only else 0
-    return committed(audit.summary) + others == 0
+    return committed(audit.summary) + others + audit.summary.matched.processed == 0
 
 
 def _readable(summary: Summary) -> int:

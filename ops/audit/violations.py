@@ -10,6 +10,7 @@ KINDS = {
     "reordered": "source records that are out of order",
     "torn": "records beyond the committed offset",
     "lost": "source records before the committed offset that are missing",
+    "unmatched": "records of an input or the output without a counterpart",
     "torn-transaction": "a transaction that was committed in one partition and aborted in another",
     "unclear-transaction": "two partitions with different outcomes, of the same transaction or of two",
     "missing-batches": "batches of a producer that are missing from the log",

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit.duplicate_ranges import Reader
+from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartitionRange, PartTotals, Scan, TransactionPart
 from connectctl.ops.audit.sequences import Committed, Read, SequenceCheck, SequenceRange, SourceTotals
 from connectctl.ops.audit.summary import Summary
@@ -149,11 +150,11 @@ def scan_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionR
     def rows(share: Sequence[PartitionRange]) -> Iterator[tuple[Any, ...]]:
         for found in scanned(cluster, share):
             if isinstance(found, TransactionPart):
-                yield (*_result_of(None), *found)
+                yield (*result_of(None), *found)
             else:
-                yield (*_result_of(found), *[None] * len(TransactionPart._fields))
+                yield (*result_of(found), *[None] * len(TransactionPart._fields))
 
-    return _of_shares(spark, shares, rows, f"{RESULT}, {_prefixed(SEGMENTS)}")
+    return of_shares(spark, shares, rows, f"{RESULT}, {_prefixed(SEGMENTS)}")
 
 
 def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
@@ -167,7 +168,7 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
         .sortWithinPartitions("producer_id", "epoch", "ended", "topic", "partition")
         .drop("ended")
     )
-    return _by_rows(ordered, lambda rows: map(_result_of, joined(TransactionPart(*row) for row in rows)), RESULT)
+    return by_rows(ordered, lambda rows: map(result_of, joined(TransactionPart(*row) for row in rows)), RESULT)
 
 
 def summary_frame(scanned_: DataFrame) -> DataFrame:
@@ -180,7 +181,7 @@ def run_frame(
 ) -> DataFrame:
     """``ran`` by at most ``tasks`` Spark tasks; big partitions are shared out among several."""
     shares = split(pieces(spans, tasks), tasks)
-    return _of_shares(spark, shares, lambda share: ran(cluster, share, wanted, by_column=True), RUNS)
+    return of_shares(spark, shares, lambda share: ran(cluster, share, wanted, by_column=True), RUNS)
 
 
 def sweep_frame(
@@ -189,9 +190,7 @@ def sweep_frame(
     """``swept``, every source partition in one Spark task."""
     ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(*SequenceRange._fields[:7])
     known = dict(committed or {})
-    return _by_rows(
-        ordered, lambda rows: map(_result_of, swept((SequenceRange(*r) for r in rows), first, known)), RESULT
-    )
+    return by_rows(ordered, lambda rows: map(result_of, swept((SequenceRange(*r) for r in rows), first, known)), RESULT)
 
 
 def gather_frame(found: DataFrame, shown: int) -> DataFrame:
@@ -203,7 +202,7 @@ def gather_frame(found: DataFrame, shown: int) -> DataFrame:
             whole.add(_found_in(row))
         yield (json.dumps(whole.as_row()),)
 
-    return _by_rows(found, summary, "told string")
+    return by_rows(found, summary, "told string")
 
 
 def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
@@ -232,7 +231,7 @@ def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
 # ---------------------------------------------------------------------------------------------------------- rows
 
 
-def _result_of(found: Any) -> tuple[Any, ...]:
+def result_of(found: Any) -> tuple[Any, ...]:
     """Anything that the work gives as a row of ``RESULT``."""
     if isinstance(found, Violation):
         return ("violation", found.records, None, *found)
@@ -243,6 +242,8 @@ def _result_of(found: Any) -> tuple[Any, ...]:
         return (what, found.offences, json.dumps(asdict(found)), *_BLANK)
     if isinstance(found, Totals):
         return ("transactions", 0, json.dumps(found.as_row()), *_BLANK)
+    if isinstance(found, MatchTotals):
+        return ("matched", 0, json.dumps(found.as_row()), *_BLANK)
     if isinstance(found, PartTotals):
         return ("part", 0, json.dumps(found.as_row()), *_BLANK)
     assert isinstance(found, Read)
@@ -250,13 +251,13 @@ def _result_of(found: Any) -> tuple[Any, ...]:
 
 
 def _found_in(row: tuple[Any, ...]) -> Any:
-    """What ``_result_of`` made a row of."""
+    """What ``result_of`` made a row of."""
     what, _, told, *columns = row
     if what == "violation":
         return Violation(*columns)
     data = json.loads(told)
-    if what == "transactions":
-        totals = Totals()
+    if what in ("transactions", "matched"):
+        totals = Totals() if what == "transactions" else MatchTotals()
         totals.merge(data)
         return totals
     kind = {"part": PartTotals, "read": Read}.get(what, SourceTotals)
@@ -267,7 +268,7 @@ def _prefixed(schema: str) -> str:
     return ", ".join(f"s_{column.strip()}" for column in schema.split(","))
 
 
-def _of_shares(
+def of_shares(
     spark: SparkSession,
     shares: Sequence[Sequence[PartitionRange]],
     rows: Callable[[Sequence[PartitionRange]], Iterable[tuple[Any, ...]]],
@@ -284,7 +285,7 @@ def _of_shares(
     return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(work, schema)
 
 
-def _by_rows(
+def by_rows(
     frame: DataFrame, work: Callable[[Iterator[tuple[Any, ...]]], Iterable[tuple[Any, ...]]], schema: str
 ) -> DataFrame:
     """A frame of what ``work`` makes of the rows of each partition of ``frame``."""

@@ -17,6 +17,7 @@ from connectctl.ops.audit.violations import Violation
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit import Cluster
+from connectctl.ops.jobs.audit_inputs import Comparison, compare_frame, compared
 from connectctl.ops.jobs.audit_sequences import Wanted
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ GLANCE = 0.5
 
 
 class Work:
-    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all violations."""
+    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all violations.
+
+    With a ``comparison`` the records are compared with those of inputs instead of being put in sequence.
+    """
 
     def __init__(
         self,
@@ -44,14 +48,16 @@ class Work:
         committed: Mapping[str, Committed] | None = None,
         shown: int = 20,
         evidence: Path | None = None,
+        comparison: Comparison | None = None,
     ) -> None:
         self.cluster, self.spans, self.wanted = cluster, spans, wanted
         self.first, self.committed, self.shown, self.evidence = first, committed or {}, shown, evidence
+        self.comparison = comparison
 
     @property
     def size(self) -> int:
         """How many offsets are looked at."""
-        return sum(span.size for span in self.spans)
+        return sum(span.size for span in self.spans) + (self.comparison.size if self.comparison else 0)
 
 
 def locally(work: Work, advance: Advance) -> Summary:
@@ -84,6 +90,9 @@ def locally(work: Work, advance: Advance) -> Summary:
         summary.reads = {}
         runs = sorted(audit.ran(work.cluster, work.spans, work.wanted), key=sequences.order)
         take(audit.swept(runs, work.first, work.committed))
+    if work.comparison is not None:
+        summary.reads = {}
+        take(compared(work.cluster, work.comparison))
     advance(total, total)
     if work.evidence is not None:
         _write(kept, work.evidence)
@@ -121,6 +130,9 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
         summary.reads = {}
         runs = audit.run_frame(spark, work.cluster, work.spans, work.wanted, tasks)
         found = found.unionByName(audit.sweep_frame(runs, shuffled, work.first, work.committed))
+    if work.comparison is not None:
+        summary.reads = {}
+        found = found.unionByName(compare_frame(spark, work.cluster, work.comparison, tasks, shuffled))
     if work.evidence is not None:
         found = found.persist(StorageLevel.DISK_ONLY)
     try:

@@ -163,7 +163,7 @@ class Extraction:
     def __call__(self, some: Sequence[Any], sequence: Spec, by: Spec) -> tuple[Sequence[int | None], Sequence[Any]]:
         """The sequence number and the source partition's name of every message, None for none."""
         bulk = self._bulk(some, sequence, by)
-        labels = bulk.get("by") or self._labels(some, by)
+        labels = bulk.get("by") or self.labels(some, by)
         numbers = bulk.get("sequence")
         if numbers is None:
             return [_number(message, sequence) for message in some], labels
@@ -171,7 +171,8 @@ class Extraction:
             numbers = [_number(m, sequence) if n is None else n for m, n in zip(some, numbers, strict=True)]
         return numbers, labels
 
-    def _labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
+    def labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
+        """What ``by`` names of every message, as it is there; None for nothing."""
         if by.place is Place.RAW_KEY:
             return [message.key() for message in some]
         if by.place in (Place.PARTITION, Place.ALL):

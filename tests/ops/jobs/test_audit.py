@@ -166,7 +166,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 
 
 def as_rows(told: Iterator[Any]) -> list[tuple[Any, ...]]:
-    return sorted(map(audit._result_of, told), key=str)
+    return sorted(map(audit.result_of, told), key=str)
 
 
 def test_runs_are_swept_on_spark_as_here(spark: SparkSession) -> None:
@@ -204,7 +204,7 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
         for n in range(60)
     ]
     here = list(audit.joined(sorted(parts, key=transactions.order)))
-    blank = audit._result_of(None)
+    blank = audit.result_of(None)
     frame = spark.createDataFrame(
         [(*blank, *part) for part in parts], f"{audit.RESULT}, {audit._prefixed(audit.SEGMENTS)}"
     )

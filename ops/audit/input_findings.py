@@ -1,0 +1,89 @@
+"""Findings of an audit that compares a transform's output with its inputs: what is wrong, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit.field_extractor import Place
+from connectctl.ops.audit.occurrences import Side
+
+if TYPE_CHECKING:
+    from connectctl.ops.audit.input_partitions import InputPartition
+    from connectctl.ops.audit.plan import AuditRequest
+    from connectctl.ops.audit.summary import Summary
+    from connectctl.ops.audit.violations import Violation
+    from connectctl.ops.core.finding import Finding
+
+NAMED = 10
+"""How many records of a kind a finding names."""
+
+
+def findings_of_inputs(
+    request: AuditRequest, summary: Summary, partitions: tuple[InputPartition, ...]
+) -> Iterator[Finding]:
+    """What the comparison found, and what keeps it from a proof."""
+    yield from _wrong(request, summary)
+    yield from _unknown(request, summary, partitions)
+
+
+def _wrong(request: AuditRequest, summary: Summary) -> Iterator[Finding]:
+    inputs, outputs = ", ".join(request.inputs), ", ".join(request.topics)
+    for kind, rule, what in (
+        ("duplicate", audit_findings.IN_OUTPUT_TWICE, f"in {outputs} more often than in {inputs}"),
+        ("lost", audit_findings.NOT_IN_OUTPUT, f"processed by {request.group} and missing from {outputs}"),
+        ("torn", audit_findings.AHEAD_OF_GROUP, f"in {outputs}, but beyond the committed offsets of {request.group}"),
+        ("unmatched", audit_findings.UNMATCHED, "without a counterpart, which proves nothing"),
+    ):
+        if count := summary.weights.get(kind, 0):
+            named = [entry[2] for entry in sorted(summary.violations[kind], key=lambda e: (-e[0], -e[1]))]
+            message = f"{_records(count)} {what}: {_named(request, named[:NAMED], count)}."
+            hint = _REMOVED if kind == "unmatched" else "See the evidence, all of it with --evidence DIR."
+            yield rule.found(outputs, message, hint)
+
+
+_REMOVED = "Check that --from has all inputs, and whether retention or compaction removed records (--from, -o wide)."
+
+
+def _named(request: AuditRequest, violations: list[Violation], count: int) -> str:
+    by = "key" if request.source.place is Place.RAW_KEY else request.source.label
+    names = []
+    for each in violations:
+        numbers = ""
+        if request.sequence is not None:
+            numbers = f" {each.first}" if each.first == each.last else f" {each.first} to {each.last}"
+        names.append(f"{by} {each.source!r}{numbers} at {each.topic}-{each.partition}@{each.offset} ({each.detail})")
+    left = count - sum(each.records for each in violations)
+    return "; ".join(names) + (f"; and {_records(left)} more" if left > 0 else "")
+
+
+def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPartition, ...]) -> Iterator[Finding]:
+    group, matched = str(request.group), summary.matched
+    reasons: dict[str, list[str]] = {}
+    for each in partitions:
+        if why := each.unknown or each.hidden:
+            reasons.setdefault(why, []).append(each.name)
+    for why, names in reasons.items():
+        message = f"What {group} has processed of {_some(names)} is unknown: {why}."
+        yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
+    if not reasons and partitions and all(each.committed is None for each in partitions):
+        message = f"{group} has committed no offset of {', '.join(request.inputs)}."
+        yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group and --from.")
+    if matched.unidentified:
+        what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
+        message = f"{_records(matched.unidentified)} of the inputs have no {what}."
+        yield audit_findings.UNNUMBERED.found(", ".join(request.inputs), message, "Check --by and --sequence.")
+    waiting = {e.name: matched.read(e.span.topic, e.span.partition, Side.BEYOND) for e in partitions if not e.unknown}
+    if count := sum(waiting.values()):
+        names = [f"{name} {left:,}" for name, left in waiting.items() if left]
+        yield audit_findings.NOT_YET.found(group, f"{_records(count)} are not yet processed: {_some(names)}.")
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more partitions" if more > 0 else "")
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"

@@ -1,0 +1,48 @@
+"""What a group has committed of some partitions, with what is unknown told apart from what was never committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.kafka.group_positions import GroupPositions
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.connection import Connection
+
+POLL = 0.2
+"""Seconds between two looks at offsets that an open transaction holds."""
+PENDING = "an open transaction holds its offset"
+
+
+def positions(
+    kafka: Connection, group: str, partitions: Collection[tuple[str, int]], patience: float
+) -> GroupPositions:
+    """The committed offsets of ``group``, once transactions that hold some have ended, or after ``patience`` seconds.
+
+    Offsets that the group's coordinator does not give are unknown, with its reason. Raises ``Unreachable``.
+    """
+
+    def read(coordinator: Coordinator) -> GroupPositions:
+        end = time.monotonic() + patience
+        known: dict[tuple[str, int], int] = {}
+        left = frozenset(partitions)
+        while left:
+            found, left = coordinator.stable_offsets(left)
+            known |= {place: each.offset for place, each in found.items()}
+            if not left or time.monotonic() > end:
+                break
+            time.sleep(POLL)
+        return GroupPositions(known, dict.fromkeys(left, PENDING))
+
+    try:
+        settle(kafka, group)
+        return coordinated(kafka, group, read)
+    except ConnectctlError as e:
+        if isinstance(e, Unreachable) and not isinstance(e, NotAuthorized):
+            raise
+        return GroupPositions(unknown=dict.fromkeys(partitions, f"{e}: {e.why}" if e.why else str(e)))

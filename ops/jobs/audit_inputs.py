@@ -1,0 +1,145 @@
+"""The audit's job that compares a transform's output with its inputs: the same functions on Spark and in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.audit import field_extractor
+from connectctl.ops.audit.field_extractor import Spec
+from connectctl.ops.audit.occurrences import KEYED, Matching, MatchTotals, Occurrence, of_range, order
+from connectctl.ops.audit.scan import PartitionRange
+from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
+from connectctl.ops.audit.violations import Violation
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.jobs.audit import RESULT, Cluster, by_rows, columns, of_shares, pieces, result_of, split
+from connectctl.ops.jobs.audit_sequences import Extraction, Runs, Wanted, source_of
+from connectctl.ops.kafka.record_batch_decoder import Columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HELD = 100_000
+"""Keys that are counted for each stretch of a partition before they are handed on."""
+OCCURRENCES = (
+    "source string, first long, side int, topic string, partition int, first_offset long, last long, last_offset long, "
+    "times long, timestamp long"
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What to compare: ``ranges`` of the output and of the inputs, each with its side, by what ``wanted`` takes of a record
+    (without a sequence: its key, or whatever else names it). The rest is as ``Matching`` has it.
+    """
+
+    ranges: tuple[PartitionRange, ...]
+    wanted: Wanted
+    subset: bool = False
+    inputs_whole: bool = True
+    output_whole: bool = True
+
+    @property
+    def size(self) -> int:
+        """How many offsets are read."""
+        return sum(each.size for each in self.ranges)
+
+    def matched(self, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
+        """What is wrong with rows that come in ``occurrences.order``, and their totals."""
+        matching = Matching(subset=self.subset, inputs_whole=self.inputs_whole, output_whole=self.output_whole)
+        return matching.sweep(rows)
+
+
+class Keys:
+    """Counts how often each key occurs in messages that were read on ``side``; ``by`` is the part of a record to count."""
+
+    def __init__(self, by: Spec, side: int) -> None:
+        self._by, self._side, self._extract = by, side, Extraction()
+        self._found: dict[tuple[str, int], dict[Any, list[int]]] = {}
+        self._counts: dict[tuple[str, int], list[int]] = {}
+
+    def take(self, place: tuple[str, int], some: Sequence[Any] | Columns) -> Iterator[Occurrence]:
+        """Rows of keys that are handed on, because too many are held; see ``Runs.take``."""
+        messages: Sequence[Any] = some.records() if isinstance(some, Columns) else some
+        found = self._found.setdefault(place, {})
+        counts = self._counts.setdefault(place, [0, 0])
+        labels = self._extract.labels(messages, self._by)
+        by_partition = self._by.place is field_extractor.Place.PARTITION
+        for message, label in zip(messages, labels, strict=True):
+            counts[0] += 1
+            if label is None and not by_partition:
+                counts[1] += 1
+            elif (held := found.get(label)) is not None:
+                held[0] += 1
+                held[2] = message.offset()
+            else:
+                found[label] = [1, message.offset(), message.offset(), message.timestamp()[1]]
+        if len(found) > HELD:
+            yield from self._rows(place)
+
+    def rest(self) -> Iterator[Occurrence]:
+        """The rows that are still held, and the counts."""
+        for place in self._found:
+            yield from self._rows(place)
+        for place, (records, without) in self._counts.items():
+            yield Occurrence(None, records, self._side, *place, -1, without, -1, 0, -1)
+
+    def _rows(self, place: tuple[str, int]) -> Iterator[Occurrence]:
+        found, self._found[place] = self._found[place], {}
+        for label, (count, first, last, timestamp) in found.items():
+            source = source_of(self._by, place[1], label)
+            yield Occurrence(source, KEYED, self._side, *place, first, KEYED, last, count, timestamp)
+
+
+def occurred(
+    cluster: Cluster, ranges: Iterable[PartitionRange], wanted: Wanted, *, by_column: bool = False
+) -> Iterator[Occurrence]:
+    """The rows of what is committed of the ranges; how they are read is as for ``audit.ran``."""
+    kafka = Kafka(cluster.client, timeout=cluster.timeout)
+    for side, some in _rounds(ranges):
+        places = {(each.topic, each.partition): (each.start, min(each.until, each.stable)) for each in some}
+        keys = Keys(wanted.by, side) if wanted.sequence is None else None
+        runs = Runs(wanted)
+        for place, messages in columns(cluster, places) if by_column else stream(kafka, places):
+            if keys is not None:
+                yield from keys.take(place, messages)
+            else:
+                yield from _on(runs.take(place, messages), side)
+        yield from keys.rest() if keys is not None else _on(runs.rest(), side)
+
+
+def _rounds(ranges: Iterable[PartitionRange]) -> list[tuple[int, list[PartitionRange]]]:
+    """The ranges in groups of one side, in which no partition is twice: a reader has one range of each."""
+    rounds: list[tuple[int, list[PartitionRange]]] = []
+    for each in ranges:
+        for side, some in rounds:
+            if side == each.side and all(each[:2] != other[:2] for other in some):
+                some.append(each)
+                break
+        else:
+            rounds.append((each.side, [each]))
+    return rounds
+
+
+def _on(runs: Iterable[SequenceRange], side: int) -> Iterator[Occurrence]:
+    return (of_range(run, side) for run in runs)
+
+
+def compared(cluster: Cluster, comparison: Comparison) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
+    """The comparison in this process: a row for each key of a partition, or for each run of numbers."""
+    rows = sorted(occurred(cluster, comparison.ranges, comparison.wanted), key=order)
+    yield from comparison.matched(rows)
+
+
+def compare_frame(
+    spark: SparkSession, cluster: Cluster, comparison: Comparison, tasks: int, shuffled: int
+) -> DataFrame:
+    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks; each source is compared by one of
+    ``shuffled``.
+    """
+    shares, wanted = split(pieces(comparison.ranges, tasks), tasks), comparison.wanted
+    rows = of_shares(spark, shares, lambda share: occurred(cluster, share, wanted, by_column=True), OCCURRENCES)
+    ordered = rows.repartition(shuffled, "source").sortWithinPartitions(*Occurrence._fields[:6])
+    return by_rows(ordered, lambda some: map(result_of, comparison.matched(Occurrence(*r) for r in some)), RESULT)

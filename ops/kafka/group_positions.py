@@ -1,0 +1,16 @@
+"""The committed offsets of a consumer group, with what is unknown told apart from what was never committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class GroupPositions:
+    """What a group has committed by topic and partition. ``unknown`` says why, where that could not be read; what is in
+    neither has no committed offset.
+    """
+
+    offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    unknown: Mapping[tuple[str, int], str] = field(default_factory=dict)
