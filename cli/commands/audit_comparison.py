@@ -59,7 +59,7 @@ def inputs_of(
         Wanted(request.sequence, request.source, together=True),
         subset=request.subset,
         inputs_whole=all(span.whole for span in spans),
-        output_whole=all(span.whole for span in output),
+        output_whole=all(span.whole and span.stable >= span.until for span in output),
     )
     return Inputs(partitions, comparison)
 

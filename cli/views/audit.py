@@ -102,7 +102,7 @@ def _evidence(data: dict[str, Any], wide: bool) -> list[Block]:
         row = [
             item["kind"],
             item.get("source", "-"),
-            f"{item.get('first', '-')} … {item.get('last', '-')}",
+            f"{item['first']} … {item.get('last', '-')}" if "first" in item else "-",
             f"{item['records']:,}",
             place,
             str(item.get("offset", "-")),

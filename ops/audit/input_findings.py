@@ -43,7 +43,7 @@ def _wrong(request: AuditRequest, summary: Summary) -> Iterator[Finding]:
             yield rule.found(outputs, message, hint)
 
 
-_REMOVED = "Check that --from has all inputs, and whether retention or compaction removed records (--from, -o wide)."
+_REMOVED = "Check that --from has all inputs, and with -o wide whether records were removed or a transaction is open."
 
 
 def _named(request: AuditRequest, violations: list[Violation], count: int) -> str:

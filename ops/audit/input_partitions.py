@@ -47,13 +47,20 @@ class InputPartition:
 def input_partitions(
     spans: Iterable[PartitionRange], before: GroupPositions, after: GroupPositions
 ) -> list[InputPartition]:
-    """The partitions of the inputs, with the positions from ``before`` the output's end was fixed and from ``after``."""
+    """The partitions of the inputs, with the positions from ``before`` the output's end was fixed and from ``after``.
+
+    Of a group that has no committed offset at all nothing is known: its name may be wrong, or its offsets have expired.
+    """
     found = []
+    nothing = not (before.offsets or after.offsets)
     for span in spans:
         place = (span.topic, span.partition)
         stop = min(span.until, span.stable)
         if why := before.unknown.get(place) or after.unknown.get(place):
             found.append(InputPartition(span, span.start, stop, unknown=why))
+            continue
+        if nothing:
+            found.append(InputPartition(span, span.start, stop))
             continue
         earlier, later = before.offsets.get(place, 0), after.offsets.get(place, 0)
         committed = after.offsets.get(place)

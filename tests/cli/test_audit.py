@@ -15,6 +15,7 @@ from connectctl.cli.main import app
 from connectctl.cli.views import audit
 from connectctl.cli.views.audit_html import page
 from connectctl.ops.audit import field_extractor
+from connectctl.ops.audit.input_partitions import InputPartition
 from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import SourceTotals
@@ -91,6 +92,24 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
         assert ("BATCHES" in out) is wide
 
 
+def test_the_table_has_the_inputs_and_whether_their_offsets_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    from ops.audit.test_input_findings import SPAN
+    from ops.audit.test_input_findings import audited as compared
+
+    unknown = InputPartition(SPAN._replace(partition=1), 0, 20, unknown="why")
+    none = InputPartition(SPAN._replace(partition=2), 0, 0)
+    found = compared()
+    found = replace(found, inputs=(*(found.inputs or ()), unknown, none))
+    audit.show(found, False)
+    out = capsys.readouterr().out
+    assert out.startswith("out: exactly-once (0 duplicates, 0 gaps)\n")
+    assert "NOT IN OUTPUT" in out
+    audit.show(found, True)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("in-")]
+    assert [row[:2] for row in rows] == [["in-0", "10"], ["in-1", "unknown"], ["in-2", "none"]]
+    assert "exactly-once" in page(found)
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -104,6 +123,13 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
         (["--until", "offset:-1"], "is not a valid time or offset"),
         (["--since", "2026-02-02", "--until", "2026-02-01"], "--since is not before --until"),
         (["--since", "offset:9", "--until", "offset:9"], "--since is not before --until"),
+        (["--from", "in"], "--from needs the group"),
+        (["--group", "g"], "Give --from TOPIC"),
+        (["--subset"], "Give --from TOPIC"),
+        (["--from", "in,t", "--group", "g"], "t is an input and an output"),
+        (["--from", "in", "--group", "g", "--headers-only"], "--headers-only does not go with --from"),
+        (["--from", "in", "--group", "g", "--first", "0"], "--first does not go with --from"),
+        (["--from", "in", "--group", "g", "--since", "offset:9"], "--since does not go with --from"),
     ],
 )
 def test_input_is_refused_in_one_line(

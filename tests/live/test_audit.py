@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.kafka.transactions import Place
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually, write
@@ -187,6 +187,65 @@ def test_records_and_source_offsets_are_compared_both_ways(cluster: Sandbox) -> 
     lost = look(14, 9, 2)
     assert (lost["verdict"], lost["torn"], lost["gaps"]) == ("gaps", 0, 5 + 3)
     assert {"AUDIT005"} <= ids(lost)
+
+
+def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sandbox) -> None:
+    source, name = topic(cluster, "audit-in"), topic(cluster, "audit-out")
+    bootstrap = {"bootstrap.servers": cluster.bootstrap_servers}
+    reader = Consumer(bootstrap | {"group.id": "audit-transform"})
+
+    def add(to: str, *numbers: int) -> None:
+        for n in numbers:
+            record = (f"k{n}", {"task": n % 2, "seq": n // 2})
+            write(cluster.bootstrap_servers, to, record, partition=n % 2)
+
+    def commit(*offsets: int) -> None:
+        places = [TopicPartition(source, partition, offset) for partition, offset in enumerate(offsets)]
+        reader.commit(offsets=places, asynchronous=False)
+
+    def look(*args: str, group: str = "audit-transform") -> Any:
+        return judged(cluster, name, "--from", source, "--group", group, *args)
+
+    def wrong(data: Any) -> set[tuple[str, str, int]]:
+        return {(e["kind"], f"{e['topic']}-{e['partition']}", e["offset"]) for e in data["evidence"]}
+
+    sequence = ("--sequence", "$.seq", "--by", "$.task")
+    add(source, *range(20))
+    add(name, *range(16))
+    nothing = look()
+    assert (nothing["verdict"], "AUDIT025" in ids(nothing)) == ("undecided", True)
+    commit(8, 8)
+    for how in ((), sequence):
+        clean = look(*how)
+        assert (clean["verdict"], clean["inputs"]["processed"], clean["inputs"]["notYetProcessed"]) == (
+            "exactly-once",
+            16,
+            4,
+        )
+        assert {"AUDIT027"} <= ids(clean)
+    commit(9, 8)  # k16 is processed, and in the output it is not
+    add(name, 5, 19)  # k5 is there already, and k19 not yet processed
+    missing = ("lost", f"{source}-0", 8)
+    for how in ((), sequence):
+        data = look(*how)
+        assert data == look(*how, "--engine", "spark")
+        assert (data["verdict"], data["duplicates"], data["gaps"], data["torn"]) == ("torn", 1, 1, 1)
+        assert wrong(data) == {missing, ("duplicate", f"{name}-1", 8), ("torn", f"{name}-1", 9)}
+        assert {"AUDIT021", "AUDIT022", "AUDIT023", "AUDIT027"} <= ids(data)
+        subset = look(*how, "--subset")
+        assert wrong(subset) == wrong(data) - {missing}
+        assert subset["inputs"]["missing"] == 1
+    writer = producer(cluster, "audit-transform")
+    writer.begin_transaction()
+    pending = [TopicPartition(source, 0, 10)]
+    writer.send_offsets_to_transaction(pending, reader.consumer_group_metadata(), 60)
+    unknown = look("--patience", "0")
+    assert [part["state"] for part in unknown["inputs"]["partitions"]] == ["unknown", "committed"]
+    assert "AUDIT024" in ids(unknown)
+    assert missing not in wrong(unknown)
+    writer.abort_transaction(60)
+    assert wrong(look()) == wrong(data)
+    reader.close()
 
 
 def test_what_a_real_worker_writes_with_exactly_once_is_proven(cluster: Sandbox, tmp_path: Path) -> None:
