@@ -137,7 +137,9 @@ class _Counts:
 
 class Matching:
     """Compares rows. ``subset``: records may be left out. ``inputs_whole`` and ``output_whole``: nothing was removed from
-    them, and no open transaction hides what they have; without it a record that has no counterpart proves nothing, and is a violation of the kind ``unmatched``.
+    them, and no open transaction hides what they have.
+
+    Without it a record that has no counterpart proves nothing, and is a violation of the kind ``unmatched``.
     """
 
     def __init__(self, *, subset: bool = False, inputs_whole: bool = True, output_whole: bool = True) -> None:
