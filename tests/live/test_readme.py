@@ -34,6 +34,7 @@ ORDER = (
     "docs/how-to/fenced-tasks.md",
     "docs/commands/transactions.md",
     "docs/commands/run.md",
+    "docs/how-to/transforms.md",
     "docs/how-to/own-connector.md",
     "docs/commands/audit.md",
     "docs/commands/completion.md",

@@ -118,3 +118,22 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
     place.each_once()
+
+
+def test_a_filter_by_an_expression_keeps_records_of_json_as_they_are(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Piped(cluster, tmp_path, "evens")
+    place.plugins = []
+    place.config |= {
+        "connector.class": "Filter",
+        "condition": "amount > 5 and shop == 'a'",
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+    orders = [f'{{"amount":  {n}, "shop": "{"ab"[n % 2]}"}}' for n in range(12)]
+    for partition in range(4):
+        some = [(f"{n}", order) for n, order in enumerate(orders) if n % 4 == partition]
+        write(cluster.bootstrap_servers, place.source, *some, partition=partition)
+    ran = well(place.run(idle="3s"))
+    assert (ran["outcome"], ran["records"]) == ("ended", 3)
+    assert sorted(place.seen()) == sorted(orders[6::2])
+    assert place.committed() == 4
