@@ -81,6 +81,7 @@ class Need:
 
 _D, _R, _W = Operation.DESCRIBE, Operation.READ, Operation.WRITE
 _DC, _C = Operation.DESCRIBE_CONFIGS, Operation.CREATE
+_STABLE_OFFSETS = "kafka_protocol.group_coordinator.Coordinator.stable_offsets"
 _TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
 
@@ -243,9 +244,7 @@ _RUN = (
     Need("KafkaWrites.transact", _W, _TOPIC, Name.TARGETS, _REFUSED, "its records"),
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "its tasks' older producers"),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing, and transactions"),
-    Need(
-        "kafka_protocol.group_coordinator.Coordinator.stable_offsets", _D, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS
-    ),
+    Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS),
     Need("librdkafka.client.Kafka.ask", _R, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS),
     Need("librdkafka.client.Kafka.ask", _R, _TOPIC, Name.SINK_TOPICS, _PART, _RUN_SINKS),
     Need("TransactionCalls.describe", _D, _ID, Name.LEADER, _REFUSED, "the leader's transactional id"),
@@ -316,6 +315,8 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         *_reads(Name.OFFSETS, _PART, "the source offsets that the records are compared with"),
         *_reads(Name.DEDICATED, _PART, "the source offsets that the records are compared with"),
         Need("KafkaReads.topics", _DC, _TOPIC, Name.TARGETS, _PART, "whether gaps are the cleaner's"),
+        *_reads(Name.SINK_TOPICS, _PART, "the inputs that --from names"),
+        Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "what --group has committed of the inputs"),
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),
     "upgrade plan": _ROLL,

@@ -29,6 +29,8 @@ PLACES = Places(
         Name.TASKS: ("connect-c-0",),
         Name.PRESENCE: ("connectctl-run-connect-c",),
         Name.RUN_STATUS: ("connect-run-status",),
+        Name.SINK_GROUPS: ("connect-sink",),
+        Name.SINK_TOPICS: ("target",),
     },
     named=True,
     exist=TOPICS,
