@@ -64,6 +64,8 @@ def some_rows() -> list[Occurrence]:
             Occurrence(f"k{n % 50}", KEYED, side, topic, n % 2, n, KEYED, n, 1 + (n == 7 * side), 1000) for n in numbers
         ]
         found.append(Occurrence(None, 40, side, topic, 0, -1, 1, -1, 0, -1))
+        if side in (0, 1):
+            found.append(Occurrence("twice", KEYED, side, topic, 0, 90, KEYED, 92, 2 - side, 1000))
         found.append(Occurrence("s", 10 * side, side, topic, 0, 0, 25, 25 - 10 * side, 1, 1000))
     return found
 
