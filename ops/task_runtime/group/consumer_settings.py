@@ -5,6 +5,7 @@ A member waits for what a transaction has pending and commits by itself never, s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -29,14 +30,20 @@ _SAME = {
     "fetch.min.bytes",
     "fetch.max.bytes",
     "max.partition.fetch.bytes",
-    "metadata.max.age.ms",
     "reconnect.backoff.ms",
     "reconnect.backoff.max.ms",
     "connections.max.idle.ms",
     "group.protocol",
     "group.remote.assignor",
 }
-_RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    # librdkafka's own metadata.max.age.ms only drops what is old; it looks for new partitions at this interval, and drops
+    # what was not seen for three of them.
+    "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
+}
+_SHORTEST_REFRESH, _LONGEST_REFRESH = 100, 3_600_000
+"""Milliseconds: 0 would ask without a pause, and librdkafka takes an hour at most."""
 _FIXED = {
     "isolation.level": "read_committed",
     "enable.auto.commit": "false",
@@ -44,6 +51,9 @@ _FIXED = {
 }
 _OURS = {"group.id", "auto.offset.reset", "max.poll.records"}
 _RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
+_PROTOCOLS = ("classic", "consumer")
+_BROKERS = ("partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms")
+"""What the brokers decide for members of the consumer protocol (KIP-848): Kafka's consumers refuse them, too."""
 _CLIENT = ("sasl.", "ssl.", "security.", "bootstrap.servers")
 
 
@@ -64,7 +74,7 @@ class ConsumerSettings:
         """Whether it is KIP-848's protocol, in which a new attempt cannot take a living one's instance id over (4.3.1
         answers UNRELEASED_INSTANCE_ID).
         """
-        return self.properties.get("group.protocol", "classic").lower() == "consumer"
+        return self.properties.get("group.protocol", "classic").strip().lower() == "consumer"
 
     @property
     def session_ms(self) -> int:
@@ -88,10 +98,38 @@ def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
             next_step="Remove it.",
             code="bad-config",
         )
-    properties = {k: v for k, v in given.items() if k in _SAME}
-    properties |= {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
+    _check_protocol(given)
+    _check_numbers(given)
+    properties = {k: v.strip() for k, v in given.items() if k in _SAME}
+    properties |= {_RENAMED[k]: v.strip() for k, v in given.items() if k in _RENAMED}
+    if (refresh := properties.get("topic.metadata.refresh.interval.ms")) is not None:
+        properties["topic.metadata.refresh.interval.ms"] = str(
+            min(max(int(refresh), _SHORTEST_REFRESH), _LONGEST_REFRESH)
+        )
     group = given.get("group.id", "").strip() or f"{GROUP_PREFIX}{name}"
     return ConsumerSettings(group, _RESETS[reset], int(most), properties, tuple(_ignored(given)))
+
+
+def _check_protocol(given: Mapping[str, str]) -> None:
+    protocol = given.get("group.protocol", "classic").strip().lower()
+    if protocol not in _PROTOCOLS:
+        raise _invalid("group.protocol", protocol, f"use one of {', '.join(_PROTOCOLS)}")
+    if protocol == "consumer" and (refused := [name for name in _BROKERS if name in given]):
+        instead = "group.remote.assignor" if refused[0] == _BROKERS[0] else "group.protocol=classic"
+        raise BadInput(
+            f"{OVERRIDE}{refused[0]} cannot be set when {OVERRIDE}group.protocol=consumer",
+            why="the brokers decide it for members of this protocol (KIP-848)",
+            next_step=f"Remove it, or use {OVERRIDE}{instead}.",
+            code="bad-config",
+        )
+
+
+def _check_numbers(given: Mapping[str, str]) -> None:
+    for name, value in given.items():
+        # librdkafka would refuse it only when a task opens its consumer.
+        is_number = name.endswith((".ms", ".bytes")) and (name in _SAME or name in _RENAMED)
+        if is_number and not re.fullmatch(r"\s*-?[0-9]+\s*", value):
+            raise _invalid(name, value, "it must be a whole number")
 
 
 def _invalid(name: str, value: str, why: str) -> BadInput:

@@ -4,7 +4,13 @@ import struct
 import uuid
 
 import pytest
-from connectctl.ops.kafka.consumer_group import StreamsMember, partitions_in, release_of, streams_member
+from connectctl.ops.kafka.consumer_group import (
+    StreamsMember,
+    assigned_partitions,
+    partitions_in,
+    release_of,
+    streams_member,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +53,7 @@ def test_what_others_send_is_no_streams_member_and_no_error(data: bytes) -> None
     streams_member(data)
     streams_member(subscription(data))
     partitions_in(data)
+    assigned_partitions(data)
 
 
 def test_a_plain_consumer_is_no_streams_member() -> None:
@@ -67,3 +74,11 @@ def test_partitions_of_an_assignment_are_counted() -> None:
 )
 def test_a_protocol_stands_for_releases(protocol: int, release: str) -> None:
     assert release_of(protocol) == release
+
+
+def test_partitions_of_an_assignment_are_named() -> None:
+    data = struct.pack(">hi", 1, 2)
+    data += struct.pack(">h", 1) + b"a" + struct.pack(">iii", 2, 0, 3)
+    data += struct.pack(">h", 1) + b"b" + struct.pack(">ii", 1, 0)
+    assert assigned_partitions(data + struct.pack(">i", -1)) == {("a", 0), ("a", 3), ("b", 0)}
+    assert assigned_partitions(b"") == assigned_partitions(data[:-2]) == frozenset()

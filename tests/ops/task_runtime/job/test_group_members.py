@@ -1,0 +1,128 @@
+"""Which static members the driver takes out of its consumer group, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Described, RawMember
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.task_runtime.job.group_members import TaskMembers
+from connectctl.ops.task_runtime.spi.subscription import subscription
+
+
+class Kafka:
+    """Two topics of two partitions each."""
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset({"in", "inner"})
+
+    def partition_counts(self, names: Collection[str]) -> dict[str, int]:
+        return dict.fromkeys(names, 2)
+
+
+class Group:
+    """A coordinator that describes ``members`` and remembers who was removed."""
+
+    def __init__(self, *members: RawMember, state: str = "Stable", refuses: dict[str, int] | None = None):
+        self.described: Described | None = Described(state, "consumer", "cooperative-sticky", members)
+        self.removed: list[str] = []
+        self.refuses = refuses or {}
+
+    def describe(self) -> Described | None:
+        return self.described
+
+    def remove_static(self, ids: Collection[str]) -> dict[str, int]:
+        self.removed += sorted(ids)
+        return {id_: code for id_, code in self.refuses.items() if id_ in ids}
+
+
+def member(instance: str | None, *partitions: int, topic: str = "in") -> RawMember:
+    name = topic.encode()
+    data = struct.pack(">hih", 1, 1, len(name)) + name
+    data += struct.pack(f">i{len(partitions)}i", len(partitions), *partitions) + struct.pack(">i", -1)
+    return RawMember("m", "c", "/h", b"", data, instance)
+
+
+def members(group: Any, monkeypatch: pytest.MonkeyPatch, **config: str) -> tuple[TaskMembers, list[str]]:
+    @contextmanager
+    def coordinator(self: TaskMembers) -> Iterator[Any]:
+        if isinstance(group, Exception):
+            raise group
+        yield group
+
+    monkeypatch.setattr(TaskMembers, "_coordinator", coordinator)
+    notes: list[str] = []
+    reads = subscription("c", config or {"topics": "in"})
+    return TaskMembers(Kafka(), "g", "c", reads, notes.append), notes  # type: ignore[arg-type]
+
+
+def test_members_of_tasks_that_are_over_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group()
+    tasks, notes = members(group, monkeypatch)
+    tasks.remove([0, 2])
+    assert (group.removed, notes) == (["g-c-0", "g-c-2"], [])
+
+
+def test_before_a_round_all_but_its_tasks_are_removed_and_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [member(i) for i in ("g-c-x", "g-c-1-0", "g-other-1", None)]
+    group = Group(member("g-c-0", 0), member("g-c-1", 1), member("g-c-2"), *others)
+    tasks, _ = members(group, monkeypatch)
+    tasks.settle([0, 1])
+    assert group.removed == ["g-c-2"]
+
+
+@pytest.mark.parametrize(
+    ("group", "removed"),
+    [
+        (Group(member("g-c-0", 0), member("g-c-1")), ["g-c-0", "g-c-1"]),  # partition 1 is nobody's
+        (Group(member("g-c-0", 0), member("g-c-1"), state="PreparingRebalance"), []),  # and may be given yet
+        (Group(member("g-c-0", 0), member("g-c-1", 1)), []),
+        (Group(member("g-c-0", 0), member(None, 1)), []),
+        (Group(), []),
+    ],
+)
+def test_where_partitions_are_nobodys_and_the_group_is_at_rest_it_begins_anew(
+    group: Group, removed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, _ = members(group, monkeypatch)
+    tasks.settle([0, 1])
+    assert group.removed == removed
+
+
+def test_topics_of_a_pattern_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group(member("g-c-0", 0, 1))
+    tasks, _ = members(group, monkeypatch, **{"topics.regex": "in"})
+    tasks.settle([0])
+    assert group.removed == []
+    tasks, _ = members(group, monkeypatch, **{"topics.regex": "in.*"})
+    tasks.settle([0])
+    assert group.removed == ["g-c-0"]
+
+
+def test_a_group_that_is_not_there_has_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group()
+    group.described = None
+    tasks, notes = members(group, monkeypatch)
+    tasks.settle([0])
+    assert (group.removed, notes) == ([], [])
+
+
+def test_dynamic_members_leave_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group(member("g-c-2"))
+    config = {"topics": "in", "consumer.override.group.protocol": "consumer"}
+    tasks, notes = members(group, monkeypatch, **config)
+    tasks.remove([2])
+    tasks.settle([0])
+    assert (group.removed, notes) == ([], [])
+
+
+@pytest.mark.parametrize("group", [Group(refuses={"g-c-1": 30}), Unreachable("No broker answered")])
+def test_what_cannot_be_removed_is_noted_with_what_it_costs(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, notes = members(group, monkeypatch)
+    tasks.remove([1])
+    (note,) = notes
+    assert "until their session times out (45 s)" in note
