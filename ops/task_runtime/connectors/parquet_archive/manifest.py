@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
@@ -57,14 +57,15 @@ def manifest_topic(connector: str) -> str:
 
 
 def read_manifest(client: Mapping[str, Any], topic: str, timeout: float = TIMEOUT) -> tuple[ArchivedFile, ...]:
-    """The files that ``topic`` names, by topic, partition and offset; none where there is no such topic.
+    """The files that ``topic`` names, by topic, partition and offset.
 
-    ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included. Raises ``TimedOut`` where
-    the end cannot be read, and what ``files_of`` raises.
+    ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included. Raises ``BadInput`` where
+    there is no such topic, ``TimedOut`` where its end cannot be read, and what ``files_of`` raises.
     """
     image = Kafka(client, timeout=timeout).image([topic], patience=timeout).get(topic)
     if image is None:
-        return ()
+        hint = "Give CONNECTOR-archive; the first run of the connector creates it."
+        raise BadInput(f"The manifest topic {topic} does not exist", next_step=hint, code="no-topic")
     if image.held_back:
         why = "a transaction is open on it"
         raise TimedOut(f"Could not read {topic} to its end (open transaction)", why=why, next_step="Try again.")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pytest
-from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.records import Record
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, ends_of, files_of
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.task_runtime.connectors.parquet_archive import manifest
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
+    ArchivedFile,
+    ends_of,
+    files_of,
+    read_manifest,
+)
 from connectctl.ops.task_runtime.group.consumer import TopicPartition
 
 FILE = ArchivedFile("t", 0, 5, 9, 4, 1234, "t/0/5-9-x.parquet")
@@ -40,3 +47,33 @@ def test_two_files_with_the_same_offsets_are_refused() -> None:
 def test_a_record_of_something_else_is_named(value: bytes) -> None:
     with pytest.raises(ConnectctlError, match="Record 0:3 of the manifest topic does not describe a file"):
         files_of([Record(b'{"topic":"t","partition":0,"first":5}', value, 0, 3)])
+
+
+@dataclass
+class Manifests:
+    """A cluster whose only topic is ``image``'s, in place of ``Kafka``."""
+
+    image_: TopicImage
+
+    def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
+        return {self.image_.topic: self.image_} if self.image_.topic in topics else {}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Manifests:
+    made = Manifests(TopicImage("a-archive", 1, stored(FILE), {0: 1}))
+    monkeypatch.setattr(manifest, "Kafka", lambda client, timeout: made)
+    return made
+
+
+def test_a_manifest_is_read_to_its_end_or_not_at_all(cluster: Manifests) -> None:
+    assert read_manifest({}, "a-archive") == (FILE,)
+    cluster.image_ = replace(cluster.image_, held_back=(UnreadTail(0, 1, 3),))
+    with pytest.raises(TimedOut, match=r"Could not read a-archive to its end \(open transaction\)"):
+        read_manifest({}, "a-archive")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_archive_that_is_not_there_is_not_an_empty_one() -> None:
+    with pytest.raises(BadInput, match="The manifest topic b-archive does not exist"):
+        read_manifest({}, "b-archive")
