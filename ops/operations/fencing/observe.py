@@ -209,15 +209,18 @@ def _listed(sources: Sources, request: FenceRequest) -> Observation[tuple[Listin
 def _check_connectors(
     configured: Configured | None, group_id: str | None, request: FenceRequest, listed: Sequence[str]
 ) -> None:
-    """Raises ``BadInput`` for an unknown connector, and for a sink."""
+    """Raises ``BadInput`` for an unknown connector, and for a sink without ids; transforms look like sinks with ids."""
     from difflib import get_close_matches
 
     known = configured.state.connectors if configured else {}
     reach = configured.reach if configured else {}
     for name in request.connectors:
+        has_ids = bool(of_connector(listed, str(group_id), name))
         if name in known and known[name].looks_like == "sink":
-            raise BadInput(f"{name} is a sink connector; its tasks have no transactional producers")
-        if name not in known and name not in reach and not of_connector(listed, str(group_id), name):
+            if known[name].task_count_record is None and not has_ids:
+                raise BadInput(f"{name} is a sink connector; its tasks have no transactional producers")
+            continue
+        if name not in known and name not in reach and not has_ids:
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
             raise BadInput(f"Connector not found: {name}", next_step=hint, code="unknown-connector")

@@ -77,6 +77,12 @@ def test_a_sink_has_nothing_to_fence() -> None:
         describe_ids(FenceRequest(connectors=("audit",)), FakeCoordinators())
 
 
+def test_what_looks_like_a_sink_and_has_transactional_ids_is_a_transform_and_is_fenced() -> None:
+    known = {id: empty(id) for id in ("g-audit-0", "g-audit-1")}
+    plan = describe_ids(FenceRequest(connectors=("audit",), force=True), FakeCoordinators(known))
+    assert ids(plan) == [("g-audit-0", "fence"), ("g-audit-1", "fence")]
+
+
 def test_no_prefix_matches_a_leader() -> None:
     known = {id: empty(id) for id in ("connect-cluster-g", "connect-cluster-other", "connect-files-0")}
     plan = describe_ids(FenceRequest(prefixes=("connect-",)), FakeCoordinators(known))
