@@ -1,7 +1,8 @@
 """The metrics of a run as a text file for Prometheus, as its node exporter collects from a directory.
 
 Names are those that Connect's have where its MBeans are exported as they are: ``kafka.connect:type=source-task-metrics``
-with the attribute ``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``.
+with the attribute ``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``. What members of
+consumer groups have besides is none of Connect's: ``connectctl_group_task_metrics_records_lag``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.scheduler import JobRun
 
 _OF_TASKS = ("batch-size-", "offset-commit-")
+_OF_GROUPS = ("records-lag", "transaction-total", "transaction-abort-total", "waiting-time-ms")
 _EVERY = ("unassigned", "running", "failed")
 
 
@@ -67,12 +69,13 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
 
     found = {number: metrics(total) for number, total in run.totals.items()}
     labels = {number: _labels({"connector": name, "task": str(number), "group_id": group}) for number in found}
-    for metric in next(iter(found.values()), {}):
+    for metric in dict.fromkeys(name for values in found.values() for name in values):
         kind = "connector-task-metrics" if metric.startswith(_OF_TASKS) else "source-task-metrics"
-        full = f"kafka_connect_{kind}_{metric}".replace("-", "_")
+        kind = "connectctl-group-task-metrics" if metric in _OF_GROUPS else f"kafka-connect-{kind}"
+        full = f"{kind}_{metric}".replace("-", "_")
         yield f"# TYPE {full} {'counter' if metric.endswith('-total') else 'gauge'}\n"
         for number, values in found.items():
-            value = values[metric]
+            value = values.get(metric)
             yield f"{full}{{{labels[number]}}} {'NaN' if value is None else value}\n"
     if found:
         yield "# TYPE kafka_connect_connector_task_metrics_status gauge\n"

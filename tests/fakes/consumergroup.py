@@ -75,8 +75,6 @@ class Group:
 class Member:
     """A member that has all partitions but those that are ``away``."""
 
-    lag = None
-
     def __init__(self, group: Group):
         self.group = group
         self.positions: dict[TopicPartition, int] = {}
@@ -87,6 +85,10 @@ class Member:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
+
+    @property
+    def lag(self) -> int | None:
+        return sum(len(self.group.input[place]) - at for place, at in self.positions.items())
 
     @property
     def has_more(self) -> bool:

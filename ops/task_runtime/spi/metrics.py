@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 Metrics = dict[str, int | float | None]
 """Values by Connect's names; None where nothing was measured yet, for which Connect has NaN."""
+_LATEST = {"lag"}
 _EXTREMES = {"largest_batch", "longest_poll", "longest_commit", "most_active"}
 
 
@@ -24,7 +25,8 @@ class TaskMeter:
 
     ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
     because a new instance polls them again. ``empty`` are transactions that had nothing but offsets. ``global_failures`` are
-    offsets that the global offsets topic behind a dedicated one refused; they are sent again.
+    offsets that the global offsets topic behind a dedicated one refused; they are sent again. ``lag`` are records that a
+    member of a consumer group has left to read, None where that is not known, and for all other tasks.
     """
 
     polled: int = 0
@@ -41,6 +43,7 @@ class TaskMeter:
     commit_time: float = 0.0
     longest_commit: float = 0.0
     global_failures: int = 0
+    lag: int | None = None
 
     @property
     def active(self) -> int:
@@ -89,6 +92,9 @@ class TaskMeter:
     def add(self, other: Mapping[str, Any]) -> None:
         """Add another lease's, as a dictionary of these fields."""
         for each in fields(self):
+            if each.name in _LATEST:
+                setattr(self, each.name, other.get(each.name))
+                continue
             mine, theirs = getattr(self, each.name), other.get(each.name, 0)
             setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
 
@@ -98,6 +104,8 @@ class Totals(Protocol):
 
     records: int
     transactions: int
+    aborted: int
+    waited: float
     smallest: int | None
     largest: int
     meter: TaskMeter
@@ -130,6 +138,22 @@ def metrics(total: Totals) -> Metrics:
         "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
         "global-offset-write-failure-total": meter.global_failures,
         "global-offset-unwritten-count": len(total.unwritten),
+        **(group_metrics(total) if meter.lag is not None else {}),
+    }
+
+
+def group_metrics(total: Totals) -> Metrics:
+    """What a task has besides that reads as a member of a consumer group, as transforms do.
+
+    ``records-lag`` is Kafka's consumer's, summed over the partitions assigned. The others have no counterpart in Connect:
+    transactions that were committed and aborted, and the milliseconds for which the task has been waiting for Kafka,
+    0 where it does not.
+    """
+    return {
+        "records-lag": total.meter.lag,
+        "transaction-total": total.transactions,
+        "transaction-abort-total": total.aborted,
+        "waiting-time-ms": _ms(total.waited),
     }
 
 

@@ -45,10 +45,14 @@ class TransformSource:
         """When the first of its records was read."""
         self._uncommitted = False
         """Whether it gave anything that is not committed for certain."""
+        self._read = 0
+        """Records of the open transaction, of which some may have become nothing."""
 
     def resume(self, stored: Any) -> None:
         """Begin with ``stored``, the member, which stands where its group's offsets are."""
         self._stop()
+        self._meter.forget()
+        self._read = 0
         self._member, self._offsets, self._opened, self._uncommitted = stored, {}, None, False
         self._task = self._open_task()
         self._task.start(self._configs)
@@ -57,7 +61,11 @@ class TransformSource:
         """What the next records become. Where the transaction's time is over, it ends with them."""
         assert self._member is not None
         assert self._task is not None
+        began = time.monotonic()
         messages = self._member.poll(self._patience(), self._most)
+        self._meter.lag = self._member.lag
+        self._meter.poll(len(messages), time.monotonic() - began)
+        self._read += len(messages)
         if not messages:
             return self.final_batch() if self._is_due() else None
         if self._opened is None:
@@ -88,6 +96,8 @@ class TransformSource:
 
     def committed(self, batch: TransactionBatch) -> None:
         """The group has its offsets."""
+        self._meter.commit(self._read)
+        self._read = 0
         self._uncommitted = bool(self._offsets)
 
     @property

@@ -112,3 +112,22 @@ def test_an_attempt_that_raises_is_a_failure_and_takes_no_time() -> None:
     with pytest.raises(UnknownOutcome), meter.committing():
         raise UnknownOutcome("no answer")
     assert (meter.commits, meter.failed_commits, meter.commit_time) == (0, 1, 0.0)
+
+
+def test_a_member_of_a_group_has_its_lag_its_transactions_and_how_long_it_waits() -> None:
+    total = TaskTotals(transactions=4, aborted=1, waited=1.5, meter=TaskMeter(lag=70))
+    assert metrics(total) == metrics(TaskTotals(transactions=4, aborted=1)) | {
+        "records-lag": 70,
+        "transaction-total": 4,
+        "transaction-abort-total": 1,
+        "waiting-time-ms": 1500,
+    }
+
+
+def test_the_lag_is_that_of_the_last_lease_and_unknown_where_that_told_none() -> None:
+    meter = TaskMeter()
+    meter.add(asdict(TaskMeter(lag=5, polled=2)))
+    meter.add(asdict(TaskMeter(lag=3, polled=2)))
+    assert (meter.lag, meter.polled) == (3, 4)
+    meter.add(asdict(TaskMeter()))
+    assert meter.lag is None

@@ -34,7 +34,7 @@ def group(count: int = 7, **more: Any) -> Group:
     return Group({p: [b"%d-%d" % (p.partition, n) for n in range(count)] for p in PLACES}, **more)
 
 
-def run(kafka: Group, *, interval: float = 0.3, most: int = 2) -> TaskResult:
+def run(kafka: Group, *, interval: float = 0.3, most: int = 2, meter: TaskMeter | None = None) -> TaskResult:
     """Run until everything that is the member's is read."""
     ticks = iter(range(10**9))
     members: list[Member] = []
@@ -43,7 +43,8 @@ def run(kafka: Group, *, interval: float = 0.3, most: int = 2) -> TaskResult:
         members.append(Member(kafka))
         return members[-1]
 
-    source = TransformSource(Upper, {}, OutputSettings("out"), interval, most, TaskMeter(), lambda: next(ticks) * 0.1)
+    meter = meter or TaskMeter()
+    source = TransformSource(Upper, {}, OutputSettings("out"), interval, most, meter, lambda: next(ticks) * 0.1)
     ledger = GroupLedger(opened, 1.0)
     task = ExactlyOnceTask(
         lambda: Producer(kafka),  # type: ignore[arg-type,return-value]
@@ -78,6 +79,15 @@ def test_each_record_is_written_once_with_the_offsets_behind_it() -> None:
 def test_several_polls_are_one_transaction_until_the_interval_is_over() -> None:
     quick, slow = group(40), group(40)
     assert run(slow, interval=1.0).stats.transactions < run(quick, interval=0.1).stats.transactions
+
+
+@pytest.mark.parametrize("script", [{}, {2: "revoke"}])
+def test_what_it_reads_is_counted_and_what_is_left_is_its_lag(script: dict[int, str]) -> None:
+    meter = TaskMeter()
+    kafka = group(script=script)
+    run(kafka, meter=meter)
+    assert (meter.polled, meter.active) == (sum(kafka.offsets.values()), 0)
+    assert meter.lag == 0
 
 
 @given(
