@@ -340,12 +340,55 @@ def test_what_preflight_says_is_missing_makes_tasks_fail_and_what_it_emits_makes
         eventually(lambda: runs_again(rest))
 
 
-def runs_again(rest: Workers) -> bool:
+def runs_again(rest: Workers, name: str = SOURCE) -> bool:
     """Whether all runs; what has failed is restarted, for a failure may be told after the first restart."""
-    state = rest.state(SOURCE)
+    state = rest.state(name)
     if "FAILED" in state:
-        rest.call("POST", f"/connectors/{SOURCE}/restart?includeTasks=true&onlyFailed=true")
+        rest.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
     return state == ["RUNNING"] * 3
+
+
+SINK, IN = "acls-sink", "acls-in"
+
+
+def test_what_preflight_says_a_sink_lacks_makes_its_tasks_fail_and_what_it_emits_makes_them_run(
+    guarded: Sandbox, grants: Grants, session: Session
+) -> None:
+    create_topic(guarded.bootstrap_servers, IN, 1, "delete")
+    rest = workers(guarded)
+    sink = config(guarded) | {
+        "connector.class": "org.apache.kafka.connect.tools.VerifiableSinkConnector",
+        "topics": IN,
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"{IN}-dead",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    del sink["topic"], sink["throughput"]
+
+    def lacks() -> list[tuple[str, str]]:
+        facts, _ = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
+        assert facts is not None
+        return [(f.id, f.message.partition(",")[0]) for f in check(facts, Goal.NOW) if f.subject == SINK]
+
+    def needs(principal: str) -> list[Binding]:
+        facts, _ = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
+        assert facts is not None
+        (wanted,) = read(emit(facts, Goal.NOW, "yaml"))
+        return [binding for binding in wanted.bindings if binding.principal == principal]
+
+    with connector(guarded, SINK, sink):
+        assert lacks() == [("ACL009", "User:pia"), ("ACL008", "User:carl"), ("ACL009", "User:anna")]
+        # Without its admin client's permissions the topic of dead letters is not made, and no consumer is opened.
+        for principal in ("User:anna", "User:carl"):
+            eventually(lambda: "FAILED" in rest.state(SINK)[1:])
+            trace = rest.call("GET", f"/connectors/{SINK}/status").json()["tasks"][0]["trace"]
+            assert "AuthorizationException" in trace
+            grants.add(needs(principal))
+            rest.call("POST", f"/connectors/{SINK}/restart?includeTasks=true&onlyFailed=true")
+        eventually(lambda: runs_again(rest, SINK))
+        assert lacks() == [("ACL009", "User:pia")]
+        grants.add(needs("User:pia"))
+        assert lacks() == []
 
 
 def test_whoever_may_not_list_acls_learns_that_none_were_checked(guarded: Sandbox, session: Session) -> None:
