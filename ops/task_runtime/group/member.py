@@ -67,6 +67,9 @@ class Member:
         self._next: dict[TopicPartition, int | None] = {}
         """The partitions that are its own, with the offset of the next record; None before it is known."""
         self._at_end: set[TopicPartition] = set()
+        self._read: set[TopicPartition] = set()
+        """Those of which it has given a record since they were assigned or sought."""
+        self._sought: set[TopicPartition] = set()
         whole = kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
         whole |= {
             "group.id": settings.group,
@@ -126,7 +129,7 @@ class Member:
             return False
         if error.name() == "_PARTITION_EOF":
             place = TopicPartition(message.topic(), message.partition())
-            if place in self._next:  # behind control records, which no message tells of
+            if self._is_in_order(place, message.offset()):  # behind control records, which no message tells of
                 self._next[place] = message.offset()
                 self._at_end.add(place)
         elif error.name() not in _PASSING or error.fatal():
@@ -136,11 +139,31 @@ class Member:
     def _is_next(self, message: Any) -> bool:
         """Whether it is a record of a partition that is still its own, and was not given before."""
         place, offset = TopicPartition(message.topic(), message.partition()), message.offset()
-        if place not in self._next or offset < (self._next[place] or 0):
+        if not self._is_in_order(place, offset):
             return False
         self._next[place] = offset + 1
         self._at_end.discard(place)
+        self._sought.discard(place)
+        self._read.add(place)
         return True
+
+    def _is_in_order(self, place: TopicPartition, offset: int) -> bool:
+        """Whether ``offset`` is behind what was given of a partition that is its own. librdkafka goes back by itself, and
+        silently, where a topic was deleted and made again or its log was cut (``auto.offset.reset``): what was read of the
+        older log must not be committed for the newer one, and its first records must not be passed over.
+        """
+        if place not in self._next:
+            return False
+        known = self._next[place] or 0
+        if offset >= known:
+            return True
+        if place in self._sought:  # it was on its way when another offset was sought
+            return False
+        if place in self._read:
+            raise UnknownOutcome(
+                f"{place} begins anew at {offset}, after {known - 1}: its topic was made again, or its log was cut"
+            )
+        return True  # the group's offset is beyond the end of the log
 
     # ------------------------------------------------------------------------------------------------ rebalances
 
@@ -183,7 +206,8 @@ class Member:
     def _forget(self, places: Collection[TopicPartition]) -> None:
         for place in places:
             self._next.pop(place, None)
-            self._at_end.discard(place)
+            for known in (self._at_end, self._read, self._sought):
+                known.discard(place)
 
     # --------------------------------------------------------------------------------------------------- offsets
 
@@ -198,6 +222,8 @@ class Member:
             self._call("seek", partial(self._consumer.seek, position))
             self._next[place] = offset
             self._at_end.discard(place)
+            self._read.discard(place)
+            self._sought.add(place)
         self._ahead = [m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets]
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
@@ -218,7 +244,9 @@ class Member:
 
     @property
     def metadata(self) -> Any:
-        """Generation, member id and instance id as they are now."""
+        """Generation, member id and instance id as they are now. confluent-kafka keeps the interpreter's lock while it asks
+        for them: asked while another thread polls, both may wait for ever.
+        """
         return self._consumer.consumer_group_metadata()
 
     @property
@@ -259,7 +287,10 @@ class Member:
 
     def _fail(self, error: Any, doing: str, cause: Exception | None = None) -> None:
         first = self._fatal if self._fatal is not None else error
-        if first.name() in _FENCED or (first.fatal() and "fenced" in first.str().lower()):
+        # A poll wraps it: "_FATAL", with the reason in its text and without the mark of a fatal error. Not seen as what it
+        # is, the older attempt would begin again, and both would fence each other for ever.
+        is_fatal = first.fatal() or first.name() == "_FATAL"
+        if first.name() in _FENCED or (is_fatal and "fenced" in first.str().lower()):
             raise Fenced(f"another attempt has its group.instance.id: {first.str()}") from cause
         failure: ConnectctlError = self._kafka.failure(first, doing)
         if isinstance(failure, NotAuthorized) or first.name() in _PERMANENT:

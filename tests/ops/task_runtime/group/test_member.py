@@ -1,0 +1,107 @@
+"""What a member gives of what librdkafka tells, without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
+from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from fakes.consumergroup import Message
+
+PLACE = TopicPartition("in", 0)
+
+
+class Library:
+    """confluent-kafka's consumer: it assigns ``in-0`` in its first poll, and gives messages at the offsets in ``next``."""
+
+    def __init__(self) -> None:
+        self.next: list[int] = []
+        self.callbacks: dict[str, Any] = {}
+        self.assigned: list[Any] = []
+        self.error: Any = None
+
+    def subscribe(self, topics: Sequence[str], **callbacks: Any) -> None:
+        self.callbacks = callbacks
+
+    def consume(self, most: int, seconds: float) -> list[Any]:
+        if not self.assigned:
+            self.callbacks["on_assign"](self, [SimpleNamespace(topic="in", partition=0)])
+        if self.error is not None:
+            return [SimpleNamespace(error=lambda: self.error)]
+        found, self.next = self.next[:most], self.next[most:]
+        return [Given(PLACE, offset, b"") for offset in found]
+
+    def incremental_assign(self, places: list[Any]) -> None:
+        self.assigned = places
+
+    def seek(self, place: Any) -> None:
+        pass
+
+
+class Given(Message):
+    def error(self) -> None:
+        return None
+
+
+class Quiet:
+    def assigned(self, partitions: Any, committed: GroupOffsets) -> None:
+        pass
+
+    revoked = lost = assigned
+
+
+def joined(committed: int | None) -> tuple[Member, Library]:
+    library = Library()
+    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
+    offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
+    stable: Any = lambda partitions, patience: offsets  # noqa: E731
+    member = Member(kafka, ConsumerSettings("g"), ["in"], "id", stable)
+    member.join(Quiet(), 1.0)  # type: ignore[arg-type]
+    return member, library
+
+
+def offsets(messages: Sequence[Any]) -> list[int]:
+    return [m.offset() for m in messages]
+
+
+def test_it_begins_at_the_groups_offset_and_else_at_the_beginning() -> None:
+    assert [p.offset for p in joined(5)[1].assigned] == [5]
+    assert [p.offset for p in joined(None)[1].assigned] == [-2]
+
+
+def test_a_log_that_begins_anew_is_a_doubt_because_what_was_read_of_the_older_must_not_be_committed() -> None:
+    member, library = joined(None)
+    library.next = [0, 1, 2]
+    assert offsets(member.poll(0, 10)) == [0, 1, 2]
+    library.next = [0]
+    with pytest.raises(UnknownOutcome, match="in-0 begins anew at 0, after 2"):
+        member.poll(0, 10)
+
+
+def test_a_groups_offset_beyond_the_end_passes_no_record_over() -> None:
+    member, library = joined(5)
+    library.next = [0, 1]  # auto.offset.reset=earliest
+    assert offsets(member.poll(0, 10)) == [0, 1]
+
+
+def test_what_was_on_its_way_when_a_later_offset_was_sought_is_not_given() -> None:
+    member, library = joined(0)
+    library.next = [0, 1]
+    member.poll(0, 10)
+    member.seek({PLACE: 7})
+    library.next = [2, 3, 7, 8]
+    assert offsets(member.poll(0, 10)) == [7, 8]
+
+
+def test_a_fatal_error_of_the_poll_that_tells_of_a_newer_attempt_is_fenced() -> None:
+    member, library = joined(0)
+    # As librdkafka 2.16 gave it; fatal() of it is false.
+    text = "Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id"
+    library.error = SimpleNamespace(name=lambda: "_FATAL", fatal=lambda: False, str=lambda: text)
+    with pytest.raises(Fenced, match="another attempt has its"):
+        member.poll(0, 10)
