@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _OF_TASKS = ("batch-size-", "offset-commit-")
 _OF_GROUPS = ("records-lag", "transaction-total", "transaction-abort-total", "waiting-time-ms")
+_OF_SINKS = ("sink-", "put-batch-", "partition-count", "offset-commit-seq-no", "offset-commit-completion-total")
+_OF_ERRORS = ("total-", "deadletterqueue-")
 _EVERY = ("unassigned", "running", "failed")
 
 
@@ -70,9 +72,7 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
     found = {number: metrics(total) for number, total in run.totals.items()}
     labels = {number: _labels({"connector": name, "task": str(number), "group_id": group}) for number in found}
     for metric in dict.fromkeys(name for values in found.values() for name in values):
-        kind = "connector-task-metrics" if metric.startswith(_OF_TASKS) else "source-task-metrics"
-        kind = "connectctl-group-task-metrics" if metric in _OF_GROUPS else f"kafka-connect-{kind}"
-        full = f"{kind}_{metric}".replace("-", "_")
+        full = f"{_group_of(metric)}_{metric}".replace("-", "_")
         yield f"# TYPE {full} {'counter' if metric.endswith('-total') else 'gauge'}\n"
         for number, values in found.items():
             value = values.get(metric)
@@ -83,6 +83,17 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
         for state in _EVERY:
             is_so = int(total.state.lower() == state)
             yield f'kafka_connect_connector_task_metrics_status{{{labels[number]},status="{state}"}} {is_so}\n'
+
+
+def _group_of(metric: str) -> str:
+    """The group that ``metric`` belongs to: one of Connect's, or that of what Connect has no tasks for."""
+    if metric in _OF_GROUPS:
+        return "connectctl-group-task-metrics"
+    if metric.startswith(_OF_SINKS):
+        return "kafka-connect-sink-task-metrics"
+    if metric.startswith(_OF_ERRORS):
+        return "kafka-connect-task-error-metrics"
+    return f"kafka-connect-{'connector' if metric.startswith(_OF_TASKS) else 'source'}-task-metrics"
 
 
 def _labels(pairs: Mapping[str, Any]) -> str:

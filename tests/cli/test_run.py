@@ -51,7 +51,7 @@ def job(tmp_path: Path) -> Any:
     ("text", "args", "code", "says"),
     [
         ("confg: {a: b}", (), 2, "unknown key confg. Did you mean config?"),
-        ("config: {connector.class: FileStreamSink}", (), 2, "Failed to find any class that implements Connector"),
+        ("config: {connector.class: FileStreamSinks}", (), 2, "Failed to find any class that implements Connector"),
         ("config: {connector.class: 'no.such:Thing'}", (), 2, "Cannot import no.such:Thing"),
         (CONFIG, ("--master", "mesos://x"), 2, "Invalid Spark master mesos://x"),
         (f"{CONFIG}\nspark: {{master: nonsense}}", (), 2, "Invalid Spark master nonsense"),

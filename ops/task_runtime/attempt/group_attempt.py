@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 def group_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> GroupLedger:
-    """The ledger of a task: its members have the task's transactional id as their instance id."""
+    """The ledger of a task."""
+    return GroupLedger(member_factory(spec, shared, task, stats, stopped), spec.patience)
+
+
+def member_factory(
+    spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
+) -> Callable[[], Member]:
+    """Makes members of a task, with the task's transactional id as their instance id."""
     reads = _reads(spec)
     id_ = task_id(spec.group, spec.connector, task)
     others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
@@ -34,7 +41,7 @@ def group_ledger(
         stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
         return Member(shared.target, reads.consumer, reads.patterns, id_, stable, stopped)
 
-    return GroupLedger(opened, spec.patience)
+    return opened
 
 
 def transform_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TransformSource:

@@ -16,11 +16,13 @@ from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
 from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_source
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
+from connectctl.ops.task_runtime.attempt.sink_attempt import SinkAttempts, SinkRounds
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, group_producer_class, producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -66,6 +68,10 @@ class TaskReport:
     waited: float = 0.0
     unwritten: Collection[str] = ()
     unwritten_because: str | None = None
+    sink: Mapping[str, float] = field(default_factory=dict)
+    """What a sink's meter counted."""
+    lines: Collection[str] = ()
+    """What people should know of what it did."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -103,6 +109,8 @@ class TaskReport:
             waited=stats.progress.waited,
             unwritten=tuple(stats.unwritten),
             unwritten_because=stats.unwritten_because,
+            sink=asdict(stats.sink),
+            lines=tuple(masked(line) for line in stats.lines),
             **more,
         )
 
@@ -226,6 +234,8 @@ def _run(
     channel: TaskChannel,
     stats: TaskStats,
 ) -> tuple[TaskResult, bool]:
+    if spec.subscription is not None and issubclass(connector_class(spec.path), SinkConnector):
+        return _run_sink(spec, shared, task, config, limits, channel, stats)
     supply: TaskRecordSource
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
@@ -245,6 +255,28 @@ def _run(
         finally:
             leased.report()
             supply.close()
+
+
+def _run_sink(
+    spec: TaskSpec,
+    shared: SharedClients,
+    task: int,
+    config: Mapping[str, str],
+    limits: TaskLimits,
+    channel: TaskChannel,
+    stats: TaskStats,
+) -> tuple[TaskResult, bool]:
+    assert spec.subscription is not None
+    rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
+    leased = TimeboxedSource(rounds, task, stats, limits, channel)
+    attempts = SinkAttempts(
+        spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
+    )
+    with heartbeat(leased.heartbeat, HEARTBEAT):
+        try:
+            return attempts.run(), leased.idle
+        finally:
+            leased.report()
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:

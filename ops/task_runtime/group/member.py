@@ -19,7 +19,7 @@ from connectctl.ops.clients.librdkafka.group_positions import positions, positio
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener, TopicPartition
 from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import OF_A_GENERATION, Fenced, Rebalancing, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -295,7 +295,8 @@ class Member:
         failure: ConnectctlError = self._kafka.failure(first, doing)
         if isinstance(failure, NotAuthorized) or first.name() in _PERMANENT:
             raise failure from cause
-        raise UnknownOutcome(f"could not {doing}: {first.str()}") from cause
+        kind = Rebalancing if first.name() in OF_A_GENERATION else UnknownOutcome
+        raise kind(f"could not {doing}: {first.str()}") from cause
 
 
 def _close(consumer: Any) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, RawMember
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.consumer_group import assigned_partitions
 from connectctl.ops.kafka.error_handling import name_of
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.subscription import Subscription
 
 STABLE = "Stable"
+PAUSE = 0.3
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,25 @@ class TaskMembers:
     group: str
     connector: str
     reads: Subscription
-    note: Callable[[str], None]
+    note: Callable[[str], None] = lambda line: None
 
     def remove(self, numbers: Collection[int]) -> None:
         """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its session time-out."""
         if not self.reads.consumer.dynamic:
             with self._noted(), self._coordinator() as coordinator:
                 self._remove(coordinator, {task_id(self.group, self.connector, n) for n in numbers})
+
+    def others(self) -> list[str]:
+        """The members that are no tasks of this connector here, each with its client and host. Where members are dynamic,
+        tasks cannot be told from others, and none is given.
+        """
+        if self.reads.consumer.dynamic:
+            return []
+        with self._coordinator() as coordinator:
+            described = coordinator.describe()
+        members = () if described is None else described.members
+        foreign = [m for m in members if m.instance_id is None or not self._is_ours(m.instance_id)]
+        return [f"{m.instance_id or m.client_id} on {m.client_host.lstrip('/')}" for m in foreign]
 
     def settle(self, active: Collection[int]) -> None:
         """Before a round of the tasks ``active``: take out the members of all other tasks, and all of them where the group
@@ -94,3 +109,25 @@ class TaskMembers:
                 f"warning: static members of tasks that are over may stay in the consumer group {consumer.group} until "
                 f"their session times out ({consumer.session_ms / 1000:g} s): {e}"
             )
+
+
+def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:
+    """Raises ``Refused`` where others are members of the consumer group, after ``patience`` seconds: they would take
+    partitions from the tasks.
+    """
+    others: list[str] = []
+
+    def free() -> bool | None:
+        nonlocal others
+        others = members.others()
+        return None if others else True
+
+    if not wait_until(free, patience, PAUSE):
+        group = members.reads.consumer.group
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        raise Refused(
+            f"The consumer group {group} of {members.connector} has other members",
+            why=f"{', '.join(others[:MOST_NAMED])}{more}",
+            next_step="Stop them, or set consumer.override.group.id to a group of its own.",
+            code="group-in-use",
+        )

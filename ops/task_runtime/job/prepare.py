@@ -14,6 +14,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
+from connectctl.ops.task_runtime.job.group_members import TaskMembers, check_group_is_free
 from connectctl.ops.task_runtime.job.internal_topics import (
     PARTITIONS,
     REPLICAS,
@@ -31,9 +32,17 @@ from connectctl.ops.task_runtime.job.steps import (
     StopOnWorkers,
 )
 from connectctl.ops.task_runtime.job.task_count import ConnectorToCount
-from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext
-from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings, group_delivery
+from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext, SourceConnector
+from connectctl.ops.task_runtime.spi.delivery_settings import (
+    SUPPORT,
+    check,
+    delivery_settings,
+    group_delivery,
+    sink_delivery,
+)
+from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.subscription import Subscription, subscription
 from connectctl.ops.task_runtime.spi.transform import TransformConnector
 from connectctl.ops.task_runtime.spi.validation import validated
@@ -79,6 +88,8 @@ class PreparedJob:
     """What ``tasks.max`` lets run, by what the connector generates now; None where that is known only when it is started."""
     subscription: Subscription | None = None
     """What it reads, where it is no source."""
+    own_topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Topics of a sink's own that are to be created, each with its configuration."""
 
     @property
     def name(self) -> str:
@@ -128,11 +139,11 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     path, connector = validated(job.name, config, scene.group.id, topics["offsets"])
     connector.context = ConnectorContext(scene.target)
     outlook = connector.outlook(config)
-    reads = subscription(job.name, config) if isinstance(connector, TransformConnector) else None
-    how = delivery_settings(config) if reads is None else group_delivery(config)
+    reads = None if isinstance(connector, SourceConnector) else subscription(job.name, config)
+    how = _delivery(connector, config)
     check(how)
     check_target(scene, job.name, path, config)
-    if live and not how.exactly_once:
+    if live and not how.exactly_once and not isinstance(connector, SinkConnector):
         raise BadInput(
             f"Cannot take over {job.name} without exactly-once",
             why="its tasks could not be fenced when the workers resume it",
@@ -146,7 +157,11 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     notes += _input_notes(scene, reads) if reads is not None else ()
     does, group = tuple(outlook.steps), scene.group.id
     ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
-    ready = replace(ready, subscription=reads)
+    if reads is not None and not live:
+        check_group_is_free(TaskMembers(scene.target, group, job.name, reads))
+    mine = _own_topics(connector, job.name, config)
+    exist = those_that_exist(scene.target, *mine) if mine else ()
+    ready = replace(ready, subscription=reads, own_topics={t: of for t, of in mine.items() if t not in exist})
     counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
     found, told = counting.check(outlook)
     return replace(ready, tasks_max=found, notes=(*notes, *told))
@@ -216,6 +231,21 @@ def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, .
     return ("value.converter is not set: strings are written unconverted; workers use their own default converter.",)
 
 
+def _delivery(connector: Connector, config: Mapping[str, str]) -> DeliverySettings:
+    if isinstance(connector, SinkConnector):
+        return sink_delivery(config, exactly_once=connector.exactly_once)
+    return group_delivery(config) if isinstance(connector, TransformConnector) else delivery_settings(config)
+
+
+def _own_topics(connector: Connector, name: str, config: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The topics that a sink writes to, with their configuration: its own, and that of dead letters."""
+    if not isinstance(connector, SinkConnector):
+        return {}
+    found = {topic: dict(of) for topic, of in connector.internal_topics(name).items()}
+    letters = error_settings(config).topic
+    return found | ({letters: {}} if letters is not None else {})
+
+
 def _input_notes(scene: RunClients, reads: Subscription) -> tuple[str, ...]:
     """What has no effect, and the topics that are not there yet: a consumer waits for those."""
     there = those_that_exist(scene.target, *reads.topics) if reads.topics else ()
@@ -239,7 +269,7 @@ def plan(
         if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists
         else {}
     )
-    for topic, partitions in {**ready.create, **own}.items():
+    for topic, partitions in {**ready.create, **own, **dict.fromkeys(ready.own_topics, 1)}.items():
         text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
         steps.append(CreateInternalTopic(topic, text))
     if ready.take_over and ready.before.target != STOPPED:
@@ -301,3 +331,5 @@ def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], N
         scene.target.create_topic(
             ready.dedicated_offsets_topic, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"}
         )
+    for topic, config in ready.own_topics.items():
+        scene.target.create_topic(topic, 1, min(REPLICAS, scene.target.brokers()), config)

@@ -26,7 +26,7 @@ from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.generation import Leader, fence
-from connectctl.ops.task_runtime.job.group_members import TaskMembers
+from connectctl.ops.task_runtime.job.group_members import TaskMembers, check_group_is_free
 from connectctl.ops.task_runtime.job.prepare import create_topics, offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun, Outcome
 from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
@@ -45,6 +45,7 @@ from connectctl.ops.task_runtime.job.steps import (
 from connectctl.ops.task_runtime.job.task_count import TooManyTasks, fail_tasks, refusal
 from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.metrics import metrics
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.task.offset_store import current_ends
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
@@ -343,6 +344,8 @@ class JobRunner:
             on_progress=tell,
             on_round_end=say,
             regain=regain,
+            note=self.note,
+            is_sink=isinstance(ready.connector, SinkConnector),
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,
             reached=self._patiently(
@@ -408,7 +411,10 @@ class JobRunner:
         try:
             if verb is not None:
                 self.parts(StopOnWorkers, lambda: self._stop(context))
-            yield self._stopped(context)
+            taken = self._stopped(context)
+            if self._members is not None:
+                check_group_is_free(self._members, context.timeout)
+            yield taken
         finally:
             if not self._gone and (verb is None or self._touched):
                 self.parts(HandBack, lambda: self._hand_back(context, verb))

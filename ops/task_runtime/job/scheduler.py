@@ -12,6 +12,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 
@@ -76,6 +77,7 @@ class TaskTotals:
     unwritten: Collection[str] = ()
     unwritten_because: str | None = None
     meter: TaskMeter = field(default_factory=TaskMeter)
+    sink: SinkMeter | None = None
 
     @property
     def end(self) -> str:
@@ -96,6 +98,8 @@ class TaskTotals:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
         self.idle = report.idle
         self.meter.add(report.meter)
+        if self.sink is not None:
+            self.sink.add(report.sink)
         self.last, self.waited = report.reason, report.waited
         self.unwritten, self.unwritten_because = report.unwritten, report.unwritten_because
         self.stop_failure = report.detail if report.reason == EndReason.STOPPED else None
@@ -113,8 +117,9 @@ class JobRun:
     run is to end, ``overtaken`` that it ends because another run took the tasks over.
 
     ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where they are ours again.
-    ``on_progress`` is called during a round, ``on_round_end`` after it. ``no_executors`` says that no executor is there
-    to run tasks: then no end of a round is waited for. ``lost_rounds`` counts rounds that Spark lost.
+    ``on_progress`` is called during a round, ``on_round_end`` after it; ``note`` gets lines for people.
+    ``no_executors`` says that no executor is there to run tasks: then no end of a round is waited for. ``lost_rounds``
+    counts rounds that Spark lost. Totals have a sink's meter where it ``is_sink``.
     """
 
     tasks: Mapping[int, Mapping[str, str]]
@@ -128,7 +133,9 @@ class JobRun:
     on_progress: Callable[[JobRun], None] = lambda run: None
     on_round_end: Callable[[JobRun], None] = lambda run: None
     regain: Callable[[str], str | None] = lambda why: why
+    note: Callable[[str], None] = lambda line: None
     seconds: float = LEASE
+    is_sink: bool = False
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     totals: dict[int, TaskTotals] = field(default_factory=dict)
@@ -138,7 +145,7 @@ class JobRun:
     """How far the offsets topics are known to reach, from one round to the next: see ``TaskSpec.reached``."""
 
     def __post_init__(self) -> None:
-        self.totals = {n: TaskTotals() for n in self.tasks}
+        self.totals = {n: TaskTotals(sink=SinkMeter() if self.is_sink else None) for n in self.tasks}
         self._began = self.now()
 
     @property
@@ -213,6 +220,8 @@ class JobRun:
             total = self.totals[report.task]
             total.add(report)
             self.reached = furthest(self.reached, report.reached)
+            for line in report.lines:
+                self.note(f"task {report.task}: {line}")
             if report.reason == EndReason.ENDED or total.failure is not None:
                 del active[report.task]
             if report.reason == EndReason.STALE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from connectctl.ops.connect.offset_store import client_bootstrap, client_overrides
@@ -106,6 +106,12 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         once,
         flush / 1000,
     )
+
+
+def sink_delivery(config: Mapping[str, str], *, exactly_once: bool) -> DeliverySettings:
+    """What the validated ``config`` of a sink asks for: a commit for each ``offset.flush.interval.ms``."""
+    how = group_delivery(config)
+    return replace(how, interval=int(config.get(FLUSH, DEFAULT_INTERVAL)) / 1000, exactly_once=exactly_once)
 
 
 def group_delivery(config: Mapping[str, str]) -> DeliverySettings:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, sink_metrics
+
 Metrics = dict[str, int | float | None]
 """Values by Connect's names; None where nothing was measured yet, for which Connect has NaN."""
 _LATEST = {"lag"}
@@ -110,6 +112,7 @@ class Totals(Protocol):
     largest: int
     meter: TaskMeter
     unwritten: Collection[str]
+    sink: SinkMeter | None
 
 
 def metrics(total: Totals) -> Metrics:
@@ -118,12 +121,16 @@ def metrics(total: Totals) -> Metrics:
     ``source-record-active-count`` is what was in hand when the task last reported. Connect has none for the global offsets
     topic behind a dedicated one, where it only logs: ``global-offset-unwritten-count`` are source partitions.
     """
-    meter = total.meter
-    attempts = meter.commits + meter.failed_commits
-    return {
-        "transaction-size-min": 0 if meter.empty else total.smallest,
+    sizes: Metrics = {
+        "transaction-size-min": 0 if total.meter.empty else total.smallest,
         "transaction-size-max": total.largest if total.transactions else None,
         "transaction-size-avg": _mean(total.records, total.transactions),
+    }
+    if total.sink is not None:
+        return sizes | sink_metrics(total.sink, None, None)  # of what a task has now nothing is known behind its lease
+    meter = total.meter
+    attempts = meter.commits + meter.failed_commits
+    return sizes | {
         "source-record-poll-total": meter.polled,
         "source-record-write-total": total.records + meter.discarded,
         "source-record-active-count": meter.active,

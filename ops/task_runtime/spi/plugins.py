@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
 GROUP = "connectctl.connectors"
 """Entry points of this group give a connector class under the name that ``connector.class`` has."""
 _FILE_STREAM = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
+_FILE_SINK = "connectctl.ops.task_runtime.connectors.filestream_sink:FileStreamSink"
 _TOPIC_COPY = "connectctl.ops.task_runtime.connectors.topic_copy.connector:TopicCopy"
 _EXPRESSION = "connectctl.ops.task_runtime.connectors.expression.transforms"
 BUILT_IN = {
@@ -28,12 +29,16 @@ BUILT_IN = {
     "Map": f"{_EXPRESSION}:Map",
     "Route": f"{_EXPRESSION}:Route",
     "TopicCopy": _TOPIC_COPY,
+    "FileStreamSink": _FILE_SINK,
+    "FileStreamSinkConnector": _FILE_SINK,
+    "org.apache.kafka.connect.file.FileStreamSinkConnector": _FILE_SINK,
     "MirrorSource": _TOPIC_COPY,
     "MirrorSourceConnector": _TOPIC_COPY,
     "org.apache.kafka.connect.mirror.MirrorSourceConnector": _TOPIC_COPY,
 }
 _JAVA_TASKS = {
     _FILE_STREAM: "org.apache.kafka.connect.file.FileStreamSourceTask",
+    _FILE_SINK: "org.apache.kafka.connect.file.FileStreamSinkTask",
     _TOPIC_COPY: "org.apache.kafka.connect.mirror.MirrorSourceTask",
 }
 MOST_NAMED = 10

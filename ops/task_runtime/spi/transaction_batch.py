@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,8 +11,10 @@ from typing import Any, Protocol
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.task.progress import TaskProgress
 
+MOST_LINES = 100
 Offsets = Mapping[bytes, bytes | None]
 """Records of an offsets topic: raw key to raw value, None for a tombstone."""
 
@@ -215,6 +218,9 @@ class TaskStats:
     unwritten: Collection[str] = ()
     """The keys, as text, whose newest offset the global offsets topic behind a dedicated one may lack."""
     unwritten_because: str | None = None
+    sink: SinkMeter = field(default_factory=SinkMeter)
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
+    """What people should know of a sink's task, the newest of it."""
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""

@@ -30,7 +30,11 @@ from connectctl.ops.task_runtime.spi.connector import (
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import FLUSH, exactly_once
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT as WORKERS_SUPPORT
+from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import connector_class, path_of
+from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
+from connectctl.ops.task_runtime.spi.subscription import input_problems
 
 UNSUPPORTED = {
     "transforms": "Single message transformations are not supported here",
@@ -87,8 +91,19 @@ def _problems(
         yield str(e)
     except Exception as e:  # noqa: BLE001  # a connector may raise anything, which workers report like this
         yield f"{FAILED}: {e}"
+    if isinstance(connector, SinkConnector):
+        yield from _of_a_sink(config)
     if isinstance(connector, SourceConnector):
         yield from _exactly_once(config, connector)
+
+
+def _of_a_sink(config: Mapping[str, str]) -> Iterator[str]:
+    yield from input_problems(config)
+    for parse in (error_settings, reading_converters):
+        try:
+            parse(config)
+        except BadInput as e:
+            yield str(e)
 
 
 def _of_the_worker(config: Mapping[str, str]) -> Iterator[str]:

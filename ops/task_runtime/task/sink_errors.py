@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.error_settings import DLQ, ErrorSettings
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
-from connectctl.ops.task_runtime.task.sink_meter import SinkMeter
 
 HEADER_PREFIX = "__connect.errors."
 SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"

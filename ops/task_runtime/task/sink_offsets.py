@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
 from connectctl.ops.task_runtime.spi.sink import SinkTask
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
-from connectctl.ops.task_runtime.task.sink_meter import SinkMeter
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
 
 
 class SinkOffsets:
@@ -37,6 +37,8 @@ class SinkOffsets:
         self.restart: dict[TopicPartition, GroupOffset] = {}
         """Where a partition is read again from: what is committed, what the task asked for, or its first record."""
         self.delivered: dict[TopicPartition, GroupOffset] = {}
+        self.commit_failed = False
+        """Whether the last commit was refused, and is to be repeated."""
 
     @property
     def active(self) -> int:
@@ -127,8 +129,10 @@ class SinkOffsets:
         try:
             with self._meter.committing(began, self._now):
                 self._commit(offsets)
-        except ConnectctlError as e:
+        except (ConnectctlError, Rebalancing) as e:
+            self.commit_failed = True
             self._note(f"Commit of offsets failed: {e}")
         else:
+            self.commit_failed = False
             self.restart.update(offsets)
             self._task.committed(offsets)

@@ -24,16 +24,17 @@ from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffse
 from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask
+from connectctl.ops.task_runtime.spi.sink_meter import sink_metrics
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.sink_delivery import SinkDelivery
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
-from connectctl.ops.task_runtime.task.sink_meter import sink_metrics
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
 from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, without
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 DEFAULT_INTERVAL = 60.0
 """Seconds: ``offset.flush.interval.ms``."""
+SETTLING_POLL = 0.1
 MOST_RECORDS = 500
 """``max.poll.records``."""
 
@@ -74,6 +75,11 @@ class WorkerSinkTask:
         """What it did so far, by Connect's names."""
         return sink_metrics(self.meter, self._offsets.active, len(self._context.assigned))
 
+    @property
+    def redelivering(self) -> bool:
+        """Whether a batch waits to be put again."""
+        return self._context.redelivering
+
     def run(self, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
         """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
         try:
@@ -109,6 +115,22 @@ class WorkerSinkTask:
                 self.meter.most_active = max(self.meter.most_active, self._offsets.active)
                 self._rewind(self._context.take_rewinds())
             return len(messages)
+
+    def settle(self, seconds: float) -> None:
+        """Before an end: commit what was put, in the next generation where a rebalance is under way, within ``seconds``. An
+        end in the middle of a rebalance would else have all of it delivered again.
+        """
+        end = self._now() + seconds
+        with self._noticing_fences():
+            while True:
+                self._context.commit_requested = True
+                self._commit_if_due()
+                if not self._offsets.commit_failed or self._now() >= end:
+                    return
+                if messages := self._admitted(self._consumer.poll(SETTLING_POLL, 1)):
+                    self._delivery.take(messages)
+                if self._delivery.is_due:
+                    self._delivery.put()
 
     def close(self) -> None:
         """Commit and close all partitions, and stop the task: at the end as after any failure. A member that is fenced, or

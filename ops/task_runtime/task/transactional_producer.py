@@ -32,6 +32,7 @@ DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"} | {
     "FENCED_INSTANCE_ID"
 }
+OF_A_GENERATION = frozenset({"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"})
 _PERMANENT = {
     "RECORD_LIST_TOO_LARGE",
     "INVALID_TRANSACTION_TIMEOUT",
@@ -60,6 +61,10 @@ class UnknownOutcome(Exception):
 
 class Expired(UnknownOutcome):
     """The coordinator aborted the transaction, which was open for longer than its time-out, and nobody else took over."""
+
+
+class Rebalancing(UnknownOutcome):
+    """The consumer group has a newer generation than the one that offsets were to be committed in; nothing was."""
 
 
 class BrokerError(UnknownOutcome):
@@ -279,6 +284,8 @@ class TransactionalProducer:
         self._raise_if_rejected(error, failure, cause)
         if isinstance(failure, NotAuthorized) or error.name() in _PERMANENT:
             raise failure from cause
+        if error.name() in OF_A_GENERATION:
+            raise Rebalancing(f"could not {doing}: {error.str()}") from cause
         kind = BrokerError if error.name() == "UNKNOWN" else UnknownOutcome
         raise kind(f"could not {doing}: {error.str()}") from cause
 

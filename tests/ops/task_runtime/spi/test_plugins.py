@@ -37,7 +37,7 @@ def test_the_file_stream_has_connects_own_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("FileStreamSink", "Failed to find any class that implements Connector and which name matches FileStreamSink"),
+        ("JdbcSink", "Failed to find any class that implements Connector and which name matches JdbcSink"),
         ("FileSteamSource", "Did you mean FileStreamSource?"),
         ("nowhere:Mine", "Cannot import nowhere:Mine: No module named 'nowhere'"),
         ("pathlib:Pth", "Class not found: Pth in pathlib"),

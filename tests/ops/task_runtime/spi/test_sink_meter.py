@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pytest
-from connectctl.ops.task_runtime.task.sink_meter import SinkMeter, sink_metrics
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, sink_metrics
 from fakes.sinkconsumer import Clock
 
 

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
-from connectctl.ops.task_runtime.spi.metrics import Metrics
-
 _EXTREMES = {"longest_put", "longest_commit", "largest_batch", "most_active"}
 
 
@@ -72,9 +70,9 @@ class SinkMeter:
             setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
 
 
-def sink_metrics(meter: SinkMeter, active: int, partitions: int) -> Metrics:
+def sink_metrics(meter: SinkMeter, active: int | None, partitions: int | None) -> dict[str, float | None]:
     """The metrics of a task that has ``active`` records that are not committed, and ``partitions``. Times are in
-    milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was measured yet.
+    milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was measured, or it is unknown.
     """
     attempts = meter.commits + meter.failed_commits
     return {

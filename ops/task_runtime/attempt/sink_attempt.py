@@ -1,0 +1,216 @@
+"""A sink's task for the time of a lease: its member of the consumer group, its loop, and a new attempt after each doubt.
+
+The order, where it is exactly once, is the source task's: is this generation the newest? initialise the producer of the
+slot's transactional id; the generation again; join; read on from the stable offsets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.task_runtime.attempt.group_attempt import member_factory
+from connectctl.ops.task_runtime.spi.error_settings import error_settings
+from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
+from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
+from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit, counted
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TransactionalProducer, UnknownOutcome
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
+    from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer
+    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
+
+SETTLED_WITHIN = 10.0
+"""Seconds that a rebalance may take which is under way as a lease ends."""
+LONGEST_POLL = 0.2
+"""Seconds that a poll waits for records at most."""
+
+
+@dataclass(frozen=True)
+class Polled(TransactionBatch):
+    """What a round of a sink's loop had: no records to write, but ``count`` that were read."""
+
+    count: int = 0
+
+    @property
+    def size(self) -> int:
+        """The records that were read."""
+        return self.count
+
+
+class SinkRounds:
+    """The loop of one attempt as a supply of records: what a lease is counted and timed by."""
+
+    producer_properties: Mapping[str, str] = {}  # never changed
+    ended = False
+
+    def __init__(self, patience: float, most: int):
+        self._patience, self._most = patience, most
+        self.worker: WorkerSinkTask | None = None
+        self.member: GroupConsumer | None = None
+
+    def resume(self, stored: StoredOffsets | None) -> None:
+        """Start the task of the attempt, and wait for its partitions."""
+        assert self.worker is not None
+        self.worker.start(self._patience)
+
+    def next_batch(self) -> TransactionBatch | None:
+        """One round of the loop; None where there was nothing."""
+        assert self.worker is not None
+        count = self.worker.iterate(LONGEST_POLL, self._most)
+        return Polled(more=True, count=count) if count else None
+
+    def final_batch(self) -> None:
+        """Nothing: what is open is committed as the task is closed."""
+
+    def committed(self, batch: TransactionBatch) -> None:
+        """Nothing is asked for."""
+
+    @property
+    def lag(self) -> int | None:
+        """Records that are left to read; None where unknown."""
+        return None if self.member is None else self.member.lag
+
+    @property
+    def has_more(self) -> bool:
+        """Whether records are left to read, or wait to be put again."""
+        return self.member is None or self.worker is None or self.member.has_more or self.worker.redelivering
+
+    def close(self) -> None:
+        """Nothing: each attempt closes its own."""
+
+
+@dataclass
+class SinkAttempts:
+    """The attempts of one task in a lease. ``stopped`` says that the lease is over."""
+
+    spec: TaskSpec
+    shared: SharedClients
+    task: int
+    config: Mapping[str, str]
+    stats: TaskStats
+    rounds: SinkRounds
+    begin: Callable[[Any], None]
+    """Begins the lease's time, with the first attempt that has its partitions."""
+    poll: Callable[[], TransactionBatch | None]
+    stopped: Callable[[], bool]
+    sleep: Callable[[float], None] = time.sleep
+    _counted: int = field(default=0, init=False)
+
+    def run(self) -> TaskResult:
+        """Until the lease is over or another attempt has the slot. Raises what the task raises, and ``TimedOut`` where
+        doubts did not end within the patience.
+        """
+        progress, pause = self.stats.progress, FIRST_PAUSE
+        most = max(self.spec.patience, self.spec.outage)
+        while True:
+            try:
+                if why := self.shared.stale_because():
+                    return TaskResult(EndReason.STALE, self.stats, why)
+                stale = self._attempt()
+                return TaskResult(EndReason.STALE if stale else EndReason.STOPPED, self.stats, stale)
+            except Fenced as e:
+                return TaskResult(EndReason.FENCED, self.stats, str(e))
+            except NotAuthorized:
+                raise
+            except (UnknownOutcome, TimedOut, Unreachable) as e:
+                if len(self.stats.doubts) < MOST_DOUBTS_KEPT:
+                    self.stats.doubts.append(str(e))
+                if progress.failed(str(e)):
+                    pause = FIRST_PAUSE
+                elif progress.waited > most:
+                    raise TimedOut(
+                        f"No offsets committed for {most:g} s",
+                        why=str(e),
+                        next_step="Check the brokers, then run it again: it resumes from the committed offsets.",
+                    ) from e
+            if self.stopped():
+                return TaskResult(EndReason.STOPPED, self.stats)
+            self.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _attempt(self) -> str | None:
+        """One member's life; why the generation is stale, None where the lease is over."""
+        spec, kind = self.spec, connector_class(self.spec.path)
+        assert issubclass(kind, SinkConnector)
+        with self._producer() as producer:
+            if producer is not None and (why := self.shared.stale_because()):
+                return why
+            member = member_factory(spec, self.shared, self.task, self.stats, self.stopped)()
+            letters = DeadLetterProducer(self.shared.target, task_id(spec.group, spec.connector, self.task))
+            try:
+                task = kind.task()
+                commit = (
+                    member.commit if producer is None else TransactionalCommit(producer, member, task, spec.patience)
+                )
+                settings = error_settings(spec.config)
+                errors = RecordErrors(settings, spec.connector, self.task, letters, self.stats.lines.append)
+                worker = WorkerSinkTask(
+                    task,
+                    member,
+                    self.config,
+                    reading_converters(spec.config),
+                    errors,
+                    interval=spec.delivery.interval,
+                    commit=counted(commit, lambda: self._committed(worker)),
+                    note=self.stats.lines.append,
+                )
+                self._loop(worker, member)
+            finally:
+                letters.discard()
+                member.close()
+        return None
+
+    def _loop(self, worker: WorkerSinkTask, member: GroupConsumer) -> None:
+        self.rounds.worker, self.rounds.member, self._counted = worker, member, 0
+        try:
+            with self.stats.progress.asking("join the consumer group"):
+                self.begin(None)
+            self.stats.instances += 1
+            while not self.stopped():
+                self.poll()
+                self.stats.progress.recovered()
+            worker.settle(SETTLED_WITHIN)
+        except BaseException:
+            with suppress(Exception):  # the first failure is the one to report
+                worker.close()
+            raise
+        else:
+            worker.close()
+        finally:
+            self.stats.sink.add(vars(worker.meter))
+
+    def _committed(self, worker: WorkerSinkTask) -> None:
+        count, self._counted = worker.meter.sent - self._counted, worker.meter.sent
+        self.stats.commit(count)
+
+    @contextmanager
+    def _producer(self) -> Iterator[TransactionalProducer | None]:
+        """The slot's producer, initialised, where the sink is exactly once."""
+        spec = self.spec
+        if not spec.delivery.exactly_once:
+            yield None
+            return
+        id_ = task_id(spec.group, spec.connector, self.task)
+        producer = TransactionalProducer(
+            self.shared.target, id_, timeout_ms=spec.delivery.timeout_ms, properties=spec.delivery.properties
+        )
+        try:
+            with self.stats.progress.asking("initialise its producer"):
+                producer.initialise(spec.patience)
+            yield producer
+        finally:
+            producer.discard()

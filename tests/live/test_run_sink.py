@@ -1,0 +1,123 @@
+"""Sinks of ``connectctl run`` on Spark and a real broker, and sinks of real workers that are taken over and handed back."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live.real import connector, create_topic, eventually, write
+from live.test_run import Place, python_workers, well
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+class Sunk(Place):
+    """A topic of four partitions, and a file that its values go to."""
+
+    def __init__(self, cluster: Sandbox, directory: Path, **more: str):
+        super().__init__(cluster, directory)
+        self.source = create_topic(cluster.bootstrap_servers, f"{self.name}-in", 4, "delete")
+        self.out = directory / "out.txt"
+        self.config = {"connector.class": FILE_SINK, "topics": self.source, "file": str(self.out)} | more
+        self.config |= {"key.converter": STRING, "value.converter": STRING}
+
+    def append(self, count: int) -> None:
+        for n in range(self.written, self.written + count):
+            write(self.cluster.bootstrap_servers, self.source, (f"{n}", f"line {n}"), partition=n % 4)
+        self.written += count
+
+    def lines(self) -> list[str]:
+        return self.out.read_text().splitlines() if self.out.exists() else []
+
+    def all_there(self) -> None:
+        assert sorted(self.lines(), key=lambda line: int(line.split()[1])) == [f"line {n}" for n in range(self.written)]
+
+
+def test_a_sink_writes_each_record_and_a_second_run_goes_on_where_the_first_ended(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Sunk(cluster, tmp_path, **{"tasks.max": "2"})
+    place.append(200)
+    first = well(place.run(idle="3s"))
+    assert (first["outcome"], first["records"]) == ("ended", 200)
+    assert first["tasks"][0]["metrics"]["sink-record-read-total"] > 0
+    place.append(40)
+    second = well(place.run(idle="3s"))
+    assert second["records"] == 40
+    place.all_there()
+
+
+def test_a_killed_worker_of_spark_costs_a_sink_no_record(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Sunk(cluster, tmp_path, **{"offset.flush.interval.ms": "500"})
+    place.append(40)
+    with place.running() as process:
+        eventually(lambda: len(place.lines()) >= 40, 300)
+        python_workers(process)[0].kill()
+        place.append(40)
+        eventually(lambda: set(place.lines()) == {f"line {n}" for n in range(80)}, 300)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 0
+
+
+def test_records_that_cannot_be_read_go_to_the_dead_letter_topic(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = Sunk(cluster, tmp_path)
+    letters = f"{place.name}-letters"
+    place.config |= {
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    write(cluster.bootstrap_servers, place.source, ("1", '{"a":1}'), ("2", "{no json"), ("3", '{"a":2}'), partition=0)
+    ran = well(place.run(idle="3s"))
+    assert ran["outcome"] == "ended"
+    assert place.lines() == ['{"a":1}', '{"a":2}']
+    image = place.kafka.image([letters], patience=30, superseded=True)[letters]
+    assert [r.value for r in (*image.latest, *image.superseded)] == [b"{no json"]
+
+
+def test_a_group_that_others_are_in_is_not_joined(cluster: Sandbox, tmp_path: Path) -> None:
+    from confluent_kafka import Consumer
+
+    place = Sunk(cluster, tmp_path)
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": f"connect-{place.name}"})
+    consumer.subscribe([place.source])
+    try:
+        eventually(lambda: consumer.poll(0.2) is None and consumer.assignment())
+        ran = place.run(idle="2s")
+        assert ran.code != 0
+        assert "has other members" in ran.err
+    finally:
+        consumer.close()
+
+
+def test_a_sink_of_live_workers_is_taken_over_and_handed_back(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Sunk(cluster, tmp_path)
+    place.append(40)
+    with connector(cluster, place.name, place.config):
+        eventually(lambda: len(place.lines()) >= 40)
+        place.config = {}
+
+        place.append(40)
+        ran = well(place.run("--take-over", own=False, idle="3s"))
+        assert ran["outcome"] == "ended"
+        place.append(40)
+        eventually(lambda: len(set(place.lines())) >= place.written, 120)
+
+    place.all_there()
