@@ -10,6 +10,7 @@ before each round of leases, when none of its members is at work.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.consumer_group import assigned_partitions
 from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.task_runtime.group.consumer_settings import session_warning
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -109,6 +111,32 @@ class TaskMembers:
                 f"warning: static members of tasks that are over may stay in the consumer group {consumer.group} until "
                 f"their session times out ({consumer.session_ms / 1000:g} s): {e}"
             )
+
+
+@dataclass
+class LeaseGap:
+    """Measures the time between two leases, in which no member of the consumer group sends a heartbeat, and notes once that
+    a session is too short for it. ``reads`` is None for a source, which has no members.
+    """
+
+    reads: Subscription | None
+    note: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    _began: float | None = None
+
+    def begin(self) -> None:
+        """The tasks' leases are over."""
+        self._began = self.now()
+
+    def look(self, working: bool) -> None:
+        """Whether tasks are ``working`` again, by what they say of themselves."""
+        if self.reads is None or self._began is None or not working:
+            return
+        gap, self._began = self.now() - self._began, None
+        consumer = self.reads.consumer
+        if not consumer.dynamic and (warning := session_warning(consumer.session_ms, gap)) is not None:
+            self.reads = None
+            self.note(f"warning: {warning}")
 
 
 def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:

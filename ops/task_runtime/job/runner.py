@@ -26,7 +26,7 @@ from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.generation import Leader, fence
-from connectctl.ops.task_runtime.job.group_members import TaskMembers, check_group_is_free
+from connectctl.ops.task_runtime.job.group_members import LeaseGap, TaskMembers, check_group_is_free
 from connectctl.ops.task_runtime.job.prepare import create_topics, offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun, Outcome
 from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
@@ -298,12 +298,15 @@ class JobRunner:
             tasks=len(started.tasks),
         )
 
+        gap = LeaseGap(ready.subscription, self.note)
+
         def say(run: JobRun) -> None:
             statuses.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
             for number, total in run.totals.items():
                 statuses.task(number, total.state, total.trace, metrics(total))
             statuses.flush()
             board.messages.clear()
+            gap.begin()
 
         def regain(why: str) -> str | None:
             if self.presence is None or ready.take_over:
@@ -322,6 +325,7 @@ class JobRunner:
             there.check()
             still.update(dict(board.messages), run.active)
             self._tell_unseen()
+            gap.look(bool(board.messages))
             if ready.subscription is not None and run.has_enough(list(board.messages.values())):
                 board.stop()  # another task may wait for one that has ended to leave the consumer group
             self.tell(run, board)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Described, RawMember
 from connectctl.ops.core.errors import Unreachable
-from connectctl.ops.task_runtime.job.group_members import TaskMembers
+from connectctl.ops.task_runtime.job.group_members import LeaseGap, TaskMembers
 from connectctl.ops.task_runtime.spi.subscription import subscription
 
 
@@ -126,3 +126,16 @@ def test_what_cannot_be_removed_is_noted_with_what_it_costs(group: Any, monkeypa
     tasks.remove([1])
     (note,) = notes
     assert "until their session times out (45 s)" in note
+
+
+def test_a_gap_between_two_leases_that_a_session_does_not_outlast_is_noted_once() -> None:
+    clock, notes = iter([0.0, 10.0, 20.0, 40.0, 60.0, 90.0]), list[str]()
+    gap = LeaseGap(subscription("c", {"topics": "in"}), notes.append, lambda: next(clock))
+    for working in (True, True, True):
+        gap.begin()
+        gap.look(False)
+        gap.look(working)
+        gap.look(True)
+    assert len(notes) == 1
+    assert "20.0 s passed between two leases" in notes[0]
+    assert "60000 or more" in notes[0]
