@@ -1,0 +1,177 @@
+"""What the design of the group member rests on, each fact on a real broker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, TopicPartition
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from live.groupslots import LONG, PATIENCE, Generation, Listener, Slots, took
+from live.real import eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+
+
+def test_a_new_attempt_takes_its_slot_over_at_once_and_fences_the_older_one(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        older = slots.joined(0)
+        assert older.assignment == slots.places
+        began = time.monotonic()
+        newer = slots.joined(0)
+        took("take-over of a static member", began)
+        assert newer.assignment == slots.places
+        with pytest.raises(Fenced, match="another attempt has its"):
+            eventually(lambda: older.poll(0.1, 10) and None)
+        producer = slots.producer(7)
+        producer.initialise(PATIENCE)
+        producer.begin()
+        with pytest.raises(Fenced):
+            producer.send_group_offsets({min(slots.places): GroupOffset(1)}, older, PATIENCE)
+        producer.discard()
+        assert slots.committed() == {}
+
+
+def test_of_two_attempts_of_one_slot_the_older_ends_as_fenced_and_each_record_is_there_once(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        slots.write()
+        older = slots.slot(0, interval=LONG)  # it has a transaction open when it is overtaken
+        eventually(lambda: len(older.read) == 20)
+        newer = slots.slot(0)
+        eventually(lambda: slots.seen() == slots.each_once)
+        eventually(lambda: older.ended, 20)
+        assert older.result is not None
+        assert older.result.reason is EndReason.FENCED
+        slots.write()
+        eventually(lambda: slots.seen() == slots.each_once)
+        assert (len(older.read), len(newer.read)) == (20, 40)
+
+
+def test_a_lease_that_ends_and_begins_again_rebalances_nobody(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        one, other = slots.joined(0), Listener()
+        slots.polling(one)
+        kept = slots.joined(1, other)
+        polled = slots.polling(kept)
+        eventually(lambda: len(one.assignment) == len(kept.assignment) == 2)
+        before, calls = eventually(lambda: polled.generations.get(kept)), list(other.calls)
+        was = one.assignment
+        slots.end_of(one)
+        began = time.monotonic()
+        following = slots.joined(0)
+        took("a lease ends and begins again", began)
+        assert following.assignment == was
+        assert Generation(following.metadata).number == before
+        slots.write()
+        followed = slots.polling(following)
+        eventually(lambda: followed.lags.get(following) == 0 and polled.lags.get(kept) == 0)
+        assert polled.generations[kept] == before
+        assert other.calls == calls
+
+
+def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialised_anew(cluster: Sandbox) -> None:
+    with Slots.new(cluster, 1) as slots:
+        (place,) = slots.places
+        # A group that nobody is a member of takes offsets of any transaction.
+        pending = slots.producer(1)
+        pending.initialise(PATIENCE)
+        pending.begin()
+        nobody = Generation.of(slots.settings.group, "", -1)
+        pending.send_group_offsets({place: GroupOffset(1)}, nobody, PATIENCE)  # type: ignore[arg-type]
+        member, ends = slots.member(0, candidates=[1]), list[float]()
+
+        def join() -> None:
+            member.join(Listener(), PATIENCE)
+            ends.append(time.monotonic())
+
+        joining = threading.Thread(target=join)
+        joining.start()
+        expected = f"waiting for the transaction of {slots.id_of(1)} on {place}"
+        eventually(lambda: expected in slots.waits)
+        assert not ends
+        began = time.monotonic()
+        successor = slots.producer(1)
+        successor.initialise(PATIENCE)
+        joining.join(PATIENCE)
+        took("initialise the id, and have stable offsets", began)
+        assert ends[0] - began < 5  # and not the transaction's time-out of 10 s
+        assert member.assignment == slots.places
+        assert slots.committed() == {}
+        for each in (pending, successor):
+            each.discard()
+
+
+@PROTOCOLS
+def test_a_commit_within_a_revocation_counts_and_the_next_owner_reads_nothing_again(
+    cluster: Sandbox, protocol: str
+) -> None:
+    with Slots.new(cluster, group_protocol=protocol) as slots:
+        slots.write()
+        giving = slots.slot(0, interval=LONG)  # only a revocation commits what it has
+        eventually(lambda: len(giving.read) == 20)
+        assert slots.seen() == []
+        taking = slots.slot(1)
+        eventually(lambda: len(taking.assignment) == len(giving.assignment) == 2)
+        eventually(lambda: slots.seen() == slots.each_once)
+        slots.write()
+        eventually(lambda: len(taking.read) == 10)
+        giving.close()
+        eventually(lambda: slots.seen() == slots.each_once)
+        assert (len(giving.read), len(taking.read)) == (30, 10)
+        assert giving.task.stats.doubts == taking.task.stats.doubts == []
+
+
+@PROTOCOLS
+def test_a_doubt_within_a_revocation_comes_out_of_the_poll(cluster: Sandbox, protocol: str) -> None:
+    def doubt(partitions: Collection[TopicPartition]) -> None:
+        raise UnknownOutcome("no answer to the commit")
+
+    with Slots.new(cluster, group_protocol=protocol) as slots:
+        member = slots.joined(0, Listener(doubt))
+        slots.slot(1)
+        with pytest.raises(UnknownOutcome, match="no answer to the commit"):
+            eventually(lambda: member.poll(0.1, 10) and None)
+        assert member.committed(slots.places, PATIENCE) == {}  # it can still be asked
+
+
+def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        member = slots.joined(0)
+        old = Generation(member.metadata)
+        polled = slots.polling(member)
+        slots.polling(slots.joined(1))
+        eventually(lambda: len(member.assignment) == 2)
+        new = polled.generations[member]
+        assert new > old.number
+        foreign = Generation.of(slots.settings.group, "nobody", new)
+        for who, why in ((old, "generation"), (foreign, "member")):
+            producer = slots.producer(7)
+            producer.initialise(PATIENCE)
+            producer.begin()
+            with pytest.raises(UnknownOutcome, match=why):
+                producer.send_group_offsets({min(slots.places): GroupOffset(1)}, who, PATIENCE)  # type: ignore[arg-type]
+            producer.discard()
+        assert slots.committed() == {}
+
+
+def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partitions(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        gone = slots.joined(0)
+        slots.polling(gone)
+        kept = slots.joined(1)
+        slots.polling(kept)
+        eventually(lambda: len(gone.assignment) == len(kept.assignment) == 2)
+        slots.end_of(gone)
+        assert {m.instance_id for m in slots.ask(lambda c: c.describe()).members} == {slots.id_of(0), slots.id_of(1)}
+        began = time.monotonic()
+        assert slots.ask(lambda c: c.remove_static([slots.id_of(0), "never-there"])) == {}
+        eventually(lambda: kept.assignment == slots.places)
+        took("removed, and another has its partitions", began)
