@@ -31,9 +31,7 @@ class Stopping(TransactionalProducer):
 def main(bootstrap: str, name: str, dynamic: str, properties: str, partitions: str) -> None:
     kind = DynamicSettings if dynamic == "True" else ConsumerSettings
     with Slots(bootstrap, name, kind(f"connect-{name}", properties=json.loads(properties)), int(partitions)) as slots:
-        slot = Slot(
-            slots, 0, open_producer=lambda: Stopping(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)
-        )
+        slot = Slot(slots, 0, open_producer=lambda: Stopping(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS))
         slot.start()
         sys.stdin.read()
         slot.close()
