@@ -28,6 +28,7 @@ BUILT_IN = {
     "Filter": f"{_EXPRESSION}:Filter",
     "Map": f"{_EXPRESSION}:Map",
     "Route": f"{_EXPRESSION}:Route",
+    "ParquetArchive": "connectctl.ops.task_runtime.connectors.parquet_archive.connector:ParquetArchive",
     "TopicCopy": _TOPIC_COPY,
     "FileStreamSink": _FILE_SINK,
     "FileStreamSinkConnector": _FILE_SINK,

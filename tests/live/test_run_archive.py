@@ -1,0 +1,102 @@
+"""``ParquetArchive`` on Spark and a real broker: whatever is killed, the archive has each record once."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
+from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
+from live.real import create_topic, eventually, write
+from live.test_run import Place, python_workers, well
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
+class Archived(Place):
+    """A topic of four partitions that two tasks archive."""
+
+    def __init__(self, cluster: Sandbox, directory: Path):
+        super().__init__(cluster, directory)
+        self.source = create_topic(cluster.bootstrap_servers, f"{self.name}-in", 4, "delete")
+        self.out = directory / "archive"
+        self.config = {
+            "connector.class": "ParquetArchive",
+            "topics": self.source,
+            "directory": str(self.out),
+            "tasks.max": "2",
+            "offset.flush.interval.ms": "500",
+            "key.converter": BYTES,
+            "value.converter": BYTES,
+        }
+
+    def append(self, count: int) -> None:
+        numbers = range(self.written, self.written + count)
+        for partition in range(4):
+            some = [(f"{n}", f"line {n}") for n in numbers if n % 4 == partition]
+            write(self.cluster.bootstrap_servers, self.source, *some, partition=partition)
+        self.written += count
+
+    @property
+    def manifest(self) -> tuple[ArchivedFile, ...]:
+        return read_manifest(self.kafka.client, f"{self.name}-archive")
+
+    @property
+    def rows(self) -> int:
+        if not those_that_exist(Kafka(self.kafka.client, timeout=30), f"{self.name}-archive"):
+            return 0
+        return sum(each.rows for each in self.manifest)
+
+    def each_once(self) -> None:
+        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        try:
+            frame = archived(spark, str(self.out), f"{self.name}-archive", self.kafka.client)
+            found = sorted((row.partition, row.offset, bytes(row.value).decode()) for row in frame.collect())
+        finally:
+            spark.stop()
+        assert found == [(p, n // 4, f"line {n}") for p in range(4) for n in range(p, self.written, 4)]
+
+
+def test_a_second_run_archives_what_came_behind_the_first(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Archived(cluster, tmp_path)
+    place.append(400)
+    first = well(place.run(idle="3s"))
+    assert (first["outcome"], first["records"]) == ("ended", 400)
+    place.append(100)
+    assert well(place.run(idle="3s"))["records"] == 100
+    place.each_once()
+
+
+def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twice(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Archived(cluster, tmp_path)
+    place.append(400)
+    with place.running() as process:
+        eventually(lambda: place.rows >= 400, 300)
+        for _ in range(2):
+            place.append(400)  # not waited for
+            for worker in python_workers(process)[:1]:
+                worker.kill()
+            place.append(400)
+            eventually(lambda: place.rows >= place.written, 300)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 0
+    place.each_once()
+    named = {each.name for each in place.manifest}
+    orphans = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")} - named
+    assert {each.name for each in sweep(str(place.out), place.manifest, older_than=0, remove=True)} == orphans
+    place.each_once()
