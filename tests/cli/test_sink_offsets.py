@@ -181,6 +181,14 @@ def test_a_group_with_members_is_refused_and_they_are_named(tmp_path: Path, newe
     assert world.groups.offsets == {GROUP: WAS, ALONE: WAS}
 
 
+def test_a_group_with_members_that_has_committed_nothing_yet_is_refused_too(tmp_path: Path) -> None:
+    world = SinkWorld(tmp_path)
+    world.groups.members = {ALONE: ["mine"]}
+    world.groups.offsets[ALONE] = {}
+    refused = world.run("offsets", "reset", "--group", ALONE, "--yes")
+    assert (refused.exit_code, "has members" in refused.stderr) == (4, True)
+
+
 def test_members_that_come_after_the_plan_are_waited_for_and_then_refused(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path, stopped=False)
     command = world.workers.commanded

@@ -96,6 +96,10 @@ def plan_groups(
         if writes
         for reason in (*_not_at_rest(state, stop), *_beyond_workers(state, via), *_misplaced(state, change, writes))
     ]
+    # That nothing is to be done now says nothing where members may commit in a moment.
+    reasons += [
+        each for state, _, writes in decided if not writes and not state.offsets.connector for each in _in_use(state)
+    ]
     if reasons:
         raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
     steps: list[Any] = []
@@ -112,14 +116,19 @@ def _not_at_rest(state: GroupState, stop: bool) -> Iterator[str]:
     found = state.offsets
     if not state.at_rest and not stop:
         yield f"{found.name} is {state.state}: stop it first (connectctl connectors stop {found.name}), or use --stop"
+    yield from _in_use(state)
+    if state.holders:
+        runs = "; ".join(map(str, state.holders))
+        yield f"a connectctl run is running {found.name} ({runs}): stop it first with SIGTERM"
+
+
+def _in_use(state: GroupState) -> Iterator[str]:
+    found = state.offsets
     if state.at_rest and found.members:
         yield (
             f"the group {found.group.id} has members ({members_in_short(found.members)}): its offsets are changed only "
             "while nobody reads with it"
         )
-    if state.holders:
-        runs = "; ".join(map(str, state.holders))
-        yield f"a connectctl run is running {found.name} ({runs}): stop it first with SIGTERM"
 
 
 def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
