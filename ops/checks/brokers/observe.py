@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.checks.brokers.sessions import BOUNDS, SessionTimeout, sessions_of, untold
+from connectctl.ops.checks.brokers.sessions import BOUNDS, SessionTimeout, sessions_of, unseen_settings
 from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
@@ -92,7 +92,7 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         secret = bool(_taken(hidden.result(), unseen, frozenset()))
     unseen += _silent(said, "version") + _silent(told, "settings")
     known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
-    unseen += untold(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
+    unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
     if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
         hint = f"Give the principal that asks Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
@@ -119,7 +119,7 @@ def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
     reads = context.edges.brokers()
     told = _taken(_seen("the brokers' settings", lambda: reads.settings(BOUNDS)), unseen, {})
     known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
-    unseen += [*_silent(told, "settings"), *untold(known, BOUNDS)]
+    unseen += [*_silent(told, "settings"), *unseen_settings(known, BOUNDS)]
     return replace(facts, settings=known, unseen=tuple(unseen))
 
 

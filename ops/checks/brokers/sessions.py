@@ -60,7 +60,7 @@ def _given(each: Checked, worker_property: Callable[[str], str | None]) -> Sessi
     return None
 
 
-def untold(settings: Mapping[int, Mapping[str, str]], names: Sequence[str]) -> Iterator[Unseen]:
+def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[str]) -> Iterator[Unseen]:
     """Those of ``names`` that brokers leave out of their settings: not the same as their default."""
     for name in names:
         silent = [broker for broker, told in sorted(settings.items()) if name not in told]

@@ -40,6 +40,14 @@ class OffsetContext(StepContext):
     """Committed offsets of groups, for steps that change those."""
     lock: ClusterLock = field(default=None)  # type: ignore[assignment]
 
+    def backed_up(self, file: str) -> str | None:
+        """That this run has written its backup ``file``, None where it has not. None is written twice: after a crash there
+        may already be what the run has changed.
+        """
+        assert self.journal is not None
+        assert self.run is not None
+        return "already backed up" if self.journal.path(self.run.id, file).exists() else None
+
     def view(self, asked: Asked) -> View:
         """One connector's topics now. Raises if they cannot be read completely."""
         assert self.sources is not None

@@ -52,10 +52,7 @@ class Backup(Step):
         return f"back up the offsets of {self.subject} in {' and '.join(self.topics)}"
 
     def is_done(self, context: OffsetContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
-        # Never twice: after a crash the topics may already have the new records.
-        return "already backed up" if context.journal.path(context.run.id, backup_file(context.step)).exists() else None
+        return context.backed_up(backup_file(context.step))
 
     def apply(self, context: OffsetContext) -> str | None:
         assert context.journal is not None

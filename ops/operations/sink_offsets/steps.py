@@ -39,10 +39,7 @@ class BackupGroup(Step):
         return f"back up the offsets that the group {self.group} has committed"
 
     def is_done(self, context: OffsetContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
-        # Never twice: after a crash the group may already have the new offsets.
-        return "already backed up" if context.journal.path(context.run.id, backup_file(context.step)).exists() else None
+        return context.backed_up(backup_file(context.step))
 
     def apply(self, context: OffsetContext) -> str | None:
         assert context.journal is not None

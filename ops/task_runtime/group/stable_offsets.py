@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.task.stale_transactions import ids_with_open_transactions
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+MOST_NAMED = 3
 TELL_AFTER = 1.0
 """Seconds of waiting after which it is worth to look for the transaction that is waited for."""
 Waiting = Callable[[str], None]
@@ -64,7 +63,8 @@ class StableOffsets:
             if not left:
                 return known
             waited = time.monotonic() - began
-            whose = whose or (self._open_ids() if waited > TELL_AFTER else "")
+            if not whose and waited > TELL_AFTER:
+                whose = " or ".join(ids_with_open_transactions(self._kafka, self._candidates)[:MOST_NAMED])
             text = f"waiting for the transaction of {whose or 'another producer'} on {_some(left)}"
             self._waiting(text)
             if waited > patience or self._stopped():
@@ -75,18 +75,6 @@ class StableOffsets:
                 )
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-    def _open_ids(self) -> str:
-        """Those of the candidates whose transaction is open; nothing where none is seen. For people only."""
-        with suppress(ConnectctlError):
-            calls = Transactions(self._kafka.client, timeout=self._kafka.timeout)
-            try:
-                described = calls.describe(self._candidates)
-            finally:
-                calls.close()
-            ids = [id_ for id_, each in described.items() if not isinstance(each, Code) and each.is_open]
-            return " or ".join(sorted(ids)[:3])
-        return ""
 
     def close(self) -> None:
         """Let go of its connection."""

@@ -162,6 +162,16 @@ class Setting:
     default: str | None = None
 
 
+def not_above_zero(configs: Mapping[str, str], *names: str) -> dict[str, list[str]]:
+    """An error message for each property of ``names`` that has a value which is no whole number above 0."""
+    found = {}
+    for name in names:
+        value = configs.get(name, "1").strip()
+        if not (value.isascii() and value.isdigit() and int(value)):
+            found[name] = [f"Invalid value {value} for configuration {name}: it must be a number above 0"]
+    return found
+
+
 @dataclass(frozen=True)
 class ConnectorContext:
     """What a connector gets before it is looked at or started: ``target`` is the Kafka that its records go to."""

@@ -50,18 +50,28 @@ def converters(configs: Mapping[str, str]) -> Converters:
     return Converters(*(_converter(configs, f"{part}.converter") for part in ("key", "value", "header")))
 
 
-def _converter(configs: Mapping[str, str], name: str) -> Convert:
+def converter_class(configs: Mapping[str, str], name: str) -> str:
+    """The Java class that the property ``name`` names, in full; strings where it is missing. Raises ``BadInput``."""
     given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
     kind = KINDS.get(given)
     if kind is None:
         hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
         raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
+    return kind
+
+
+def with_schemas(configs: Mapping[str, str], name: str) -> bool:
+    """``schemas.enable`` of the converter ``name``."""
+    return configs.get(f"{name}.schemas.enable", "true").lower() == "true"
+
+
+def _converter(configs: Mapping[str, str], name: str) -> Convert:
+    kind = converter_class(configs, name)
     if kind == BYTES:
         return _as_bytes
     if kind != JSON:
         return _as_text
-    with_schemas = configs.get(f"{name}.schemas.enable", "true").lower() == "true"
-    return _as_json_with_schema if with_schemas else _as_json
+    return _as_json_with_schema if with_schemas(configs, name) else _as_json
 
 
 def _as_bytes(value: Any) -> bytes | None:

@@ -49,8 +49,6 @@ SHORT_TIMEOUT = 15_000
 """Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
 DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60_000
 """Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
-
-
 GROUP_TIMEOUT, GROUP_INTERVAL = 10_000, 100
 """Milliseconds: the same of a transform's producer, as Kafka Streams has it with exactly-once (KIP-447)."""
 
@@ -91,15 +89,12 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
     interval = int(config.get("transaction.boundary.interval.ms", flush)) if once else flush
     given = client_overrides(config, "producer")
     timeout = given.get("transaction.timeout.ms")
-    properties = {k: v for k, v in given.items() if k in _SAME} | {
-        _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
-    }
     return DeliverySettings(
         boundary,
         interval / 1000,
         int(timeout) if timeout else _timeout(boundary, interval),
         once and config.get(STRICT, "false").strip().lower() == "true",
-        properties,
+        _librdkafka(given),
         {k: v for k, v in given.items() if k.startswith(SECURITY)},
         given.get("bootstrap.servers"),
         (*_ignored(given), *_unsupported(config)),
@@ -110,29 +105,39 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
 
 def sink_delivery(config: Mapping[str, str], *, exactly_once: bool) -> DeliverySettings:
     """What the validated ``config`` of a sink asks for: a commit for each ``offset.flush.interval.ms``."""
-    how = group_delivery(config)
-    return replace(how, interval=int(config.get(FLUSH, DEFAULT_INTERVAL)) / 1000, exactly_once=exactly_once)
+    return _of_a_group(config, int(config.get(FLUSH, DEFAULT_INTERVAL)), GROUP_TIMEOUT, exactly_once=exactly_once)
 
 
 def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
     """What the validated ``config`` of a transform asks for: a transaction for each ``commit.interval.ms``, short enough in
     its time-out that a dead task's pending offsets do not hold up who takes its partitions.
     """
-    given = client_overrides(config, "producer")
     once = config.get("guarantee", "exactly-once") == "exactly-once"
-    timeout, interval = given.get("transaction.timeout.ms"), int(config.get("commit.interval.ms", GROUP_INTERVAL))
-    properties = {k: v for k, v in given.items() if k in _SAME} | {
-        _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
-    }
+    interval = int(config.get("commit.interval.ms", GROUP_INTERVAL))
+    how = _of_a_group(config, interval, max(GROUP_TIMEOUT, 2 * interval), exactly_once=once)
     note = () if once else ("guarantee=at-least-once: a failure can cause duplicates.",)
+    return replace(how, ignored=(*how.ignored, *note))
+
+
+def _of_a_group(
+    config: Mapping[str, str], interval_ms: int, timeout_ms: int, *, exactly_once: bool
+) -> DeliverySettings:
+    """With ``timeout_ms`` where the configuration gives no ``transaction.timeout.ms``."""
+    given = client_overrides(config, "producer")
+    timeout = given.get("transaction.timeout.ms")
     return DeliverySettings(
         Boundary.INTERVAL,
-        interval / 1000,
-        int(timeout) if timeout else max(GROUP_TIMEOUT, 2 * interval),
-        properties=properties,
-        ignored=(*_ignored(given), *note),
-        exactly_once=once,
+        interval_ms / 1000,
+        int(timeout) if timeout else timeout_ms,
+        properties=_librdkafka(given),
+        ignored=tuple(_ignored(given)),
+        exactly_once=exactly_once,
     )
+
+
+def _librdkafka(given: Mapping[str, str]) -> dict[str, str]:
+    """The overrides of a Java producer by librdkafka's names, as far as it has them."""
+    return {k: v for k, v in given.items() if k in _SAME} | {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
 
 
 def target_cluster(config: Mapping[str, str], own: str) -> tuple[str, dict[str, str]] | None:

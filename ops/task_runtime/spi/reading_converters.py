@@ -14,7 +14,7 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import decode_json
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, KINDS, SIMPLE, STRING
+from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, SIMPLE, STRING, converter_class, with_schemas
 from connectctl.ops.task_runtime.spi.json_schemas import DataError, value_of
 from connectctl.ops.task_runtime.spi.sink import Schema
 
@@ -56,19 +56,14 @@ def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
 
 
 def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
-    given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
-    kind = KINDS.get(given)
-    if kind is None:
-        hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
-        raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
+    kind = converter_class(configs, name)
     if kind == BYTES:
         return ReadingConverter(kind, _bytes)
     if kind == STRING:
         return ReadingConverter(kind, _text(configs, name))
     if kind == SIMPLE:
         return ReadingConverter(kind, _simple)
-    with_schemas = configs.get(f"{name}.schemas.enable", "true").lower() == "true"
-    return ReadingConverter(JSON, _Envelopes().read if with_schemas else _json)
+    return ReadingConverter(JSON, _Envelopes().read if with_schemas(configs, name) else _json)
 
 
 def _bytes(data: bytes | None) -> tuple[Any, Schema | None]:

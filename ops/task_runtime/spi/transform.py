@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.task_runtime.spi.connector import Connector, Setting
+from connectctl.ops.task_runtime.spi.connector import Connector, Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.subscription import input_problems, input_topics
 
 if TYPE_CHECKING:
@@ -153,11 +153,7 @@ class TransformConnector(Connector):
         guarantees = [str(each) for each in Guarantee]
         if (given := configs.get(GUARANTEE, Guarantee.EXACTLY_ONCE)) not in guarantees:
             found[GUARANTEE] = [f"Invalid value {given} for configuration {GUARANTEE}: use {' or '.join(guarantees)}"]
-        for name in (INTERVAL, "tasks.max"):
-            value = configs.get(name, "1").strip()
-            if not (value.isascii() and value.isdigit() and int(value)):
-                found[name] = [f"Invalid value {value} for configuration {name}: it must be a number above 0"]
-        return found
+        return found | not_above_zero(configs, INTERVAL, "tasks.max")
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """As many as allowed."""

@@ -87,18 +87,19 @@ class IdempotentProducer(TransactionalProducer):
     def send(self, batch: TransactionBatch) -> None:
         """Write the records of ``batch``, and wait until they are there."""
         super().send(batch)
-        self._flush("write its records")
+        self.flush("write its records")
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Write source offsets, and wait until they are there."""
         super().send_offsets(topic, offsets)
-        self._flush("write its offsets")
+        self.flush("write its offsets")
 
     def _rejection(self) -> None:
         """Each rejected record is reported by itself."""
         self._producer.poll(0)
 
-    def _flush(self, doing: str) -> None:
+    def flush(self, doing: str) -> None:
+        """Wait until all that was sent is there. Raises ``UnknownOutcome``, and what the first error of a record is."""
         from confluent_kafka import KafkaException
 
         left = self._producer.flush(PATIENCE)
@@ -130,7 +131,7 @@ class GroupIdempotentProducer(IdempotentProducer):
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
         """Commit them by the consumer once all records have arrived."""
-        self._flush("write its records")
+        self.flush("write its records")
         consumer.commit(offsets)
 
 

@@ -6,38 +6,40 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
 
+TIMEOUT_MS = 60_000
+"""How long the queue of letters may stay full."""
 
-class DeadLetterProducer(IdempotentProducer):
-    """Opened with the first record that goes there. As ``DeadLetters`` of ``sink_errors``."""
+
+class DeadLetterProducer:
+    """The ``DeadLetters`` of ``sink_errors``. Its producer is opened with the first record, which most tasks never have."""
 
     def __init__(self, kafka: Kafka, id_: str):
-        self._kafka, self.id = kafka, id_
-        self._is_open = False
+        self._kafka, self._id = kafka, id_
+        self._producer: GroupIdempotentProducer | None = None
 
-    def send(self, record: ProducerRecord) -> None:  # type: ignore[override]
+    def send(self, record: ProducerRecord) -> None:
         """Send ``record``, without waiting for it."""
-        if not self._is_open:
-            super().__init__(self._kafka, self.id, timeout_ms=60_000)
-            self._is_open = True
-            self.begin()
-        TransactionalProducer.send(self, TransactionBatch([record]))
+        if self._producer is None:
+            self._producer = GroupIdempotentProducer(self._kafka, self._id, timeout_ms=TIMEOUT_MS)
+        self._producer.begin()
+        self._producer.send(TransactionBatch([record]))
 
     def flush(self) -> None:
         """Return when all that was sent is written. Raises ``ConnectctlError`` where a record was not."""
-        if not self._is_open:
+        if self._producer is None:
             return
         try:
-            self._flush("write dead letters")
+            self._producer.flush("write dead letters")
         except UnknownOutcome as e:
             raise ConnectctlError("A dead letter was not written", why=str(e), code="dead-letter") from e
 
     def discard(self) -> None:
         """Let go of it."""
-        if self._is_open:
-            super().discard()
+        if self._producer is not None:
+            self._producer.discard()

@@ -94,6 +94,16 @@ def expired(kafka: Kafka, id_: str) -> bool | None:
     return None if isinstance(found, Code) else found.state in ABORTED
 
 
+def ids_with_open_transactions(kafka: Kafka, ids: Sequence[str]) -> list[str]:
+    """Those of ``ids`` whose coordinator has a transaction open; none where nobody says. For people only."""
+    try:
+        with _calls(kafka) as calls:
+            found = calls.describe(ids)
+    except ConnectctlError:
+        return []
+    return sorted(id_ for id_, each in found.items() if not isinstance(each, Code) and each.is_open)
+
+
 def _unknown(id_: str, who: str, code: Code) -> str:
     return f"could not determine whether an older transaction of {id_} is open: {who} responds {code.name}"
 

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
 )
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, manifest_topic
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
-from connectctl.ops.task_runtime.spi.connector import Setting
+from connectctl.ops.task_runtime.spi.connector import Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
@@ -144,11 +144,7 @@ class ParquetArchive(SinkConnector):
             found[DIRECTORY] = [
                 f"Invalid value {directory} for configuration {DIRECTORY}: it must be an absolute path or a URI"
             ]
-        for name in (MAX_ROWS, MAX_BYTES):
-            value = configs.get(name, "1").strip()
-            if not (value.isascii() and value.isdigit() and int(value)):
-                found[name] = [f"Invalid value {value} for configuration {name}: it must be a number above 0"]
-        return found
+        return found | not_above_zero(configs, MAX_ROWS, MAX_BYTES)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """As many as allowed."""
