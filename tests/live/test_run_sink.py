@@ -52,7 +52,8 @@ def test_a_sink_writes_each_record_and_a_second_run_goes_on_where_the_first_ende
     place.append(200)
     first = well(place.run(idle="3s"))
     assert (first["outcome"], first["records"]) == ("ended", 200)
-    assert first["tasks"][0]["metrics"]["sink-record-read-total"] > 0
+    # The task that joins first may have read everything before the other one has joined.
+    assert sum(task["metrics"]["sink-record-read-total"] for task in first["tasks"]) == 200
     place.append(40)
     second = well(place.run(idle="3s"))
     assert second["records"] == 40
