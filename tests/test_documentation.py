@@ -106,11 +106,11 @@ PYTHON = [pytest.param(block, id=name(page)) for page in GUIDES for block in blo
 def test_python_uses_names_and_arguments_that_are_there(block: Block) -> None:
     tree = ast.parse(block.text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("connectctl."):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("connectctl"):
             module = importlib.import_module(node.module or "")
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Target":
-            from connectctl.ops.task_runtime.dataframe.api import Target
+            from connectctl import Target
 
             Target(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
 

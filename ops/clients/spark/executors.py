@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import connectctl.ops
+import connectctl
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
@@ -85,11 +85,10 @@ def kept_directory() -> Path:
 
 def archive(directory: Path) -> Path:
     """A zip in ``directory`` of all of this package that a task may import; the same bytes for the same code."""
-    root = Path(next(iter(connectctl.ops.__path__)))
+    root = Path(next(iter(connectctl.__path__)))
     with zipfile.ZipFile(directory / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr(zipfile.ZipInfo("connectctl/", _EPOCH), "")  # or Python sees no namespace package in it
-        for path in sorted(root.rglob("*.py")):
-            name = f"connectctl/ops/{path.relative_to(root).as_posix()}"
+        for path in sorted([*root.glob("*.py"), *(root / "ops").rglob("*.py")]):
+            name = f"connectctl/{path.relative_to(root).as_posix()}"
             made.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED)
     return directory / ARCHIVE
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from connectctl.ops.core.errors import ConnectctlError
+
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
@@ -22,6 +24,13 @@ Partition = Mapping[str, Any]
 """A source partition: a JSON object with plain values, to which one task belongs at a time."""
 Offset = Mapping[str, Any]
 """A source offset: a JSON object with plain values; what it means is the connector's business."""
+
+
+class RetriableError(ConnectctlError):
+    """``RetriableException``: what failed may succeed later, and the task continues. Raised by ``poll``, it stands for no
+    records, and ``poll`` is called again at once; wait before raising it. Raised by ``put`` of a sink, it asks for the same
+    records again, after ``context.timeout``. Anything else that a task raises fails it.
+    """
 
 
 class ExactlyOnceSupport(StrEnum):

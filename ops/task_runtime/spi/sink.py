@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.connector import Connector
 
 if TYPE_CHECKING:
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 """A schema as ``JsonConverter`` writes it: ``{"type": "struct", "fields": […], "optional": false}``."""
-
-
-class RetriableError(ConnectctlError):
-    """``RetriableException``: raised by ``put``, it asks for the same records again, after ``context.timeout``."""
 
 
 class TimestampType(StrEnum):

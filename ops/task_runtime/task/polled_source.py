@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import operator
 import time
 from collections import deque
@@ -15,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
-from connectctl.ops.task_runtime.spi.connector import Batch, Offset, Partition, SourceRecord, SourceTask, TaskContext
+from connectctl.ops.task_runtime.spi.connector import (
+    Batch,
+    Offset,
+    Partition,
+    RetriableError,
+    SourceRecord,
+    SourceTask,
+    TaskContext,
+)
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.serialization import RecordSerializer
@@ -120,6 +129,8 @@ class PolledSource:
         self._flushing: dict[bytes, bytes | None] = {}
         self._in_hand = False
         self._unasked = False
+        self._failing: str | None = None
+        """The ``RetriableError`` of the last poll."""
 
     def resume(self, stored: StoredOffsets) -> None:
         """Resume where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
@@ -149,10 +160,24 @@ class PolledSource:
         assert self._task is not None
         if not self._waiting and not self._task.finished:
             began = time.monotonic()
-            batch = self._task.poll() or ()
+            batch = self._poll(self._task)
             self._meter.poll(len(batch), time.monotonic() - began)
             self._waiting.extend(self._boundaries.cut(batch))
         return self._batch_of(self._waiting.popleft()) if self._waiting else None
+
+    def _poll(self, task: SourceTask) -> Batch:
+        """One poll. As in ``AbstractWorkerSourceTask.poll``, a ``RetriableError`` is a poll without records."""
+        try:
+            batch = task.poll() or ()
+        except RetriableError as e:
+            if self._failing != str(e):
+                logging.getLogger("connectctl").warning(
+                    "%s failed to poll records, and retries: %s", self._connector, e
+                )
+            self._failing = str(e)
+            return ()
+        self._failing = None
+        return batch
 
     def _batch_of(self, segment: Segment) -> TransactionBatch | None:
         outgoing, bulks = self._serializer.of(segment.records)
@@ -255,8 +280,8 @@ class PolledSource:
 
     @property
     def has_more(self) -> bool:
-        """Never known: a poll that gives nothing is all that a task says."""
-        return False
+        """Whether the last poll failed and is retried; else a poll that gives nothing is all that a task says."""
+        return self._failing is not None
 
     @property
     def producer_properties(self) -> Mapping[str, str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, TopicPartition
-from connectctl.ops.task_runtime.spi.sink import RetriableError, SinkRecord, SinkTask
+from connectctl.ops.task_runtime.spi.connector import RetriableError
+from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets

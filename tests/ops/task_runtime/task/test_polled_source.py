@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Requests
-from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
+from connectctl.ops.task_runtime.spi.connector import RetriableError, SourceRecord, SourceRecords, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
@@ -408,3 +408,27 @@ class TestWhatIsInHand:
     def test_what_its_neighbours_do_is_nothing_to_it_unless_it_looked_at_all_there_is(self) -> None:
         assert self.trace({self.OTHER: b'{"n":1}'}) == ["start at 5"]
         assert self.trace({self.OTHER: b'{"n":1}'}, lists=True) == ["start at 5", "stop", "start at 5"]
+
+
+def test_a_poll_that_failed_for_now_is_repeated_and_its_task_is_not_idle(caplog: pytest.LogCaptureFixture) -> None:
+    class Shaky(Task):
+        polls = 0
+
+        def poll(self) -> Sequence[SourceRecord] | None:
+            self.polls += 1
+            if self.polls in (1, 2, 4):
+                raise RetriableError("503 Service Unavailable")
+            return super().poll()
+
+    broker = Broker()
+    kind = type("Scripted", (Shaky,), {"broker": broker, "asks": {}, "asks_batch": {}})
+    supply = PolledSource(kind, "c", {}, lambda: boundaries(Boundary.POLL, float), converters({}), "offsets")
+    supply.resume(broker)
+    found = []
+    for _ in range(4):
+        batch = supply.next_batch()
+        found.append((len(values(batch)) if batch else 0, supply.has_more))
+        if batch:
+            supply.committed(batch)
+    assert found == [(0, True), (0, True), (3, False), (0, True)]
+    assert caplog.messages == ["c failed to poll records, and retries: 503 Service Unavailable"] * 2

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings, error_settings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
-from connectctl.ops.task_runtime.spi.sink import RetriableError, SinkRecord, TimestampType
+from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_records import RecordReader
