@@ -23,6 +23,8 @@ class FakeConnector:
     config: dict[str, str] = field(default_factory=lambda: {"connector.class": "x.y.Source"})
     worker: str = "one:8083"
     fails_again: bool = False
+    fails_once: bool = False
+    trace: str = TRACE
     running: list[int] | None = None
     next: list[tuple[str, list[str]]] = field(default_factory=list)
 
@@ -33,7 +35,8 @@ class FakeConnector:
 
     def change(self, verb: str, count: int) -> None:
         """Begin to become what ``verb`` asks for."""
-        broken = ["FAILED"] * count if self.fails_again else ["RUNNING"] * count
+        broken = ["FAILED" if self.fails_again or self.fails_once else "RUNNING"] * count
+        self.fails_once = False
         self.next = {
             "stop": [("STOPPED", ["RUNNING"] * count), ("STOPPED", [])],
             "pause": [("PAUSED", ["RUNNING"] * count), ("PAUSED", ["PAUSED"] * count)],
@@ -106,7 +109,7 @@ class FakeWorkers:
 
     def _status(self, name: str) -> dict[str, Any]:
         fake = self.connectors[name]
-        trace = {"trace": TRACE}
+        trace = {"trace": fake.trace}
         tasks = [
             {"id": n, "state": state, "worker_id": fake.worker} | (trace if state == "FAILED" else {})
             for n, state in enumerate(fake.tasks)

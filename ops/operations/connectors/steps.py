@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, at_rest, path_of, verdict_of
+from connectctl.ops.connect.connector import Connector, State, Status, at_rest, path_of, verdict_of
+from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
@@ -149,7 +150,11 @@ class Restart(Step):
 
 @dataclass(frozen=True)
 class Await(Step):
-    """Wait until a connector is what was asked for; fails at once where it is FAILED instead."""
+    """Wait until a connector is what was asked for; fails at once where it is FAILED instead.
+
+    After a change of this run, what fails by fencing alone is restarted once: a task that ends late uses the transactional
+    id of the one that begins, and workers do not start again what was fenced by that.
+    """
 
     subject: str
     wanted: State
@@ -159,8 +164,21 @@ class Await(Step):
         return f"wait until {self.subject} is {self.wanted}"
 
     def apply(self, context: StepContext) -> str | None:
-        if self.subject not in context.before:
+        own_change = self.subject in context.before
+        if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
+        wait, again = self._waited(context), ""
+        if wait.failed and own_change and _by_fencing(context.read(self.subject)):
+            RestartAndAwait.restart(self.subject, context)
+            del context.waits[self.subject]
+            wait = self._waited(context)
+            again = "; what had failed because its producer was fenced was restarted once"
+        if wait.failed:
+            raise self._failure(f"{wait.verdict}{again}", wait.verdict.cause)
+        return f"{wait.verdict}{again}"
+
+    def _waited(self, context: StepContext) -> WaitProgress:
+        """The end of the wait. Raises ``TimedOut``."""
         context.await_all(self.wanted)
         wait = context.waits[self.subject]
         while wait.end is None:
@@ -174,9 +192,7 @@ class Await(Step):
                 )
             if wait.end is None:
                 context.sleep(QUICK_POLL if elapsed < GRACE else POLL)
-        if wait.end.failed:
-            raise self._failure(wait.last, wait.end.verdict.cause)
-        return wait.last
+        return wait.end
 
     def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
         hint = f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}"
@@ -198,10 +214,15 @@ class RestartAndAwait(Step):
         return None if context.resumed else Restart(self.subject, True, "").is_done(context)
 
     def apply(self, context: Any) -> str | None:
-        restart = Restart(self.subject, True, "")
+        self.restart(self.subject, context)
+        return Await(self.subject, State.RUNNING).apply(context)
+
+    @staticmethod
+    def restart(subject: str, context: Any) -> None:
+        """Restart what failed, if anything has still failed."""
+        restart = Restart(subject, True, "")
         if restart.is_done(context) is None:
             restart.apply(context)
-        return Await(self.subject, State.RUNNING).apply(context)
 
 
 def already_satisfied(verb: str, connector: Connector) -> str | None:
@@ -237,8 +258,13 @@ def _rests(connector: Connector) -> bool:
     return (connector.target_state or own) in _AT_REST
 
 
-def _failed(connector: Connector) -> bool:
-    return any(s is not None and s.state == "FAILED" for s in (connector.status, *connector.tasks.values()))
+def _failed(connector: Connector) -> list[Status]:
+    return [s for s in (connector.status, *connector.tasks.values()) if s is not None and s.state == "FAILED"]
+
+
+def _by_fencing(connector: Connector) -> bool:
+    """Whether whatever of it has failed was fenced, by its stack traces; so it is where nothing is FAILED any longer."""
+    return all(may_be_fenced(status.trace) for status in _failed(connector))
 
 
 def plan_state(

@@ -18,7 +18,7 @@ from connectctl.ops.operations.connectors.steps import (
     plan_state,
 )
 from fakes.executing import performed
-from fakes.workers import FakeConnector, FakeWorkers
+from fakes.workers import TRACE, FakeConnector, FakeWorkers
 
 
 class Clock:
@@ -135,6 +135,34 @@ def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() ->
     assert failed.error.why == "java.io.IOException: disk full"
     assert results["wait until ill is RUNNING"].outcome is Outcome.DONE
     assert work.now() < 10
+
+
+FENCED = "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a transactional operation"
+
+
+@pytest.mark.parametrize(
+    ("trace", "again", "outcome"),
+    [
+        (FENCED, False, "done RUNNING; what had failed because its producer was fenced was restarted once"),
+        (FENCED, True, "failed c is FAILED 1 of 1 task failed; what had failed because its producer was fenced was"),
+        (TRACE, False, "failed c is FAILED 1 of 1 task failed"),
+    ],
+)
+def test_what_is_fenced_as_it_starts_is_restarted_once_and_nothing_else_is(
+    trace: str, again: bool, outcome: str
+) -> None:
+    fake = FakeConnector(own="STOPPED", tasks=[], fails_again=again, fails_once=True, trace=trace)
+    workers = FakeWorkers({"c": fake})
+    plan = plan_state("x", seen(workers), "resume", wait=True)
+    assert outcomes(workers, plan.steps)["c"].startswith(outcome)
+    restarts = [each for each in workers.sent if "restart" in each]
+    assert restarts == (["POST /connectors/c/restart?includeTasks=true&onlyFailed=true"] if trace == FENCED else [])
+
+
+def test_what_had_failed_before_the_run_is_not_restarted_by_a_wait() -> None:
+    workers = FakeWorkers({"c": FakeConnector(tasks=["FAILED"], trace=FENCED)})
+    (result,) = performed([Await("c", State.RUNNING)], context(workers))
+    assert (result.outcome, workers.sent) == (Outcome.FAILED, [])
 
 
 def test_many_waits_take_no_longer_than_one() -> None:
