@@ -17,6 +17,7 @@ from connectctl.ops.operations.streams_upgrade import steps as streams
 from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.transactions import abort, write_marker
 from connectctl.ops.operations.upgrade import steps as rolling
+from connectctl.ops.task_runtime.connectors.parquet_archive import sweep_steps
 from connectctl.ops.task_runtime.job import steps as job
 
 OFFSETS = (
@@ -68,6 +69,7 @@ KINDS: Mapping[str, type[Any]] = {
         job.StartTasks,
         job.RunTasks,
         job.HandBack,
+        sweep_steps.RemoveOrphans,
     )
 }
 

@@ -35,6 +35,7 @@ def run() -> None:
     Examples:
       connectctl run numbers.yaml --group-id spark-jobs   a job file; no worker is needed
       connectctl run numbers.yaml --take-over             a connector of the workers, stopped there meanwhile
+      connectctl run archive.yaml --sweep                 remove files that no task of a ParquetArchive has committed
       connectctl run status                               state of connectors and tasks
 
     \b
@@ -82,6 +83,10 @@ def job(
             metavar="FILE", help="File for metrics of the tasks in Prometheus format, written after each lease."
         ),
     ] = None,
+    sweep: Annotated[
+        bool,
+        typer.Option("--sweep", help="Run nothing: remove files of a ParquetArchive that its manifest does not name."),
+    ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
@@ -89,9 +94,18 @@ def job(
     """Run a job file. SIGTERM and ^C end it after a last commit; a second one ends it immediately.
 
     It resumes from the source offsets of its connector, whoever wrote them: it can be killed and run again. To change a
-    running job, run the changed file: it takes over once its Spark session is ready, and the older run ends. Exit code 0: it
-    ended or was stopped. 1: the connector or a task FAILED, or another run or worker has taken over its tasks.
+    running job, run the changed file: it takes over once its Spark session is ready, and the older run ends. --sweep is
+    refused while a run or a member of the group may still commit files.
+
+    Exit code 0: it ended or was stopped. 1: the connector or a task FAILED, or another run or worker has taken over its
+    tasks.
     """
+    if sweep:
+        from connectctl.cli.commands.run_sweep import sweep_job
+
+        given = {"--master": master, "--take-over": take_over, "--patience": patience, "--metrics": metrics}
+        sweep_job(ctx.obj, path, given, dry_run=dry_run, yes=yes, output=output)
+        return
     from connectctl.cli.commands.run_execution import run_job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
 

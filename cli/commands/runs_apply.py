@@ -28,6 +28,7 @@ from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.steps import RunTasks
 
 if TYPE_CHECKING:
@@ -184,6 +185,11 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
 
 def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     # What runs tasks is not loaded for other plans.
+    if saved.operation == SWEEP:
+        from connectctl.cli.commands.run_sweep import sweep_saved
+
+        sweep_saved(session, saved, dry_run=dry_run, yes=yes, output=output)
+        return
     from connectctl.cli.commands.run_execution import SavedRun, run_job
 
     tasks = next((step for step in saved.steps if isinstance(step, RunTasks)), None)

@@ -19,6 +19,7 @@ from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, plan_fence
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -49,6 +50,10 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
     """What the steps of ``plan`` work with, and the Kafka cluster and the group that it changes."""
     if plan.operation == "fence":
         return _fence(session, journal, run, plan)
+    if plan.operation == SWEEP:
+        from connectctl.cli.commands.run_sweep import sweep_again
+
+        return sweep_again(session, plan)
     if plan.operation.startswith("transactions "):
         return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
-from live.real import create_topic, eventually, write
+from live.real import connectctl, create_topic, eventually, write
 from live.test_run import Place, python_workers, well
 from pyspark.sql import SparkSession
 
@@ -96,7 +99,25 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twic
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
     place.each_once()
+    refused_and_swept(place)
+
+
+def refused_and_swept(place: Archived) -> None:
+    """``run --sweep`` is refused while the archive has a member, then removes what the manifest does not name."""
     named = {each.name for each in place.manifest}
     orphans = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")} - named
-    assert {each.name for each in sweep(str(place.out), place.manifest, older_than=0, remove=True)} == orphans
-    place.each_once()
+    assert {each.name for each in sweep(str(place.out), place.manifest, older_than=0)} == orphans
+    for name in orphans:
+        os.utime(place.out / name, (0, 0))
+    group = {"group.id": f"connect-{place.name}", "group.instance.id": "other", "session.timeout.ms": 6_000}
+    with closing(Consumer(place.kafka.client | group)) as member:
+        member.subscribe([place.source])
+        eventually(lambda: member.poll(0.1) is None and member.assignment(), 60)
+        refused = connectctl(*place.args(place.job(), "--sweep", "--yes"))
+        assert (refused.code, f"members of the group connect-{place.name}" in refused.err) == (4, True)
+    command = place.args(
+        place.job(), "--sweep", "--yes", "-o", "json"
+    )  # a static member leaves when its session is over
+    eventually(lambda: connectctl(*command).code == 0, 60)
+    left = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")}
+    assert (left, place.each_once()) == (named, None)

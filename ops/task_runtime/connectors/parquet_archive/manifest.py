@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,11 @@ from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.kafka.records import Record
 
+MANIFEST = "-archive"
+"""What the name of a manifest topic has behind its connector's."""
 TIMEOUT = 60.0
 """Seconds to read a manifest topic."""
 
@@ -53,7 +57,7 @@ class ArchivedFile:
 
 def manifest_topic(connector: str) -> str:
     """The manifest of the connector of this name."""
-    return f"{connector}-archive"
+    return f"{connector}{MANIFEST}"
 
 
 def read_manifest(client: Mapping[str, Any], topic: str, timeout: float = TIMEOUT) -> tuple[ArchivedFile, ...]:
@@ -62,14 +66,24 @@ def read_manifest(client: Mapping[str, Any], topic: str, timeout: float = TIMEOU
     ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included. Raises ``BadInput`` where
     there is no such topic, ``TimedOut`` where its end cannot be read, and what ``files_of`` raises.
     """
-    image = Kafka(client, timeout=timeout).image([topic], patience=timeout).get(topic)
+    return manifest_of(Kafka(client, timeout=timeout), topic, timeout)
+
+
+def manifest_of(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tuple[ArchivedFile, ...]:
+    """As ``read_manifest``, over a connection that there is."""
+    return files_of(newest_records(kafka, topic, timeout))
+
+
+def newest_records(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tuple[Record, ...]:
+    """The newest record of each key of a manifest topic. Raises as ``read_manifest`` does, but for what is in them."""
+    image = kafka.image([topic], patience=timeout).get(topic)
     if image is None:
         hint = "Give CONNECTOR-archive; the first run of the connector creates it."
         raise BadInput(f"The manifest topic {topic} does not exist", next_step=hint, code="no-topic")
     if image.held_back:
         why = "a transaction is open on it"
         raise TimedOut(f"Could not read {topic} to its end (open transaction)", why=why, next_step="Try again.")
-    return files_of(image.latest)
+    return tuple(image.latest)
 
 
 def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
@@ -86,6 +100,15 @@ def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
                 next_step="Delete one of their records from the manifest topic.",
             )
     return tuple(found)
+
+
+def names_in(records: Iterable[Record]) -> frozenset[str]:
+    """The names of files in ``records`` of what may be a manifest topic."""
+    found: set[str] = set()
+    for each in records:
+        with suppress(ConnectctlError):
+            found.add(_file(each).name)
+    return frozenset(found)
 
 
 def ends_of(files: Collection[ArchivedFile]) -> dict[TopicPartition, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
 from connectctl.ops.task_runtime.group.consumer import TopicPartition
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = (
@@ -69,18 +70,29 @@ def sweep(
     of what the manifest has of its partition: what begins behind that may be in the hands of a live attempt, whatever its
     age. Raises ``ConnectctlError`` where the directory cannot be used.
     """
-    named, ends = {each.name for each in manifest}, ends_of(manifest)
-    now = time.time() if now is None else now
-    place, found = ArchiveDirectory(directory), list[Orphan]()
-    for name, facts in place.listed():
+    place = ArchiveDirectory(directory)
+    found = orphans_among(place.listed(), manifest, older_than=older_than, now=time.time() if now is None else now)
+    if remove:
+        for each in found:
+            place.remove(each.name)
+    return found
+
+
+def orphans_among(
+    listed: Iterable[tuple[str, FileInfo]],
+    manifest: Collection[ArchivedFile],
+    *,
+    now: float,
+    older_than: float = OLDER_THAN,
+) -> tuple[Orphan, ...]:
+    """As ``sweep`` says, of the files that ``ArchiveDirectory.listed`` gave, by name."""
+    named, ends, found = {each.name for each in manifest}, ends_of(manifest), list[Orphan]()
+    for name, facts in listed:
         if name in named or facts.mtime_ns is None or not _is_replaced(name, ends):
             continue
         age = now - facts.mtime_ns / 1e9
         if age > older_than:
             found.append(Orphan(name, age, facts.size))
-    if remove:
-        for each in found:
-            place.remove(each.name)
     return tuple(sorted(found, key=lambda each: each.name))
 
 

@@ -1,0 +1,90 @@
+"""Which files of an archive may be removed, looked for while nobody archives: a file that a task is about to commit looks
+the same as one that no task will.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, members_in_short
+from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
+    MANIFEST,
+    TIMEOUT,
+    manifest_of,
+    manifest_topic,
+    names_in,
+    newest_records,
+)
+from connectctl.ops.task_runtime.connectors.parquet_archive.reader import orphans_among
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OrphanFile
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import GroupReads, KafkaReads
+    from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import ArchiveLocation
+
+
+@dataclass(frozen=True)
+class ArchiveSweeper:
+    """Sweeps the archive at ``location`` whose runs belong to the Connect group ``group_id``."""
+
+    location: ArchiveLocation
+    group_id: str
+    kafka: KafkaReads
+    groups: GroupReads
+
+    def orphans(self, *, timeout: float = TIMEOUT) -> tuple[OrphanFile, ...]:
+        """The files that can be removed: ``reader.sweep`` says which, less those that another manifest of this Kafka cluster
+        names. Young files are kept, so that those of a run that begins meanwhile are.
+
+        Raises ``Refused`` where somebody may commit files, and where the directory is not the manifest's; whatever reading
+        the group, the manifests and the directory raises: what was not seen to its end tells nothing.
+        """
+        self._check_at_rest()
+        topic = manifest_topic(self.location.connector)
+        files = manifest_of(self.kafka, topic, timeout)
+        listed = ArchiveDirectory(self.location.directory).listed()
+        there = {name for name, _ in listed}
+        if missing := [each.name for each in files if each.name not in there]:
+            raise Refused(
+                f"{len(missing):,} of {len(files):,} files that {topic} names are not in {self.location.directory}",
+                why=f"{missing[0]} is one of them: it may be the directory of another archive",
+                next_step=f"Correct directory, or look: connectctl audit --archive DIR --manifest {topic}",
+                code="other-archive",
+            )
+        found = [OrphanFile(each.name, each.bytes) for each in orphans_among(listed, files, now=time.time())]
+        foreign = self._named_elsewhere(topic, timeout) if found else frozenset()
+        return tuple(each for each in found if each.name not in foreign)
+
+    def names(self) -> frozenset[str]:
+        """The names of ``orphans``."""
+        return frozenset(each.name for each in self.orphans())
+
+    def remove(self, name: str) -> None:
+        """Delete the file of this name."""
+        ArchiveDirectory(self.location.directory).remove(name)
+
+    def _check_at_rest(self) -> None:
+        connector, group = self.location.connector, self.location.group
+        members = GroupOffsets(connector, self.groups.group(group), {}).members
+        runs = tuple(map(str, self.kafka.holders(self.group_id, connector)))
+        if not members and not runs:
+            return
+        who = f"members of the group {group}: {members_in_short(members)}" if members else f"its run: {runs[0]}"
+        raise Refused(
+            f"{connector} may be archiving; files that it is about to commit look like orphans",
+            why=who,
+            next_step="Stop the run, and try again; members of a killed run leave when their session times out.",
+            code="in-use",
+        )
+
+    def _named_elsewhere(self, topic: str, timeout: float) -> frozenset[str]:
+        """What the manifests of other archives name: two may share a directory, and their files do not tell them apart."""
+        names = sorted(name for name in self.kafka.topic_names() if name.endswith(MANIFEST) and name != topic)
+        others = [
+            n for n, facts in self.kafka.topics(names).items() if "compact" in facts.config.get("cleanup.policy", "")
+        ]
+        return frozenset(name for each in others for name in names_in(newest_records(self.kafka, each, timeout)))
