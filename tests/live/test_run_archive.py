@@ -114,7 +114,7 @@ def refused_and_swept(place: Archived) -> None:
     with closing(Consumer(place.kafka.client | group)) as member:
         member.subscribe([place.source])
         eventually(lambda: member.poll(0.1) is None and member.assignment(), 60)
-        refused = connectctl(*place.args(place.job(), "--sweep", "--yes"))
+        refused = connectctl(*place.args(place.job(forever=True), "--sweep", "--yes"))
         assert (refused.code, f"members of the group connect-{place.name}" in refused.err) == (4, True)
     command = place.args(
         place.job(), "--sweep", "--yes", "-o", "json"
