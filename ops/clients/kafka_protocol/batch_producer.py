@@ -12,17 +12,29 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders, by_topic
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
+from connectctl.ops.clients.kafka_protocol.transaction_offsets import (
+    ASK_AGAIN,
+    TXN_OFFSET_COMMIT,
+    add_offsets_request,
+    codes_of,
+    find_group_request,
+    txn_offset_commit_request,
+)
 from connectctl.ops.clients.kafka_protocol.transactions import find_request, init_request
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.transactions import Place
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+    from connectctl.ops.kafka.group_membership import GroupMembership
 
 PRODUCE = 8
 """The newest Produce whose fields have fixed lengths; Kafka 2.4 has it."""
@@ -31,12 +43,6 @@ MOST_ON_THE_WAY = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
 """Seconds before a coordinator that is busy with the transaction before, or loading, is asked again: longer each time."""
 TOPIC_PAUSE = 0.1
-_AGAIN = {
-    Code.COORDINATOR_LOAD_IN_PROGRESS,
-    Code.COORDINATOR_NOT_AVAILABLE,
-    Code.NOT_COORDINATOR,
-    Code.CONCURRENT_TRANSACTIONS,
-}
 _NOT_ATTEMPTED = 55
 """What a partition has that is as good as its neighbours, where one of those was refused."""
 _LAST_SEQUENCE = 0x7FFFFFFF
@@ -67,6 +73,8 @@ class BatchProducer:
         self._leaders: dict[Place, int | Code] = {}
         self._counts: dict[str, int] = {}
         self._added: set[Place] = set()
+        self._groups: set[str] = set()
+        """Consumer groups whose offsets are in the transaction."""
         self._sequences: dict[Place, int] = defaultdict(int)
         self._connections: dict[int, RawConnection] = {}
         self._unanswered: dict[int, deque[tuple[int, Named | None]]] = defaultdict(deque)
@@ -95,7 +103,7 @@ class BatchProducer:
                 self._who = (who, epoch)
                 return
             except Refusal as e:
-                if e.code not in _AGAIN or time.monotonic() > deadline:
+                if e.code not in ASK_AGAIN or time.monotonic() > deadline:
                     raise
             except Unreachable:
                 if time.monotonic() > deadline:
@@ -169,11 +177,41 @@ class BatchProducer:
             with suppress(Refusal):
                 self.flush()
 
+    def send_group_offsets(
+        self, member: GroupMembership, offsets: Mapping[Place, CommittedOffset], patience: float
+    ) -> None:
+        """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises ``Refusal`` with
+        ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where somebody else has its partitions by now. The
+        group's coordinator is asked for ``patience`` seconds while it moves.
+        """
+        if member.group not in self._groups:
+            add = add_offsets_request(self.id, self._who, member.group)
+            self._insist(lambda: {self._ask("add a consumer group to its transaction", add).error_code})
+            self._groups.add(member.group)
+        request = txn_offset_commit_request(self.id, self._who, member, offsets)
+        if self._wire.newest(request) < TXN_OFFSET_COMMIT:
+            raise Refusal(Code.UNSUPPORTED_VERSION)
+        deadline = time.monotonic() + patience
+        for pause in _pauses():
+            codes = self._give(member.group, request)
+            if not codes or not codes <= ASK_AGAIN or time.monotonic() > deadline:
+                break
+            time.sleep(pause)
+        _check(*codes)
+
+    def _give(self, group: str, request: Any) -> set[int]:
+        """What the coordinator of ``group`` has against ``request``."""
+        found = self._ask("find the coordinator of a group", find_group_request(group), anywhere=True)
+        if found.error_code:
+            return {found.error_code}
+        doing = "commit offsets of a consumer group"
+        return codes_of(self._wire.run(doing, lambda: self._wire.ask(request, found.node_id)))
+
     def end(self, *, commit: bool) -> None:
         """EndTxn, if anything was added. It is over when the coordinator has decided."""
         from kafka.protocol.producer.transaction import EndTxnRequest
 
-        if not self._added:
+        if not self._added and not self._groups:
             return
         producer, epoch = self._who
         request = EndTxnRequest(
@@ -181,6 +219,7 @@ class BatchProducer:
         )
         self._insist(lambda: {self._ask("end its transaction", request).error_code})
         self._added.clear()
+        self._groups.clear()
 
     def _insist(self, ask: Callable[[], set[int]]) -> None:
         """Ask again while the coordinator is busy: markers are still being written, or it is about to fence us. It has

@@ -1,10 +1,15 @@
-"""Partitions and offsets as librdkafka's consumers and producers take them."""
+"""Partitions, offsets and memberships as librdkafka's consumers and producers take and give them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import TopicPartition
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.group_membership import GroupMembership
+
+_MAGIC = b"CGMDv2:"
 
 
 def positions(partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
@@ -21,3 +26,22 @@ def group_offset(topic: str, number: int, offset: int, leader_epoch: int | None,
     """What a consumer group is to have committed."""
     epoch = {} if leader_epoch is None else {"leader_epoch": leader_epoch}
     return TopicPartition(topic, number, offset, metadata=metadata, **epoch)
+
+
+def membership(metadata: bytes) -> GroupMembership:
+    """What confluent-kafka's ``consumer_group_metadata()`` says, which has no words of its own for it. Source:
+    ``rd_kafka_consumer_group_metadata_write``. Raises ``ConnectctlError`` for another form.
+    """
+    form, rest = metadata[: len(_MAGIC)], metadata[len(_MAGIC) + 4 :]
+    parts = rest.split(b"\0", 2)
+    if form != _MAGIC or len(parts) < 3 or not parts[2]:
+        raise ConnectctlError(
+            "The version of librdkafka describes group members in an unknown form",
+            why=f"it begins with {form!r}",
+            next_step="Install confluent-kafka in a version that connectctl is tested with.",
+        )
+    group, member, instance = parts
+    # A byte that says whether there is none, and else the id.
+    instance_id = None if instance[0] else instance[1:].rstrip(b"\0").decode()
+    generation = int.from_bytes(metadata[len(_MAGIC) : len(_MAGIC) + 4], sys.byteorder, signed=True)
+    return GroupMembership(group.decode(), generation, member.decode(), instance_id)

@@ -3,7 +3,8 @@
 Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt takes the partitions
 over at once and fences the older one, and a lease that ends and begins again rebalances nobody. Facts: FENCED_INSTANCE_ID
 is fatal to a consumer; a callback that raises, raises out of the poll, whose records are lost then: so the member is not
-used any further (``UnknownOutcome``), and a new one begins at what is committed.
+used any further (``UnknownOutcome``), and a new one begins at what is committed. A member of KIP-848's protocol that is
+assigned nothing hears of no assignment, so it has joined as soon as it has an epoch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
+from connectctl.ops.clients.librdkafka.group_positions import membership, positions, positions_at
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener, TopicPartition
 from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 
 JOIN_POLL = 0.2
+WITHOUT_PARTITIONS = 1.0
+"""Seconds for a first assignment behind the epoch of a member."""
 _BEGINNING, _END = -2, -1
 _STARTS = {"earliest": _BEGINNING, "latest": _END}
 _FENCED = {"FENCED_INSTANCE_ID", "_FENCED"}
@@ -101,14 +104,21 @@ class Member:
         self._listener, self._patience = listener, patience
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
         self._call("join its group", lambda: self._consumer.subscribe(self._topics, **callbacks))
-        end = time.monotonic() + patience
+        end, without = time.monotonic() + patience, 0.0
         while not self._joined and not self._stopped():
             self._ahead += self._consume(JOIN_POLL, 1)
+            without = without + JOIN_POLL if self._has_epoch else 0.0
+            if without > WITHOUT_PARTITIONS:
+                return
             if time.monotonic() > end and not self._joined:
                 raise TimedOut(
                     f"The group {self._settings.group} has given no assignment for {patience:g} s",
                     next_step="See its members: kafka-consumer-groups.sh --describe --members.",
                 )
+
+    @property
+    def _has_epoch(self) -> bool:
+        return self._settings.dynamic and membership(self.metadata).generation > 0
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         """Up to ``most`` messages; see ``GroupConsumer``."""

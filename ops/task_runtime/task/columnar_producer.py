@@ -17,6 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Named, Refusal
+from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partitions, stable_order
@@ -33,6 +35,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 BATCH_BYTES = 1_000_000
@@ -89,6 +92,12 @@ class ColumnarProducer(TransactionalProducer):
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Put source offsets into the transaction, where Java's partitioner puts their keys."""
         self._call("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
+
+    def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
+        """See ``TransactionalProducer``."""
+        given = {Place(*place): CommittedOffset(o.offset, o.leader_epoch, o.metadata) for place, o in offsets.items()}
+        member = membership(consumer.metadata)
+        self._call("write its offsets", lambda: self._producer.send_group_offsets(member, given, patience))
 
     def _write(self, topic: str, rows: RecordColumns, partition: int | None = None, named: Named | None = None) -> None:
         count = self._producer.partitions(topic, TOPIC_PATIENCE)
