@@ -143,8 +143,10 @@ class Slots:
         member.join(listener or Listener(), PATIENCE)
         return member
 
-    def producer(self, number: int, timeout_ms: int = 10_000) -> TransactionalProducer:
-        return TransactionalProducer(self.kafka, self.id_of(number), timeout_ms=timeout_ms)
+    def producer(
+        self, number: int, timeout_ms: int = 10_000, kind: type[TransactionalProducer] = TransactionalProducer
+    ) -> TransactionalProducer:
+        return kind(self.kafka, self.id_of(number), timeout_ms=timeout_ms)
 
     def slot(self, number: int, **more: Any) -> Slot:
         started = Slot(self, number, **more)
@@ -226,8 +228,20 @@ class Copying(Transform):
         return [Record(r.value) for r in records]
 
 
+class CopyingColumns(Copying):
+    """The same with tables."""
+
+    columnar = True
+
+    def process(self, records: Records) -> Any:
+        super().process(records)
+        return records.arrow
+
+
 class Slot:
-    """An attempt of a slot on a thread of its own. It commits every ``interval`` seconds; ``each`` hears what it reads."""
+    """An attempt of a slot on a thread of its own. It commits every ``interval`` seconds; ``each`` hears what it reads.
+    Where it is ``columnar``, its transform gives tables.
+    """
 
     def __init__(
         self,
@@ -236,7 +250,9 @@ class Slot:
         interval: float = 0.1,
         each: Callable[[list[str]], None] = lambda values: None,
         open_producer: Callable[[], TransactionalProducer] | None = None,
+        columnar: bool = False,
     ):
+        self.columnar = columnar
         self.slots, self.number, self.interval, self.each = slots, number, interval, each
         self.open_producer = open_producer or (lambda: slots.producer(number))
         self.read: list[str] = []
@@ -256,8 +272,9 @@ class Slot:
         self._thread.start()
 
     def run(self) -> None:
-        output = OutputSettings(self.slots.target)
-        source = TransformSource(lambda: Copying(self.read, self.each), {}, output, self.interval, 100, TaskMeter())
+        output = OutputSettings(self.slots.target, columnar=self.columnar)
+        kind = CopyingColumns if self.columnar else Copying
+        source = TransformSource(lambda: kind(self.read, self.each), {}, output, self.interval, 100, TaskMeter())
         try:
             self.result = self.task.run(source)
         except Exception as e:  # noqa: BLE001 - for the test to look at

@@ -142,26 +142,6 @@ def test_a_doubt_within_a_revocation_comes_out_of_the_poll(cluster: Sandbox, pro
         assert member.committed(slots.places, PATIENCE) == {}  # it can still be asked
 
 
-def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(cluster: Sandbox) -> None:
-    with Slots.new(cluster) as slots:
-        member = slots.joined(0)
-        old = Generation(member.metadata)
-        polled = slots.polling(member)
-        slots.polling(slots.joined(1))
-        eventually(lambda: len(member.assignment) == 2)
-        new = polled.generations[member]
-        assert new > old.number
-        foreign = Generation.of(slots.settings.group, "nobody", new)
-        for who, why in ((old, "generation"), (foreign, "member")):
-            producer = slots.producer(7)
-            producer.initialise(PATIENCE)
-            producer.begin()
-            with pytest.raises(UnknownOutcome, match=why):
-                producer.send_group_offsets({min(slots.places): GroupOffset(1)}, who, PATIENCE)  # type: ignore[arg-type]
-            producer.discard()
-        assert slots.committed() == {}
-
-
 def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partitions(cluster: Sandbox) -> None:
     with Slots.new(cluster) as slots:
         gone = slots.joined(0)

@@ -10,16 +10,22 @@ from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import Member
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
+from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
+from connectctl.ops.task_runtime.task.at_least_once import group_producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
+from connectctl.ops.task_runtime.task.transform_columns import FROM_RECORDS
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.spi.subscription import Subscription
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
+    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 
 def group_ledger(
@@ -44,11 +50,33 @@ def member_factory(
     return opened
 
 
-def transform_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TransformSource:
+def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
+    """Whether a transform's output is written as whole batches, which brings something for large polls alone. Properties
+    that only librdkafka heeds are kept to.
+    """
+    kind = connector_class(spec.path)
+    return (
+        issubclass(kind, TransformConnector)
+        and kind.task.columnar
+        and spec.delivery.exactly_once
+        and bool(spec.config.get(OUTPUT, "").strip())
+        and _reads(spec).consumer.most_records >= FROM_RECORDS
+        and not idle_for_columns(spec.config)
+        and dataframe_producer_class(kafka, spec.delivery.properties) is ColumnarProducer
+    )
+
+
+def transform_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
+    """The kind of producer of a transform."""
+    return ColumnarProducer if writes_columns(spec, kafka) else group_producer_class(spec.delivery)
+
+
+def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats) -> TransformSource:
     """The supply of a task."""
     reads, kind = _reads(spec), connector_class(spec.path)
     assert issubclass(kind, TransformConnector)
-    output = OutputSettings(spec.config.get(OUTPUT, "").strip() or None, lambda topic: _is_input(reads, topic))
+    topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)
+    output = OutputSettings(topic, lambda topic: _is_input(reads, topic), columns)
     return TransformSource(kind.task, config, output, spec.delivery.interval, reads.consumer.most_records, stats.meter)
 
 

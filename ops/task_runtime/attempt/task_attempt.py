@@ -14,7 +14,7 @@ from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
-from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_source
+from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_producer, transform_source
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.sink_attempt import SinkAttempts, SinkRounds
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
@@ -24,7 +24,7 @@ from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
-from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, group_producer_class, producer_class
+from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 
@@ -241,7 +241,7 @@ def _run(
     if spec.subscription is None:
         supply, kind = _record_source(spec, config, stats), producer_class(spec.delivery)
     else:
-        supply, kind = transform_source(spec, config, stats), group_producer_class(spec.delivery)
+        supply, kind = transform_source(spec, shared.target, config, stats), transform_producer(spec, shared.target)
     leased = TimeboxedSource(supply, task, stats, limits, channel)
     if spec.subscription is None:
         opened = source_ledger(spec, shared, task, stats)

@@ -115,6 +115,10 @@ class Transform(ABC):
     """
 
     settings: ClassVar[Sequence[Setting]] = ()
+    columnar: ClassVar[bool] = False
+    """Whether ``process`` gives columns alone. They are written as whole record batches then, without an object for each
+    record, where the job has an output topic and ``consumer.override.max.poll.records`` gives large tables.
+    """
 
     def start(self, configs: Mapping[str, str]) -> None:  # noqa: B027  # a hook that most do not need
         """Take the configuration."""
@@ -130,6 +134,7 @@ class Transform(ABC):
 class FrameTransform(Transform):
     """A function of one DataFrame of pandas to another, called for each partition."""
 
+    columnar = True
     function: ClassVar[Callable[[Any], Any]]
 
     def process(self, records: Records) -> Output:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import COLUMNS, Record
+from connectctl.ops.task_runtime.task.transform_columns import column_batches
 
 WRITTEN = frozenset(COLUMNS)
 
@@ -21,6 +22,14 @@ class OutputSettings:
 
     topic: str | None
     is_input: Callable[[str], bool] = lambda topic: False
+    columnar: bool = False
+    """Whether everything is columns for ``topic``, which are kept as columns."""
+
+    def batch(self, made: Any) -> TransactionBatch:
+        """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is no output."""
+        if self.columnar and self.topic is not None:
+            return TransactionBatch(record_batches=column_batches(self.topic, made), more=True)
+        return TransactionBatch(self.records(made), more=True)
 
     def records(self, made: Any) -> list[ProducerRecord]:
         """The records in ``made``. Raises ``ConnectctlError`` for what is no output."""

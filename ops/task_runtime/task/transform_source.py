@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, TopicPartition
@@ -70,13 +71,13 @@ class TransformSource:
             return self.final_batch() if self._is_due() else None
         if self._opened is None:
             self._opened = self._now()
-        made = self._output.records(self._task.process(Records(messages)))
+        made = self._output.batch(self._task.process(Records(messages)))
         # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= _behind(messages)
         self._uncommitted = True
         if self._is_due():
-            return TransactionBatch(made, offsets=self._take())
-        return TransactionBatch(made, more=True)
+            return replace(made, offsets=self._take(), more=False)
+        return made
 
     def _patience(self) -> float:
         if self._opened is None:

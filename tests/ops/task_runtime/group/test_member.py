@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import Member
@@ -105,3 +108,20 @@ def test_a_fatal_error_of_the_poll_that_tells_of_a_newer_attempt_is_fenced() -> 
     library.error = SimpleNamespace(name=lambda: "_FATAL", fatal=lambda: False, str=lambda: text)
     with pytest.raises(Fenced, match="another attempt has its"):
         member.poll(0, 10)
+
+
+@pytest.mark.parametrize(("epoch", "has_joined"), [(3, True), (0, False)])
+def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
+    monkeypatch: pytest.MonkeyPatch, epoch: int, has_joined: bool
+) -> None:
+    library = Library()
+    library.assigned = ["nothing, which it hears nothing of"]
+    metadata = b"CGMDv2:" + epoch.to_bytes(4, sys.byteorder) + b"g\0m\0\1"
+    monkeypatch.setattr(library, "consumer_group_metadata", lambda: metadata, raising=False)
+    kafka: Any = SimpleNamespace(timeout=0.2, properties=dict, ask=lambda doing, call: library)
+    settings = ConsumerSettings("g", properties={"group.protocol": "consumer"})
+    stable: Any = None
+    member = Member(kafka, settings, ["in"], "id", stable)
+    with nullcontext() if has_joined else pytest.raises(TimedOut, match="has given no assignment"):
+        member.join(Quiet(), 0.1 if not has_joined else 5)  # type: ignore[arg-type]
+    assert member.assignment == frozenset()

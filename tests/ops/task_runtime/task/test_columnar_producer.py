@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
+from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.group_membership import GroupMembership
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns
 from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     CopiedMessages,
@@ -27,6 +33,8 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer,
 from connectctl.ops.task_runtime.task.transactional_producer import (
     BrokerError,
     Fenced,
+    LogWatcher,
+    Rebalancing,
     TransactionalProducer,
     UnknownOutcome,
 )
@@ -146,6 +154,138 @@ def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch:
     with pytest.raises(Refusal, match="90"):
         made.end(commit=True)
     assert not codes
+
+
+MEMBER: Any = SimpleNamespace(metadata=b"CGMDv2:" + (7).to_bytes(4, sys.byteorder) + b"g\0m-1\0\0slot-0\0")
+OFFSETS = {TopicPartition("in", 1): GroupOffset(5, 3, "m"), TopicPartition("in", 0): GroupOffset(2)}
+
+
+def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
+    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False)
+    handle.send_group_offsets(OFFSETS, MEMBER, 5)
+    offsets = {Place("in", 1): CommittedOffset(5, 3, "m"), Place("in", 0): CommittedOffset(2, None, "")}
+    assert given == [GroupMembership("g", 7, "m-1", "slot-0"), offsets, 5]
+
+
+@dataclass
+class Raising:
+    """A call of confluent-kafka's that fails with ``code``."""
+
+    code: int
+
+    def __call__(self, *call: Any) -> None:
+        raise KafkaException(KafkaError(self.code))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (Code.ILLEGAL_GENERATION, Rebalancing),
+        (Code.UNKNOWN_MEMBER_ID, Rebalancing),
+        (Code.REBALANCE_IN_PROGRESS, Rebalancing),
+        (Code.FENCED_INSTANCE_ID, Fenced),
+        (Code.INVALID_PRODUCER_EPOCH, Fenced),
+        (Code.GROUP_AUTHORIZATION_FAILED, NotAuthorized),
+        (Code.UNSUPPORTED_VERSION, ConnectctlError),  # brokers before 2.5
+        (Code.CONCURRENT_TRANSACTIONS, UnknownOutcome),
+        (Code.NOT_COORDINATOR, UnknownOutcome),
+    ],
+)
+@pytest.mark.parametrize("kind", [ColumnarProducer, TransactionalProducer])
+def test_what_a_groups_coordinator_refuses_is_told_alike_by_both_producers(
+    handle: ColumnarProducer, kind: type[TransactionalProducer], code: Code, told: type[Exception]
+) -> None:
+    if kind is ColumnarProducer:
+        producer(handle).refuse["send_group_offsets"] = Refusal(code)
+        made: TransactionalProducer = handle
+    else:
+        made = TransactionalProducer.__new__(TransactionalProducer)
+        made.id, made._kafka, made._log_watcher = "g-c-0", handle._kafka, LogWatcher()
+        made._producer = SimpleNamespace(poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code))
+    with pytest.raises(told) as caught:
+        made.send_group_offsets(OFFSETS, MEMBER, 5)
+    assert type(caught.value) is told
+
+
+class Broker:
+    """Answers requests of one producer by their class; what it has not is answered without an error."""
+
+    def __init__(self, made: BatchProducer, monkeypatch: pytest.MonkeyPatch):
+        self.asked: list[str] = []
+        self.codes: dict[str, list[int]] = {}
+        self._request: Any = None
+        monkeypatch.setattr("time.sleep", lambda seconds: None)
+        monkeypatch.setattr(made._wire, "newest", lambda request: 3)
+        monkeypatch.setattr(made._wire, "ask", self._take)
+        monkeypatch.setattr(made._wire, "run", lambda doing, work: work())
+
+    def _take(self, request: Any, broker: int | None = None) -> Any:
+        name = type(request).__name__.removesuffix("Request")
+        self.asked.append(name)
+        left = self.codes.get(name, [])
+        code = left.pop(0) if left else 0
+        parts = [SimpleNamespace(error_code=code), SimpleNamespace(error_code=0)]
+        return SimpleNamespace(error_code=code, node_id=1, topics=[SimpleNamespace(partitions=parts)])
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> tuple[BatchProducer, Broker]:
+    made = BatchProducer({"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5)
+    return made, Broker(made, monkeypatch)
+
+
+def give(made: BatchProducer) -> None:
+    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {Place("in", 0): CommittedOffset(2, None, "")}, 5)
+
+
+def test_a_group_is_added_once_in_a_transaction_which_is_ended_also_without_records(
+    broker: tuple[BatchProducer, Broker],
+) -> None:
+    made, answers = broker
+    made.end(commit=True)
+    give(made)
+    give(made)
+    made.end(commit=True)
+    give(made)
+    whole = ["AddOffsetsToTxn", "FindCoordinator", "TxnOffsetCommit"]
+    assert answers.asked == [*whole, *whole[1:], "EndTxn", *whole]
+
+
+def test_a_coordinator_that_is_busy_or_has_moved_is_asked_again(broker: tuple[BatchProducer, Broker]) -> None:
+    made, answers = broker
+    answers.codes["AddOffsetsToTxn"] = [Code.CONCURRENT_TRANSACTIONS, Code.CONCURRENT_TRANSACTIONS]
+    answers.codes["FindCoordinator"] = [Code.COORDINATOR_NOT_AVAILABLE]
+    answers.codes["TxnOffsetCommit"] = [Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS]
+    give(made)
+    asks = {name: answers.asked.count(name) for name in answers.asked}
+    assert asks == {"AddOffsetsToTxn": 3, "FindCoordinator": 4, "TxnOffsetCommit": 3}
+
+
+@pytest.mark.parametrize("code", [Code.ILLEGAL_GENERATION, Code.UNKNOWN_MEMBER_ID, Code.FENCED_INSTANCE_ID])
+def test_offsets_of_a_member_that_lost_its_partitions_are_refused_at_once(
+    broker: tuple[BatchProducer, Broker], code: Code
+) -> None:
+    made, answers = broker
+    answers.codes["TxnOffsetCommit"] = [code]
+    with pytest.raises(Refusal) as caught:
+        give(made)
+    assert caught.value.code == code
+    assert answers.asked.count("TxnOffsetCommit") == 1
+    made.end(commit=False)  # what was added has to be aborted
+    assert answers.asked[-1] == "EndTxn"
+
+
+def test_brokers_that_would_not_check_the_generation_are_not_asked(
+    broker: tuple[BatchProducer, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, answers = broker
+    monkeypatch.setattr(made._wire, "newest", lambda request: 2)
+    with pytest.raises(Refusal, match=str(int(Code.UNSUPPORTED_VERSION))):
+        give(made)
+    assert "TxnOffsetCommit" not in answers.asked
 
 
 def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: ColumnarProducer) -> None:

@@ -1,0 +1,98 @@
+"""Tables that a transform gives, as columns for whole record batches: nothing is done for each record in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
+from connectctl.ops.task_runtime.spi.transform import COLUMNS
+
+FROM_RECORDS = 2000
+"""``max.poll.records`` from which columns are quicker than records one by one. Measured with 256-byte records for four
+partitions, in microseconds of a core for each: 125 in a poll 7.1 against 4.4, 500 3.2 against 4.6, 5000 2.0 against 6.4, and
+each batch is a request.
+"""
+
+
+def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
+    """What ``made`` has for ``topic``: a table of Arrow, a DataFrame of pandas, or several. Raises ``ConnectctlError`` for
+    what is no output of a transform of columns.
+    """
+    import pyarrow as pa
+
+    tables = [_checked(each) for each in _tables(made)]
+    if not (tables := [table for table in tables if table.num_rows]):
+        return []
+    whole = pa.concat_tables([_typed(table) for table in tables])
+    columns = {name: whole[name].combine_chunks() for name in whole.column_names}
+    keys, headers = columns["key"], columns["headers"]
+    rows = RecordColumns(
+        columns["value"],
+        None if keys.null_count == len(keys) else keys,
+        columns["timestamp"].fill_null(0).to_numpy(zero_copy_only=False),
+        None if not len(headers.flatten()) else headers,
+    )
+    return [ColumnBatch(topic, rows, _row)]
+
+
+def _row(number: int) -> str:
+    return f"Row {number} of what the transform gave for a poll"
+
+
+def _tables(made: Any) -> list[Any]:
+    """The tables in ``made``, in their order."""
+    import pyarrow as pa
+
+    if made is None:
+        return []
+    if isinstance(made, pa.RecordBatch):
+        return [pa.Table.from_batches([made])]
+    if isinstance(made, pa.Table):
+        return [made]
+    if hasattr(made, "to_dict") and hasattr(made, "columns"):  # pandas
+        return [pa.Table.from_pandas(made, preserve_index=False)]
+    if isinstance(made, list | tuple):
+        return [table for each in made for table in _tables(each)]
+    raise ConnectctlError(
+        f"The transform gave {type(made).__name__}, which has no columns",
+        next_step="Give a pyarrow.Table or a pandas.DataFrame, or leave out columnar = True in its class.",
+    )
+
+
+def _checked(table: Any) -> Any:
+    names = set(table.column_names)
+    if "value" not in names or names - set(COLUMNS):
+        raise ConnectctlError(
+            "The transform gave a table that cannot be written",
+            why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
+            next_step=f"Its columns may be {', '.join(COLUMNS)}.",
+        )
+    return table
+
+
+def _typed(table: Any) -> Any:
+    """The columns that are written, in one order and with one type each."""
+    import pyarrow as pa
+
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    kinds = {"value": pa.binary(), "key": pa.binary(), "timestamp": pa.int64(), "headers": headers}
+    columns = {}
+    for name, kind in kinds.items():
+        column = table[name] if name in table.column_names else pa.nulls(table.num_rows)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        if pa.types.is_list(column.type) and pa.types.is_null(column.type.value_type):
+            column = pa.nulls(table.num_rows)  # of frames in which no record has a header
+        if name in ("value", "key") and not _is_bytes(column.type):
+            raise ConnectctlError(f"The {name} of a record is {column.type}, and not bytes or text")
+        columns[name] = column.cast(kind)
+    return pa.table(columns)
+
+
+def _is_bytes(kind: Any) -> bool:
+    from pyarrow import types
+
+    plain = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
+    return any(is_one(kind) for is_one in plain)

@@ -1,0 +1,155 @@
+"""Offsets of a group in a transaction (KIP-447), through librdkafka and through the producer of whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from connectctl.ops.clients.kafka_protocol.batch_producer import Refusal
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.task_runtime.group.consumer import GroupOffset
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, TransactionalProducer
+from fakes.faultproxy import ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT, FaultProxy
+from live.groupslots import LONG, PATIENCE, Generation, Slots
+from live.real import eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+QUICK = {"socket.timeout.ms": 1500, "linger.ms": 0}
+KINDS = pytest.mark.parametrize("kind", [TransactionalProducer, ColumnarProducer])
+
+
+def begun(slots: Slots, number: int, kind: type[TransactionalProducer]) -> TransactionalProducer:
+    producer = slots.producer(number, kind=kind)
+    producer.initialise(PATIENCE)
+    producer.begin()
+    return producer
+
+
+def code_of(error: BaseException) -> int:
+    """What the broker said."""
+    cause: Any = error.__cause__
+    return cause.code if isinstance(cause, Refusal) else cause.args[0].code()
+
+
+@KINDS
+def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
+    cluster: Sandbox, kind: type[TransactionalProducer]
+) -> None:
+    with Slots.new(cluster) as slots:
+        member = slots.joined(0)
+        old = Generation(member.metadata)
+        polled = slots.polling(member)
+        slots.polling(slots.joined(1))
+        eventually(lambda: len(member.assignment) == 2)
+        new = polled.generations[member]
+        assert new > old.number
+        foreign = Generation.of(slots.settings.group, "nobody", new)
+        for who, code in ((old, Code.ILLEGAL_GENERATION), (foreign, Code.UNKNOWN_MEMBER_ID)):
+            producer = begun(slots, 7, kind)
+            with pytest.raises(Rebalancing) as told:
+                producer.send_group_offsets({min(slots.places): GroupOffset(1)}, who, PATIENCE)  # type: ignore[arg-type]
+            assert code_of(told.value) == code
+            producer.abort(PATIENCE)  # and it can be used for the next generation
+            producer.begin()
+            producer.discard()
+        assert slots.committed() == {}
+
+
+@KINDS
+def test_an_attempt_whose_instance_id_is_taken_is_fenced_also_in_its_transaction(
+    cluster: Sandbox, kind: type[TransactionalProducer]
+) -> None:
+    with Slots.new(cluster) as slots:
+        older = slots.joined(0)
+        slots.polling(slots.joined(0))
+        producer = begun(slots, 7, kind)
+        with pytest.raises(Fenced):
+            producer.send_group_offsets({min(slots.places): GroupOffset(1)}, older, PATIENCE)
+        producer.discard()
+        assert slots.committed() == {}
+
+
+@KINDS
+def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
+    cluster: Sandbox, kind: type[TransactionalProducer]
+) -> None:
+    with Slots.new(cluster) as slots:
+        member = slots.joined(0)
+        offsets = {place: GroupOffset(5 + place.partition, None, "m") for place in slots.places}
+        producer = begun(slots, 0, kind)
+        producer.send(TransactionBatch([ProducerRecord(slots.target, None, b"0:0")]))
+        producer.send_group_offsets(offsets, member, PATIENCE)
+        assert (slots.committed(), slots.seen()) == ({}, [])
+        assert slots.ask(lambda c: c.stable_offsets(slots.places)) == ({}, slots.places)  # pending
+        producer.commit(PATIENCE)
+        eventually(lambda: slots.seen() == ["0:0"])
+        assert member.committed(slots.places, PATIENCE) == offsets
+        producer.begin()
+        producer.send_group_offsets({min(slots.places): GroupOffset(99)}, member, PATIENCE)
+        producer.abort(PATIENCE)
+        assert member.committed(slots.places, PATIENCE) == offsets
+        producer.discard()
+
+
+@pytest.fixture
+def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
+    proxy = FaultProxy(cluster.bootstrap_servers)
+    yield proxy
+    proxy.close()
+
+
+@pytest.mark.parametrize("api", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
+@KINDS
+def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
+    cluster: Sandbox, proxy: FaultProxy, kind: type[TransactionalProducer], api: int
+) -> None:
+    fault = proxy.hold(api)
+
+    class Late(kind):  # type: ignore[misc,valid-type]
+        """The held request arrives behind the first commit of the next instance."""
+
+        def commit(self, patience: float) -> None:
+            super().commit(patience)
+            if fault.caught.is_set() and not fault.delivered.is_set():
+                fault.release()
+
+    with Slots.new(cluster) as slots:
+        kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=PATIENCE)
+        opened = lambda: Late(kafka, slots.id_of(0), timeout_ms=30_000, properties=QUICK)  # noqa: E731
+        slots.write()
+        slot = slots.slot(0, open_producer=opened, columnar=kind is ColumnarProducer)
+        eventually(fault.caught.is_set)
+        eventually(lambda: slots.seen() == slots.each_once, 60)
+        slots.write()
+        eventually(lambda: slots.seen() == slots.each_once, 60)
+        eventually(lambda: set(slots.committed().values()) == {10})
+        assert fault.delivered.is_set()
+        assert slot.task.stats.doubts
+        # Nothing is pending either: whoever comes next has stable offsets at once.
+        assert slots.stable()(slots.places, 0.0)
+        assert slots.seen() == slots.each_once
+
+
+def test_columns_go_on_over_a_revocation_and_a_take_over_and_each_record_is_there_once(cluster: Sandbox) -> None:
+    def opened(number: int) -> Any:
+        return lambda: slots.producer(number, kind=ColumnarProducer)
+
+    with Slots.new(cluster) as slots:
+        slots.write()
+        giving = slots.slot(0, interval=LONG, open_producer=opened(0), columnar=True)
+        eventually(lambda: len(giving.read) == 20)
+        taking = slots.slot(1, open_producer=opened(1), columnar=True)
+        eventually(lambda: len(taking.assignment) == 2)
+        eventually(lambda: slots.seen() == slots.each_once)
+        slots.write()
+        again = slots.slot(0, open_producer=opened(0), columnar=True)
+        eventually(lambda: giving.ended)
+        eventually(lambda: slots.seen() == slots.each_once, 60)
+        assert (giving.error, again.error, taking.task.stats.doubts) == (None, None, [])
