@@ -82,7 +82,7 @@ def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
 ) -> None:
     with Slots.new(cluster) as slots:
         member = slots.joined(0)
-        offsets = {place: GroupOffset(5 + place.partition, None, "m") for place in slots.places}
+        offsets = {place: GroupOffset(5 + place.partition) for place in slots.places}
         producer = begun(slots, 0, kind)
         producer.send(TransactionBatch([ProducerRecord(slots.target, None, b"0:0")]))
         producer.send_group_offsets(offsets, member, PATIENCE)
