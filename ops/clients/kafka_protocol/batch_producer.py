@@ -181,7 +181,7 @@ class BatchProducer:
         self, member: GroupMembership, offsets: Mapping[Place, CommittedOffset], patience: float
     ) -> None:
         """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises ``Refusal`` with
-        ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where somebody else has its partitions by now. The
+        ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another member has its partitions. The
         group's coordinator is asked for ``patience`` seconds while it moves.
         """
         if member.group not in self._groups:
