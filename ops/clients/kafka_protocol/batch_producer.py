@@ -22,10 +22,9 @@ from connectctl.ops.clients.kafka_protocol.transaction_offsets import (
     TXN_OFFSET_COMMIT,
     add_offsets_request,
     codes_of,
-    find_group_request,
     txn_offset_commit_request,
 )
-from connectctl.ops.clients.kafka_protocol.transactions import find_request, init_request
+from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request, init_request
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
@@ -201,7 +200,7 @@ class BatchProducer:
 
     def _give(self, group: str, request: Any) -> set[int]:
         """What the coordinator of ``group`` has against ``request``."""
-        found = self._ask("find the coordinator of a group", find_group_request(group), anywhere=True)
+        found = self._ask("find the coordinator of a group", find_request(group, GROUP), anywhere=True)
         if found.error_code:
             return {found.error_code}
         doing = "commit offsets of a consumer group"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 TXN_OFFSET_COMMIT = 3
 """The first version with generation, member and instance id, which Kafka 2.5 has. Older ones would not fence a zombie."""
-_GROUP = 0
-"""The key type of FindCoordinator."""
 ASK_AGAIN = {
     Code.COORDINATOR_LOAD_IN_PROGRESS,
     Code.COORDINATOR_NOT_AVAILABLE,
@@ -27,13 +25,6 @@ ASK_AGAIN = {
     Code.CONCURRENT_TRANSACTIONS,
 }
 """Answers of a group's coordinator behind which the same offsets may be given again: it has moved, or is not ready."""
-
-
-def find_group_request(group: str) -> Any:
-    """Who is the coordinator of ``group``, for any broker."""
-    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
-
-    return FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=3)
 
 
 def add_offsets_request(id_: str, who: tuple[int, int], group: str) -> Any:

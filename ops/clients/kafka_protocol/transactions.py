@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.client import Told
     from connectctl.ops.kafka.visibility import Observation
 
-_TRANSACTION = 1
-"""The key type of FindCoordinator."""
+GROUP, _TRANSACTION = 0, 1
+"""The key types of FindCoordinator."""
 
 
-def find_request(id: str) -> Any:
+def find_request(id: str, kind: int = _TRANSACTION) -> Any:
     """Who is the coordinator of ``id``, for any broker: the request that looks up one."""
     from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 
-    return FindCoordinatorRequest(key=id, key_type=_TRANSACTION, max_version=3)
+    return FindCoordinatorRequest(key=id, key_type=kind, max_version=3)
 
 
 def init_request(id: str, timeout_ms: int) -> Any:

@@ -15,7 +15,6 @@ from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
 from connectctl.ops.task_runtime.task.at_least_once import group_producer_class
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
-from connectctl.ops.task_runtime.task.transform_columns import FROM_RECORDS
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
@@ -26,6 +25,12 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.subscription import Subscription
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
     from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+
+FROM_RECORDS = 2000
+"""``max.poll.records`` from which columns are quicker than records one by one. Measured with 256-byte records for four
+partitions, in microseconds of a core for each: 125 in a poll 7.1 against 4.4, 500 3.2 against 4.6, 5000 2.0 against 6.4, and
+each batch is a request.
+"""
 
 
 def group_ledger(

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.spi.transform import COLUMNS
-
-FROM_RECORDS = 2000
-"""``max.poll.records`` from which columns are quicker than records one by one. Measured with 256-byte records for four
-partitions, in microseconds of a core for each: 125 in a poll 7.1 against 4.4, 500 3.2 against 4.6, 5000 2.0 against 6.4, and
-each batch is a request.
-"""
+from pyarrow import types
 
 
 def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
     """What ``made`` has for ``topic``: a table of Arrow, a DataFrame of pandas, or several. Raises ``ConnectctlError`` for
     what is no output of a transform of columns.
     """
-    import pyarrow as pa
-
     tables = [_checked(each) for each in _tables(made)]
     if not (tables := [table for table in tables if table.num_rows]):
         return []
@@ -43,8 +37,6 @@ def _row(number: int) -> str:
 
 def _tables(made: Any) -> list[Any]:
     """The tables in ``made``, in their order."""
-    import pyarrow as pa
-
     if made is None:
         return []
     if isinstance(made, pa.RecordBatch):
@@ -74,8 +66,6 @@ def _checked(table: Any) -> Any:
 
 def _typed(table: Any) -> Any:
     """The columns that are written, in one order and with one type each."""
-    import pyarrow as pa
-
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     kinds = {"value": pa.binary(), "key": pa.binary(), "timestamp": pa.int64(), "headers": headers}
     columns = {}
@@ -92,7 +82,5 @@ def _typed(table: Any) -> Any:
 
 
 def _is_bytes(kind: Any) -> bool:
-    from pyarrow import types
-
     plain = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_null)
     return any(is_one(kind) for is_one in plain)

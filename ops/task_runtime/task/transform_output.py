@@ -9,7 +9,6 @@ from typing import Any
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import COLUMNS, Record
-from connectctl.ops.task_runtime.task.transform_columns import column_batches
 
 WRITTEN = frozenset(COLUMNS)
 
@@ -28,6 +27,8 @@ class OutputSettings:
     def batch(self, made: Any) -> TransactionBatch:
         """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is no output."""
         if self.columnar and self.topic is not None:
+            from connectctl.ops.task_runtime.task.transform_columns import column_batches  # which loads pyarrow
+
             return TransactionBatch(record_batches=column_batches(self.topic, made), more=True)
         return TransactionBatch(self.records(made), more=True)
 
