@@ -58,12 +58,17 @@ def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: s
         raise BadInput(f"{name}: The configuration contains no connector type", next_step="Set connector.class.")
     path = path_of(config["connector.class"])
     connector = connector_class(path)()
+    check(name, config, group, offsets_topic, connector)
+    return path, connector
+
+
+def check(name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: Connector) -> None:
+    """Raises ``BadInput`` with everything that is wrong with ``config``."""
     problems = list(dict.fromkeys(_problems(name, config, group, offsets_topic, connector)))
     if problems:
         more = f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})" if len(problems) > 1 else ""
         raise BadInput(f"Invalid configuration of {name}", why=problems[0] + more, code="bad-config")
     converters(config)
-    return path, connector
 
 
 def _problems(

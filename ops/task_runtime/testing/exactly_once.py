@@ -1,0 +1,60 @@
+"""``check_exactly_once``: a run without a failure, and one for each failure at each of its occasions, give the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from connectctl.ops.task_runtime.testing.faults import FailAt, Fault
+from connectctl.ops.task_runtime.testing.results import GroupRun, Run, SourceRun
+
+_FAULTS = (
+    Fault.POLL,
+    Fault.REBALANCE,
+    Fault.COMMIT_LOST,
+    Fault.COMMIT_UNANSWERED,
+    Fault.CRASH_BEFORE_COMMIT,
+    Fault.CRASH_AFTER_COMMIT,
+)
+
+
+def check_exactly_once(run: Callable[[FailAt], SourceRun | GroupRun]) -> int:
+    """Raises ``AssertionError`` where a failure makes a record get lost, come twice or come in another order; how many runs
+    there were::
+
+        check_exactly_once(lambda fail_at: run_source(Tables, CONFIG, fail_at=fail_at))
+
+    ``run`` is called without a failure first, then for each kind of failure at each of its occasions of that run. Each call
+    has to find the same source: what the source has changed meanwhile shows as a difference. Compared are topic, partition,
+    key, value and headers of the committed records, and the offsets at the end; not timestamps.
+    """
+    plain = run({})
+    if not plain.commits:
+        raise AssertionError("The run without a failure committed nothing: give the source some records")
+    count = 1
+    for fault in _FAULTS:
+        for occasion in range(1, plain.occasions[fault.occasion] + 1):
+            _compare(plain, run({fault: occasion}), f"{fault} {occasion}")
+            count += 1
+    return count
+
+
+def _compare(plain: SourceRun | GroupRun, failed: SourceRun | GroupRun, fault: str) -> None:
+    expected, found = _contents(plain), _contents(failed)
+    if expected != found:
+        lost, twice = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+        what = [f"{_count(lost)} lost, such as {next(iter(lost))}"] if lost else []
+        what += [f"{_count(twice)} too many, such as {next(iter(twice))}"] if twice else []
+        raise AssertionError(f"Not exactly-once after {fault}: {'; '.join(what) or 'records are in another order'}")
+    if plain.offsets != failed.offsets:
+        raise AssertionError(f"Other offsets after {fault}: {failed.offsets}, and {plain.offsets} without it")
+
+
+def _count(records: Counter[Any]) -> str:
+    number = sum(records.values())
+    return f"{number} record{'s' if number > 1 else ''}"
+
+
+def _contents(run: Run[Any]) -> list[tuple[Any, ...]]:
+    return [(r.topic, r.partition, r.key, r.value, tuple(r.headers)) for r in run.records]

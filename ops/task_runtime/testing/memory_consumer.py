@@ -1,0 +1,171 @@
+"""A consumer group of one member, in memory: all partitions are its own, from the committed offsets on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener, TopicPartition
+from connectctl.ops.task_runtime.spi.transform import Record
+from connectctl.ops.task_runtime.testing.faults import Fault
+from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka
+
+EMPTY_POLL = 1.0
+"""Seconds that the clock moves on, at least, in a poll that gives nothing."""
+Given = Record | bytes | str | None | Mapping[str, Any] | Sequence[Any]
+"""A record of an input topic: its value as bytes, text, or what JSON has for it; or a ``Record``, to give it a key, headers,
+a partition or a timestamp. None is a tombstone.
+"""
+
+
+@dataclass(frozen=True)
+class Message:
+    """As confluent-kafka's."""
+
+    place: TopicPartition
+    number: int
+    record: Record
+
+    def topic(self) -> str:
+        """The topic."""
+        return self.place.topic
+
+    def partition(self) -> int:
+        """The partition."""
+        return self.place.partition
+
+    def offset(self) -> int:
+        """The offset."""
+        return self.number
+
+    def key(self) -> bytes | None:
+        """The key."""
+        return self.record.key
+
+    def value(self) -> bytes | None:
+        """The value."""
+        return self.record.value
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """The headers, None where there are none."""
+        return list(self.record.headers) or None
+
+    def timestamp(self) -> tuple[int, int]:
+        """Kind and milliseconds; 0 is none, 1 CreateTime."""
+        return (0, -1) if self.record.timestamp is None else (1, self.record.timestamp)
+
+    def leader_epoch(self) -> int:
+        """The epoch of the partition's leader."""
+        return 0
+
+
+Log = Mapping[TopicPartition, Sequence[Message]]
+
+
+def log_of(topics: Mapping[str, Sequence[Given]]) -> Log:
+    """The records of ``topics`` by partition; 0 where a record names none."""
+    found: dict[TopicPartition, list[Message]] = {}
+    for topic, records in topics.items():
+        found[TopicPartition(topic, 0)] = []
+        for given in records:
+            record = given if isinstance(given, Record) else Record(_bytes(given))
+            place = TopicPartition(topic, record.partition or 0)
+            messages = found.setdefault(place, [])
+            messages.append(Message(place, len(messages), record))
+    return found
+
+
+def _bytes(given: Any) -> bytes | None:
+    if given is None or isinstance(given, bytes):
+        return given
+    return given.encode() if isinstance(given, str) else json.dumps(given).encode()
+
+
+class MemoryConsumer:
+    """As ``GroupConsumer``. ``log`` has the input."""
+
+    metadata: Any = None
+
+    def __init__(self, kafka: MemoryKafka, log: Log):
+        self._kafka, self._log = kafka, log
+        self._positions: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._listener: RebalanceListener | None = None
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are its own now."""
+        return frozenset(self._positions)
+
+    @property
+    def lag(self) -> int | None:
+        """Records behind its positions."""
+        return sum(max(0, len(self._log[each]) - at) for each, at in self._positions.items())
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are any."""
+        return bool(self.lag)
+
+    def join(self, listener: RebalanceListener, patience: float) -> None:
+        """Take all partitions, in the generation of nobody else."""
+        self._listener = listener
+        self._assign()
+
+    def _assign(self) -> None:
+        assert self._listener is not None
+        committed = self.committed(self._log.keys(), 0)
+        self._listener.assigned(sorted(self._log), committed)
+        self._positions = {each: committed[each].offset if each in committed else 0 for each in self._log}
+        self._paused.clear()
+
+    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+        """The next records; the clock moves on where there are none."""
+        assert self._listener is not None
+        if self._kafka.faults.next("rebalance") is Fault.REBALANCE:
+            self._listener.revoked(sorted(self._positions))
+            self._positions = {}
+            self._assign()
+        found = list(self._next(most))
+        if not found:
+            self._kafka.seconds += max(seconds, EMPTY_POLL)
+        return found
+
+    def _next(self, most: int) -> Iterator[Message]:
+        for each in sorted(self._positions.keys() - self._paused):
+            at = self._positions[each]
+            some = self._log[each][at : at + most]
+            self._positions[each] += len(some)
+            most -= len(some)
+            yield from some
+
+    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+        """What is committed of ``partitions``."""
+        return {each: self._kafka.group[each] for each in partitions if each in self._kafka.group}
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets."""
+        self._positions |= offsets
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Give no records of these partitions for now."""
+        self._paused |= set(partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Give their records again."""
+        self._paused -= set(partitions)
+
+    def commit(self, offsets: GroupOffsets) -> None:
+        """Commit without a transaction. Raises ``UnknownOutcome`` where a fault says so."""
+        self._kafka.commit((), {}, offsets)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._positions = {}
+
+
+def committed_offsets(numbers: Mapping[TopicPartition, int]) -> dict[TopicPartition, GroupOffset]:
+    """As a group has them."""
+    return {each: GroupOffset(number) for each, number in numbers.items()}

@@ -1,0 +1,75 @@
+"""What a run in memory gives: every commit, with its records and offsets, and how the task ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+
+O = TypeVar("O")  # noqa: E741  # offsets: pairs of a source, or numbers of a consumer group
+SourceOffsets = list[tuple[dict[str, Any], dict[str, Any]]]
+"""Source partitions, each with its offset."""
+
+
+@dataclass(frozen=True)
+class Commit(Generic[O]):
+    """A transaction that was committed: records as consumers with ``read_committed`` get them, with the offsets in it.
+
+    An offset of a source partition is None where the task has removed it; offsets of a consumer group are those of the next
+    records.
+    """
+
+    records: tuple[ProducerRecord, ...]
+    offsets: O
+
+
+@dataclass
+class Run(Generic[O]):
+    """A run: its ``commits`` in their order. ``starts`` is how often a task was started, after failures as well.
+
+    ``state`` is ``RUNNING``, or ``FAILED`` with the ``error`` that the connector or a task raised. ``occasions`` is how many
+    polls, puts and commits there were: at each of them a ``Fault`` can be asked for.
+    """
+
+    commits: list[Commit[O]] = field(default_factory=list)
+    starts: int = 0
+    state: str = "RUNNING"
+    error: Exception | None = None
+    occasions: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def records(self) -> list[ProducerRecord]:
+        """The records of all commits, keys and values converted to bytes; ``partition`` None is left to the partitioner."""
+        return [record for commit in self.commits for record in commit.records]
+
+    def values(self, topic: str | None = None) -> list[bytes | None]:
+        """The values of all records, or of those for ``topic``."""
+        return [record.value for record in self.records if topic in (None, record.topic)]
+
+
+@dataclass
+class SourceRun(Run[list[tuple[dict[str, Any], dict[str, Any] | None]]]):
+    """A run of a source connector. ``offsets`` is what a next run starts with: ``run_source(…, offsets=run.offsets)``."""
+
+    offsets: SourceOffsets = field(default_factory=list)
+
+
+@dataclass
+class GroupRun(Run[dict[TopicPartition, int]]):
+    """A run of a sink or a transform. ``offsets`` is what its consumer group has committed."""
+
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass
+class SinkRun(GroupRun):
+    """A run of a sink: ``records`` are those of ``transaction_records``; what it stored is the sink's own to look at.
+
+    ``dead_letters`` are records for ``errors.deadletterqueue.topic.name``, ``notes`` the lines that a run logs.
+    """
+
+    dead_letters: list[ProducerRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

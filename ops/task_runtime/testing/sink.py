@@ -1,0 +1,166 @@
+"""``run_sink``: a sink's task under the real loop of sink tasks, with its topics and its consumer group in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import cast
+
+from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.spi.connector import RetriableError
+from connectctl.ops.task_runtime.spi.error_settings import error_settings
+from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
+from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.sink_task import MOST_RECORDS, WorkerSinkTask
+from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
+from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
+from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
+from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
+from connectctl.ops.task_runtime.testing.results import Commit, SinkRun
+
+PATIENCE = 30.0
+LONGEST_RETRIES = 86_400.0
+"""Seconds on the clock of the run, which moves on only while there is nothing else to do."""
+
+
+def run_sink(
+    connector: type[SinkConnector],
+    config: Mapping[str, str],
+    topics: Mapping[str, Sequence[Given]],
+    *,
+    offsets: Mapping[TopicPartition, int] | None = None,
+    fail_at: FailAt | None = None,
+    batch: int = MOST_RECORDS,
+    name: str = "connector",
+    expect_failure: bool = False,
+) -> SinkRun:
+    """Run a sink on the records of ``topics`` without a cluster, until all of them are committed.
+
+    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One task has all partitions,
+    and is given ``batch`` records at a time, after the converters of ``config``. Offsets are committed behind each ``put``,
+    and once more as the task is stopped; a pause that the task asks for takes no time. After a failure a new task starts at
+    the committed offsets, and is given again what they do not cover.
+
+    ``offsets`` are those of the next records, committed by an earlier run. Raises what the connector or the task raises, or
+    gives a run with the state FAILED where ``expect_failure`` is true.
+    """
+    kafka = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {}))
+    run = SinkRun()
+    whole = whole_config(connector, {"topics": ",".join(topics), **config}, name)
+    try:
+        task = task_configs(connector, whole)[0]
+        _SinkAttempts(connector, whole, task, log_of(topics), kafka, run, batch).run()
+    except Exception as e:
+        run.state, run.error = "FAILED", e
+        if not expect_failure:
+            raise
+    run.occasions = kafka.faults.seen
+    run.commits = [
+        Commit(records, {p: each.offset for p, each in committed.items()}) for records, committed in kafka.transactions
+    ]
+    run.offsets = {p: each.offset for p, each in kafka.group.items()}
+    return run
+
+
+class _Letters:
+    """``DeadLetters`` in a list."""
+
+    def __init__(self, into: list[ProducerRecord]):
+        self.send: Callable[[ProducerRecord], None] = into.append
+
+    def flush(self) -> None:
+        """All are there."""
+
+
+class _SinkAttempts:
+    """A task, over all failures."""
+
+    def __init__(
+        self,
+        connector: type[SinkConnector],
+        config: Mapping[str, str],
+        task: Mapping[str, str],
+        log: Log,
+        kafka: MemoryKafka,
+        run: SinkRun,
+        batch: int,
+    ):
+        self._kind, self._config, self._task = connector, config, task
+        self._log, self._kafka, self._run, self._batch = log, kafka, run, batch
+
+    def run(self) -> None:
+        """Until everything is committed."""
+        killed: list[SinkTask] = []
+        try:
+            while not self._attempt(killed):
+                pass
+        finally:
+            for task in killed:  # which was not stopped while that could have had an effect
+                with suppress(Exception):
+                    task.stop()
+
+    def _attempt(self, killed: list[SinkTask]) -> bool:
+        """One process, or one member of the group; whether it came to its end."""
+        task, consumer = self._open(), MemoryConsumer(self._kafka, self._log)
+        worker = WorkerSinkTask(
+            task,
+            consumer,
+            self._task,
+            reading_converters(self._config),
+            RecordErrors(
+                error_settings(self._config), self._config["name"], 0, _Letters(self._run.dead_letters), self._note
+            ),
+            interval=0.0,
+            commit=self._commit(task, consumer),
+            note=self._note,
+            now=self._kafka.now,
+        )
+        try:
+            worker.start(PATIENCE)
+            while consumer.has_more or worker.redelivering:
+                worker.iterate(0.0, self._batch)
+                if self._kafka.seconds > LONGEST_RETRIES:
+                    raise TimedOut(
+                        f"put still raised RetriableError after {LONGEST_RETRIES:g} s", why=self._run.notes[-1]
+                    )
+            worker.settle(PATIENCE)
+            worker.close()
+        except Crash:
+            killed.append(task)
+            return False
+        except UnknownOutcome:
+            with suppress(Exception):
+                worker.close()
+            return False
+        except BaseException:
+            with suppress(Exception):  # the first failure is the one to report
+                worker.close()
+            raise
+        return True
+
+    def _note(self, line: str) -> None:
+        self._run.notes.append(line)
+
+    def _commit(self, task: SinkTask, consumer: MemoryConsumer) -> Callable[[GroupOffsets], None]:
+        if not self._kind.exactly_once:
+            return consumer.commit
+        producer = cast(TransactionalProducer, MemoryProducer(self._kafka, "testing-0"))
+        return TransactionalCommit(producer, consumer, task, PATIENCE)
+
+    def _open(self) -> SinkTask:
+        self._run.starts += 1
+        task: SinkTask = self._kind.task()
+        put = task.put
+
+        def counted(records: Sequence[SinkRecord]) -> None:
+            if records and self._kafka.faults.next("put") is Fault.PUT:
+                raise RetriableError(f"connectctl.testing: {Fault.PUT} {self._kafka.faults.seen['put']}")
+            put(records)
+
+        vars(task)["put"] = counted
+        return task

@@ -1,0 +1,161 @@
+"""``run_source``: the tasks of a source connector under the real loop of exactly-once tasks, with Kafka in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries
+from connectctl.ops.task_runtime.spi.connector import Batch, RetriableError, SourceConnector, SourceContext, SourceTask
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
+from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryOffsets, MemoryProducer
+from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC, task_configs, whole_config
+from connectctl.ops.task_runtime.testing.results import Commit, SourceRun
+
+MOST_POLLS = 1000
+TIMEOUT = 30.0
+
+
+def run_source(
+    connector: type[SourceConnector],
+    config: Mapping[str, str],
+    *,
+    offsets: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]] = (),
+    fail_at: FailAt | None = None,
+    polls: int = MOST_POLLS,
+    name: str = "connector",
+    expect_failure: bool = False,
+) -> SourceRun:
+    """Run a source connector without a cluster, and give what it committed.
+
+    ``config`` is validated, the connector is started, asked for its tasks and stopped, as ``connectctl run`` does. Then its
+    tasks run one after the other, on this thread: each until a poll gives nothing or it is ``finished``, or for at most
+    ``polls`` polls. What runs is the loop of a real task, always exactly-once: transactions begin and end as
+    ``transaction.boundary`` says, offsets are committed with the records, and after a failure a new task starts behind what
+    is committed. Keys and values go through the converters of ``config``.
+
+    ``offsets`` are source partitions with the offsets committed by an earlier run. Raises what the connector or a task
+    raises, or gives a run with the state FAILED where ``expect_failure`` is true.
+    """
+    kafka = MemoryKafka(Faults(fail_at or {}), {_key(name, p): _json(o) for p, o in offsets})
+    run = SourceRun()
+    whole = whole_config(connector, config, name)
+    try:
+        for task in task_configs(connector, whole):
+            _TaskRun(connector, whole, task, kafka, run, polls).run()
+    except Exception as e:
+        run.state, run.error = "FAILED", e
+        if not expect_failure:
+            raise
+    run.occasions = kafka.faults.seen
+    run.commits = [Commit(records, list(_pairs(committed))) for records, committed in kafka.transactions]
+    run.offsets = [(p, o) for p, o in _pairs(kafka.source_offsets) if o is not None]
+    return run
+
+
+class _TaskRun:
+    """One task, over all crashes."""
+
+    def __init__(
+        self,
+        connector: type[SourceConnector],
+        config: Mapping[str, str],
+        task: Mapping[str, str],
+        kafka: MemoryKafka,
+        run: SourceRun,
+        polls: int,
+    ):
+        self._kind, self._config, self._task = connector, config, task
+        self._kafka, self._run, self._polls = kafka, run, polls
+        self._idle = False
+        self._current: SourceTask
+        self._killed: list[SourceTask] = []
+        self._delivery = delivery_settings(config)
+        if connector.supply(SourceContext(config["name"], task, self._delivery, OFFSETS_TOPIC, TIMEOUT)) is not None:
+            raise BadInput(
+                f"{connector.__name__} supplies its records in bulk, and run_source runs tasks that are polled",
+                next_step="Test it on a cluster (connectctl sandbox up).",
+            )
+
+    def run(self) -> None:
+        """Run it to its end."""
+        try:
+            while not self._attempt():
+                pass
+        finally:
+            for task in self._killed:  # which were not stopped while that could have had an effect
+                with suppress(Exception):
+                    task.stop()
+
+    def _attempt(self) -> bool:
+        """One process; whether it came to its end."""
+        delivery, kafka = self._delivery, self._kafka
+        source = PolledSource(
+            self._open,
+            self._config["name"],
+            self._task,
+            lambda: Boundaries(delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval),
+            converters(self._config),
+            OFFSETS_TOPIC,
+        )
+        loop = ExactlyOnceTask(
+            lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),
+            SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
+            stopped=lambda: self._idle or self._polls <= 0,
+            sleep=lambda seconds: None,
+            strict=delivery.strict,
+        )
+        try:
+            loop.run(source)
+        except Crash:
+            self._killed.append(self._current)
+            return False
+        except BaseException:
+            with suppress(Exception):  # the first failure is the one to report
+                source.close()
+            raise
+        source.close()
+        # As at the end of a lease: what became of the last commit is for the next task to find out.
+        return not kafka.in_doubt
+
+    def _open(self) -> SourceTask:
+        self._run.starts += 1
+        self._idle = False
+        task: SourceTask = self._kind.task()
+        poll = task.poll
+
+        def counted() -> Batch | None:
+            self._polls -= 1
+            if self._kafka.faults.next("poll") is Fault.POLL:
+                raise RetriableError(f"connectctl.testing: {Fault.POLL} {self._kafka.faults.seen['poll']}")
+            batch = poll()
+            self._idle = not batch
+            return batch
+
+        vars(task)["poll"] = counted
+        self._current = task
+        return task
+
+
+def _key(name: str, partition: Mapping[str, Any]) -> bytes:
+    return connect_json([name, dict(partition)]).encode()
+
+
+def _json(offset: Mapping[str, Any]) -> bytes:
+    return connect_json(dict(offset)).encode()
+
+
+def _pairs(offsets: Mapping[bytes, bytes | None]) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
+    for raw, value in offsets.items():
+        key = parse_key(raw)
+        assert isinstance(key, SourceKey)
+        yield dict(key.partition or {}), None if value is None else dict(decode_json(value.decode())[0])

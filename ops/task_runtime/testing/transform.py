@@ -1,0 +1,103 @@
+"""``run_transform``: a transform under the real loop of exactly-once tasks, with its topics and its group in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Any, cast
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, TransformConnector, connector_of
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transform_output import OutputSettings
+from connectctl.ops.task_runtime.task.transform_source import TransformSource
+from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
+from connectctl.ops.task_runtime.testing.memory_consumer import Given, MemoryConsumer, committed_offsets, log_of
+from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
+from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
+from connectctl.ops.task_runtime.testing.results import Commit, GroupRun
+
+PATIENCE = 30.0
+MOST_RECORDS = 500
+
+
+def run_transform(
+    transform: type[Transform] | Callable[[Any], Any],
+    config: Mapping[str, str],
+    topics: Mapping[str, Sequence[Given]],
+    *,
+    offsets: Mapping[TopicPartition, int] | None = None,
+    fail_at: FailAt | None = None,
+    batch: int = MOST_RECORDS,
+    name: str = "connector",
+    expect_failure: bool = False,
+) -> GroupRun:
+    """Run a transform, a class or a function of DataFrames, on the records of ``topics`` until all of them are committed.
+
+    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One task has all partitions,
+    and is given ``batch`` records at a time; each batch is a transaction with its output and the group's offsets. After a
+    failure a new task starts at the committed offsets.
+
+    ``offsets`` are those of the next records, committed by an earlier run. Raises what the transform raises, or gives a run
+    with the state FAILED where ``expect_failure`` is true.
+    """
+    kind = connector_of(transform)
+    if kind is None:
+        raise BadInput("A transform is a subclass of Transform, or a function of DataFrames")
+    kafka, run = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {})), GroupRun()
+    whole = whole_config(kind, {"topics": ",".join(topics), **config}, name)
+    try:
+        task = task_configs(kind, whole)[0]
+        log = log_of(topics)
+        while not _attempt(kind, whole, task, lambda: MemoryConsumer(kafka, log), kafka, run, batch):
+            pass
+    except Exception as e:
+        run.state, run.error = "FAILED", e
+        if not expect_failure:
+            raise
+    run.occasions = kafka.faults.seen
+    run.commits = [
+        Commit(records, {p: each.offset for p, each in committed.items()}) for records, committed in kafka.transactions
+    ]
+    run.offsets = {p: each.offset for p, each in kafka.group.items()}
+    return run
+
+
+def _attempt(
+    kind: type[TransformConnector],
+    config: Mapping[str, str],
+    task: Mapping[str, str],
+    member: Callable[[], MemoryConsumer],
+    kafka: MemoryKafka,
+    run: GroupRun,
+    batch: int,
+) -> bool:
+    """One process; whether it came to its end."""
+    inputs = {each.strip() for each in config["topics"].split(",")}
+
+    def opened() -> Transform:
+        run.starts += 1
+        return kind.task()
+
+    output = OutputSettings(config.get(OUTPUT, "").strip() or None, inputs.__contains__)
+    # The clock does not move while there are records: each batch is due at once.
+    source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
+    with closing(GroupLedger(member, PATIENCE)) as ledger:
+        loop = ExactlyOnceTask(
+            lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),
+            ledger,
+            stopped=lambda: not source.has_more,
+            sleep=lambda seconds: None,
+        )
+        try:
+            loop.run(source)
+        except Crash:
+            return False
+        finally:
+            with suppress(Exception):
+                source.close()
+    return True
