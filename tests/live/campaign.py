@@ -1,9 +1,9 @@
 """A campaign of faults against tasks that run: drawn from a seed, told in a table, judged on the topics.
 
-Tasks of one connector count source partitions up, without end. At random moments one is killed, stopped past its transaction
-time-out and let go on beside its successor, joined by a second attempt, or cut off from its coordinator; their number
-changes; the broker is killed and comes back. What ran before a change is left running or killed, by chance: it is the
-business of fencing.
+Tasks of one connector count source partitions up, without end, or copy a topic that is written without end. At random
+moments one is killed, stopped past its transaction time-out and let go on beside its successor, joined by a second attempt,
+or cut off from its coordinator; their number changes; the broker is killed and comes back. What ran before a change is left
+running or killed, by chance: it is the business of fencing.
 """
 
 from __future__ import annotations
@@ -15,42 +15,47 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.job.generation import fence
-from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
-from live import campaigntask
+from fakes.faultproxy import Fault, FaultProxy
+from live import campaignattempt
+from live.campaignattempt import Attempt
+from live.campaignkinds import GROUP, LEASE_ENDS, MEMBER_REMOVED, Kind, Sources
 from live.campaignoperator import Operator
 from live.campaignprocesses import PATIENCE, Processes, Running
 from live.campaigntable import Row, table
-from live.campaigntask import Attempt
-from live.oracle import Verdict, judge, markers, open_partitions
-from live.real import create_topic
+from live.oracle import Verdict, markers
 
 if TYPE_CHECKING:
     from live.campaignbroker import Broker
 
-SOURCES = 6
 TIMEOUT_MS = 3_000
-HELD = {"a held Produce": PRODUCE, "held AddPartitions": ADD_PARTITIONS, "a held EndTxn": END_TXN}
 BROKER_KILLED = "broker kill -9"
-KINDS = ("kill -9", "stopped and continued", "two attempts", *HELD, "another number of tasks")
 MOST_TASKS = 4
-GROUP = "g"
 ALONE = ("kill -9", "stopped and continued", "two attempts")
 
 
 class Campaign:
-    """Faults from ``seed`` against tasks of ``broker``. With three brokers requests are not held back.
+    """Faults from ``seed`` against tasks of ``kind`` on ``broker``. With three brokers requests are not held back.
 
     ``silent``: every other question for ends is answered with none; ``believed``: by tasks that take that for ends.
     """
 
-    def __init__(self, broker: Broker, seed: int, directory: Path, *, silent: bool = False, believed: bool = False):
+    def __init__(
+        self,
+        broker: Broker,
+        seed: int,
+        directory: Path,
+        kind: Callable[[Kafka, str, str, int], Kind] = Sources,
+        *,
+        silent: bool = False,
+        believed: bool = False,
+    ):
         bootstrap, self._broker = broker.bootstrap, broker
         self._silent, self._believed = silent, believed
         self.seed, self.rows = seed, list[Row]()
@@ -59,9 +64,8 @@ class Campaign:
         self._connector = f"campaign-{secrets.token_hex(4)}"
         self._kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
         self._calls = Transactions({"bootstrap.servers": bootstrap}, timeout=30)
-        self._topic = create_topic(bootstrap, f"{self._connector}-data", 4, "delete", broker.count)
-        self._offsets = create_topic(bootstrap, f"{self._connector}-offsets", replicas=broker.count)
-        self._operator = Operator(self._kafka, self._calls, [self._topic, self._offsets])
+        self._kind = kind(self._kafka, bootstrap, self._connector, broker.count)
+        self._operator = Operator(self._kafka, self._calls, self._kind.watched)
         self._generations = directory / "generation"
         self._generation, self._count = 0, 0
         self._current: list[Running] = []
@@ -69,7 +73,9 @@ class Campaign:
         self._held: list[Fault] = []
         self._proxy = FaultProxy(bootstrap)  # of the first broker alone
         self._bootstrap = self._proxy.bootstrap if broker.count == 1 else bootstrap
-        self._kinds = KINDS if broker.count == 1 else tuple(kind for kind in KINDS if kind not in HELD)
+        held = self._kind.held if broker.count == 1 else ()
+        self._kinds = (*ALONE, *held, "another number of tasks", *self._kind.faults)
+        self._leases = 0
         self._processes = Processes()
         self._began = time.monotonic()
 
@@ -83,10 +89,11 @@ class Campaign:
                 self._cycle = self._chance.sample(self._kinds, len(self._kinds))
             self._do(BROKER_KILLED if number in killing else self._cycle.pop())
         self._end()
-        return judge(self._kafka, self._topic, self._offsets, self._connector, whose)
+        return self._kind.judge()
 
     def close(self) -> None:
         self._processes.close()
+        self._kind.close()
         self._proxy.close()
         self._calls.close()
 
@@ -99,8 +106,9 @@ class Campaign:
             f"{len(attempts)} attempts: " + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
             self._operator.words,
             f"{sum(doubts)} doubts of {len(doubts)} attempts, each with a new producer",
+            f"{self._leases} times all leases ended, so that partitions that nobody had were assigned",
         ]
-        return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._topic))
+        return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._kind.topic))
 
     def evidence(self) -> str:
         """What each attempt knew and doubted, for whoever has to find out why something is wrong."""
@@ -118,10 +126,8 @@ class Campaign:
             self._bootstrap,
             GROUP,
             self._connector,
-            self._topic,
-            self._offsets,
+            self._kind.topic,
             task,
-            [n for n in range(SOURCES) if n % self._count == task],
             self._generation,
             str(self._generations),
             chance.randrange(1 << 30),
@@ -131,6 +137,7 @@ class Campaign:
             hesitation=chance.choice([0.0, 0.0, 0.4]),
             silent=self._silent,
             believes=self._believed,
+            **self._kind.fields(task, self._count),
         )
         return self._processes.start(attempt)
 
@@ -145,7 +152,22 @@ class Campaign:
                 self._processes.killed(running)
         self._patiently(lambda: fence(self._calls, GROUP, self._connector, MOST_TASKS, PATIENCE))
         self._count = count
-        self._current = [self._start(task) for task in range(count)]
+        self._begin()
+
+    def _begin(self) -> None:
+        """A round of leases, as the driver begins one."""
+        self._kind.settle(range(self._count))
+        self._current = [self._start(task) for task in range(self._count)]
+
+    def _end_leases(self) -> None:
+        """The tasks stop between two transactions, and begin again."""
+        self._stop()
+        self._begin()
+
+    def _stop(self) -> None:
+        for running in self._current:
+            running.send(signal.SIGTERM)
+        self._wait(lambda: all(r.over is not None for r in self._current), "the tasks stop")
 
     def _patiently(self, do: Callable[[], None]) -> None:
         end = time.monotonic() + PATIENCE
@@ -159,10 +181,13 @@ class Campaign:
     def _let_run(self) -> None:
         """A random moment: mostly in the middle of work, now and then while tasks begin."""
         if self._chance.random() < 0.7:
-            self._wait(lambda: all(r.commits or r.over is not None for r in self._current), "every task commits")
+            self._wait_for_leases(self._all_commit, "every task commits")
         end = time.monotonic() + self._chance.uniform(0.05, 0.6)
         self._wait(lambda: time.monotonic() > end, "time passes")
         self._restart()
+
+    def _all_commit(self) -> bool:
+        return all(r.commits or r.over is not None for r in self._current)
 
     def _restart(self) -> None:
         """Start again what ended by itself, such as one whose transaction timed out, as a driver would."""
@@ -170,14 +195,28 @@ class Campaign:
 
     def _wait(self, until: Callable[[], bool], what: str) -> None:
         """Until it is true, while what is due is done."""
+        if not self._is_within(PATIENCE, until):
+            pytest.fail(f"not within {PATIENCE:g} s: {what}\n{self._state()}")
+
+    def _wait_for_leases(self, until: Callable[[], bool], what: str) -> None:
+        """The same, through the ends of leases."""
         end = time.monotonic() + PATIENCE
-        while not until():
+        while not self._is_within(self._kind.lease, until):
             if time.monotonic() > end:
                 pytest.fail(f"not within {PATIENCE:g} s: {what}\n{self._state()}")
+            self._leases += 1
+            self._end_leases()
+
+    def _is_within(self, seconds: float, until: Callable[[], bool]) -> bool:
+        end = time.monotonic() + seconds
+        while not until():
+            if time.monotonic() > end:
+                return False
             self._due(time.monotonic())
             if self._broker.was_killed and self._broker.back:
                 self._operator.look()
             time.sleep(0.02)
+        return True
 
     def _state(self) -> str:
         """Who runs, what is open, and what those do that should have committed, by their tracebacks on stderr."""
@@ -185,9 +224,8 @@ class Campaign:
             running.send(signal.SIGUSR1)
         time.sleep(1)
         live = [str(r) for r in self._processes.attempts if r.over is None]
-        places = [str(place) for place in open_partitions(self._kafka, self._topic, self._offsets)]
         rows = [f"{row.second:.1f} {row.kind} {row.target} {row.outcome}" for row in self.rows[-8:]]
-        return "\n".join([*live, f"open: {', '.join(places)}", *rows])
+        return "\n".join([*live, f"open: {', '.join(self._kind.is_open())}", *rows])
 
     def _due(self, now: float) -> None:
         for when, do in [each for each in self._later if each[0] <= now]:
@@ -218,6 +256,12 @@ class Campaign:
             row.target = f"{self._count} -> {count}"
             self._regroup(count)
             row.followed(self._current)
+        elif kind == LEASE_ENDS:
+            self._end_leases()
+            row.target = "all tasks"
+            row.followed(self._current)
+        elif kind == MEMBER_REMOVED:
+            self._remove(self._current[place], row)
         elif kind == BROKER_KILLED:
             number = self._chance.randint(1, self._broker.count)
             row.target = f"broker {number}" if self._broker.back else f"broker {number}, one on its way"
@@ -231,6 +275,16 @@ class Campaign:
         if kind in ALONE:
             row.followed([self._current[place]])
 
+    def _remove(self, running: Running, row: Row) -> None:
+        """The group gives the partitions of one to others; now and then it sleeps meanwhile, and wants to commit then."""
+        if sleeps := self._chance.random() < 0.5:
+            running.send(signal.SIGSTOP)
+            wake = time.monotonic() + self._chance.uniform(0.5, TIMEOUT_MS / 1000 + 1.5)
+            self._later.append((wake, lambda: running.send(signal.SIGCONT)))
+        self._kind.remove(running.attempt.task)
+        row.seen = "asleep" if sleeps else "awake"
+        row.followed([each for each in self._current if not (sleeps and each is running)])
+
     def _alone(self) -> bool:
         """Whether nobody runs but the newest. An older one that initialises once more fences the newest, which ends."""
         self._restart()
@@ -238,7 +292,7 @@ class Campaign:
 
     def _hold(self, kind: str, row: Row) -> None:
         """Hold the next request of the kind of whoever sends it, for less or for more than a request may take."""
-        fault = self._proxy.hold(HELD[kind])
+        fault = self._proxy.hold(self._kind.held[kind])
         row.target = "any task"
         if not fault.caught.wait(20) and self._proxy.withdraw(fault):
             row.seen = "none was sent"
@@ -248,7 +302,7 @@ class Campaign:
         before = self._processes.doubts
 
         def look() -> None:
-            late = "in time" if seconds < campaigntask.SOCKET_TIMEOUT_MS / 1000 else "too late"
+            late = "in time" if seconds < campaignattempt.SOCKET_TIMEOUT_MS / 1000 else "too late"
             row.seen = f"{late}: {'a doubt' if self._processes.doubts > before else 'no doubt'}"
 
         # librdkafka looks for requests without an answer once a second.
@@ -266,14 +320,13 @@ class Campaign:
         for fault in self._held:
             assert fault.delivered.wait(PATIENCE)
         self._let_run()
-        self._wait(lambda: all(r.commits or r.over is not None for r in self._current), "every task commits")
+        self._wait_for_leases(self._all_commit, "every task commits")
         self._wait(self._alone, "older attempts end")
-        for running in self._current:
-            running.send(signal.SIGTERM)
-        self._wait(lambda: all(r.over is not None for r in self._current), "the tasks stop")
-        self._wait(lambda: not open_partitions(self._kafka, self._topic, self._offsets), "no transaction is open")
+        self._kind.finish()
+        self._wait_for_leases(self._is_settled, "everything is carried over")
+        self._stop()
+        self._wait(lambda: not self._kind.is_open(), "no transaction is open")
 
-
-def whose(partition: dict[str, Any]) -> bytes:
-    """The record key of a source partition."""
-    return str(partition["source"]).encode()
+    def _is_settled(self) -> bool:
+        self._restart()
+        return self._kind.is_settled()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from live import campaigntask
-from live.campaigntask import Attempt
+from live.campaignattempt import Attempt
 
 PATIENCE = 150.0
 """Seconds for whatever has to happen, however slow the machine is."""

@@ -22,8 +22,9 @@ import pytest
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from live import campaignplugin
-from live.campaign import BROKER_KILLED, whose
+from live.campaign import BROKER_KILLED
 from live.campaigndrivers import Driver, job_file, pack, start
+from live.campaignkinds import whose
 from live.campaignoperator import Operator
 from live.campaigntable import Row, table
 from live.oracle import Verdict, judge, markers, open_partitions

@@ -30,8 +30,8 @@ from connectctl.ops.core.errors import ConnectctlError
 from fakes.faultproxy import Network
 from live import brokerfaults, endurancestream
 from live.brokerfaults import BrokerFaults
-from live.campaign import whose
 from live.campaigndrivers import CONF, TIMEOUT_MS, Driver, job_file, pack, start
+from live.campaignkinds import whose
 from live.campaignoperator import Operator
 from live.endurancestream import SOURCES
 from live.enduranceturns import RUN_KILLED, WORKER_KILLED, Turns

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.kafka.records import Record
 
-PATIENCE = 90.0
-"""Seconds for the transactions of those that were killed to time out."""
 PATIENCE = 90.0
 """Seconds for the transactions of those that were killed to time out."""
 Whose = Callable[[dict[str, Any]], bytes | None]
@@ -47,17 +45,44 @@ def judge(kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose =
 
     ``whose`` gives the record key of a source partition.
     """
-    deadline = time.monotonic() + PATIENCE
-    while open_partitions(kafka, topic, offsets):
-        if time.monotonic() > deadline:
-            return Verdict(tuple(_open(kafka, topic, offsets)), {})
-        time.sleep(0.2)
+    if found := _stays_open(kafka, topic, offsets):
+        return Verdict(found, {})
     images = kafka.image([topic, offsets], patience=60, superseded=True)
     assert not any(image.held_back for image in images.values())
-    numbers: dict[bytes | None, list[Record]] = defaultdict(list)
-    for record in in_order(images[topic]):
-        numbers[record.key].append(record)
     committed, findings = _history(in_order(images[offsets]), connector, whose)
+    return _verdict(findings, in_order(images[topic]), committed)
+
+
+def judge_group(kafka: Kafka, topic: str, ends: Mapping[bytes, int], committed: Mapping[bytes, int]) -> Verdict:
+    """The same of a transform: ``topic`` has the offset of each record of the input, with its partition as the key. By
+    partition, ``ends`` are those of the input, which is to be carried over to them, and ``committed`` are the group's offsets.
+    """
+    if found := _stays_open(kafka, topic):
+        return Verdict(found, {})
+    image = kafka.image([topic], patience=60, superseded=True)[topic]
+    assert not image.held_back
+    findings = [
+        f"not at the end: {_name(key)} of {end}, offset {committed.get(key)}"
+        for key, end in sorted(ends.items())
+        if committed.get(key) != end
+    ]
+    return _verdict(findings, in_order(image), committed)
+
+
+def _stays_open(kafka: Kafka, *topics: str) -> tuple[str, ...]:
+    """Once no transaction is open on the topics, nothing; else those that stay open."""
+    deadline = time.monotonic() + PATIENCE
+    while open_partitions(kafka, *topics):
+        if time.monotonic() > deadline:
+            return tuple(_open(kafka, *topics))
+        time.sleep(0.2)
+    return ()
+
+
+def _verdict(findings: list[str], records: Iterable[Record], committed: Mapping[Any, int]) -> Verdict:
+    numbers: dict[bytes | None, list[Record]] = defaultdict(list)
+    for record in records:
+        numbers[record.key].append(record)
     for key in sorted({*numbers, *committed}, key=str):
         findings += _sequence(_name(key), numbers[key], committed.get(key, 0))
     return Verdict(tuple(findings), {key: len(records) for key, records in numbers.items()})

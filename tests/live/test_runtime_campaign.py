@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from live.campaign import SOURCES, Campaign
+from live.campaign import Campaign
 from live.campaignbroker import Broker, own_broker
 from live.campaigndrivers import WORKERS
+from live.campaignkinds import SOURCES, Transforms
 from live.campaignspark import SparkCampaign
 from live.oracle import Verdict
 from live.sparkclusters import standalone
@@ -47,6 +48,17 @@ def withstand(campaign: Campaign | SparkCampaign, run: Callable[[], Verdict]) ->
 def test_a_short_campaign_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
     campaign = Campaign(broker, seed(), tmp_path)
     withstand(campaign, lambda: campaign.run(15, broker_kills=1))
+
+
+def test_a_short_campaign_against_transforms_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
+    campaign = Campaign(broker, seed(), tmp_path, Transforms)
+    withstand(campaign, lambda: campaign.run(13, broker_kills=1))
+
+
+@pytest.mark.campaign
+def test_a_long_campaign_against_transforms_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
+    campaign = Campaign(broker, seed(), tmp_path, Transforms)
+    withstand(campaign, lambda: campaign.run(200, broker_kills=15))
 
 
 @pytest.mark.campaign

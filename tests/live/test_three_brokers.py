@@ -26,8 +26,9 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox.status import State, status
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
 from live import countingplugin
-from live.campaign import SOURCES, Campaign
+from live.campaign import Campaign
 from live.campaignbroker import Broker, own_broker
+from live.campaignkinds import SOURCES
 from live.oracle import judge
 from live.real import connectctl, create_topic, eventually, write
 from live.test_runtime_campaign import seed, withstand

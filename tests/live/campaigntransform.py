@@ -1,0 +1,96 @@
+"""A transform task of a campaign: as the launcher puts it together, it copies with each record's place in the input."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
+from typing import Any
+
+from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_source
+from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
+from connectctl.ops.task_runtime.attempt.task_kernel import task_kernel
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.job.config_topic_records import Generation
+from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
+from connectctl.ops.task_runtime.spi.subscription import subscription
+from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
+from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
+from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, report
+
+SESSION_MS = 8_000
+CONSUMER = {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "1000", "metadata.max.age.ms": "2000"}
+
+
+class Numbered(Transform):
+    """Gives the offset of each record, with its partition as the key."""
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        self._chance = random.Random(int(configs["seed"]))
+
+    def process(self, records: Records) -> Any:
+        time.sleep(self._chance.uniform(0.0, 0.03))
+        return [Record(str(r.offset).encode(), str(r.partition).encode()) for r in records]
+
+
+def configs_of(connector: str, source: str, target: str) -> dict[str, str]:
+    """The job's configuration."""
+    overrides = {f"consumer.override.{name}": value for name, value in CONSUMER.items()}
+    return {"topics": source, "topic": target, **overrides}
+
+
+def spec_of(attempt: Attempt, config: Mapping[str, str]) -> TaskSpec:
+    """What the launcher would give the attempt."""
+    client = {"bootstrap.servers": attempt.bootstrap}
+    generation = Generation("", attempt.connector, attempt.generation)  # which is not asked: the campaign has its own
+    return TaskSpec(
+        attempt.group,
+        attempt.connector,
+        f"{__name__}:{Numbered.__name__}",
+        config,
+        generation,
+        client,
+        client,
+        "",
+        None,
+        group_delivery(config),
+        timeout=30,
+        patience=120.0,
+        subscription=subscription(attempt.connector, config),
+        tasks=attempt.tasks,
+    )
+
+
+def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
+    """The attempt, to its end, or until it is ``stopped``."""
+    chance = random.Random(attempt.seed)
+    config = configs_of(attempt.connector, attempt.input, attempt.topic) | {
+        "seed": str(attempt.seed),
+        "commit.interval.ms": str(chance.choice([20, 100, 400])),
+        "consumer.override.max.poll.records": str(chance.choice([3, 20, 500])),
+        "producer.override.transaction.timeout.ms": str(attempt.timeout_ms),
+    }
+    spec = spec_of(attempt, config)
+    shared = SharedClients(spec)
+    vars(shared)["stale_because"] = attempt.stale_because
+    stats = TaskStats(doubts=Telling())
+    hesitate = staticmethod(lambda: time.sleep(chance.uniform(0, attempt.hesitation)))
+    kind = type("Hesitant", (Told,), {"hesitate": hesitate})
+    properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS), "linger.ms": "2"}
+    supply = transform_source(spec, config, stats)
+    with closing(group_ledger(spec, shared, attempt.task, stats, stopped)) as ledger, closing(supply):
+        tell_of(ledger)
+        return task_kernel(spec, shared, attempt.task, properties, stopped, stats, kind, ledger).run(supply)
+
+
+def tell_of(ledger: GroupLedger) -> None:
+    """Report where its members begin."""
+
+    def assigned(partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+        known = {str(place): each.offset for place, each in sorted(committed.items())}
+        report("reads", to={str(place): known.get(str(place), 0) for place in sorted(partitions)}, known="committed")
+
+    vars(ledger)["assigned"] = assigned
