@@ -80,7 +80,7 @@ class Member:
         self.positions: dict[TopicPartition, int] = {}
         self.listener: RebalanceListener | None = None
         self.generation = -1
-        self.closed = False
+        self.closed = self.usable = False
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -110,6 +110,7 @@ class Member:
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         assert not self.closed
         assert self.listener is not None
+        self.usable = False
         self.group.check()
         self.group.polls += 1
         self._rebalance(self.group.script.get(self.group.polls, ""))
@@ -119,25 +120,29 @@ class Member:
             some = [Message(place, n, data[n]) for n in range(at, min(len(data), at + most))]
             self.positions[place] += len(some)
             found += some
+        self.usable = True
         return found
 
     def _rebalance(self, what: str) -> None:
         assert self.listener is not None
         if what == "revoke" and self.positions:
             place = min(self.positions)
-            self.listener.revoked([place])
-            self.group.away.add(place)
+            try:
+                self.listener.revoked([place])
+            except Exception:
+                self.usable = True
+                raise
+            finally:
+                self.group.away.add(place)
+                self.positions.pop(place)
+                self.group.generation += 1
+                self.generation = self.group.generation
         elif what == "lost" and self.positions:
             place = min(self.positions)
             self.group.away.add(place)
-        else:
-            return
-        self.group.generation += 1
-        self.positions.pop(place)
-        if what == "lost":
+            self.group.generation += 1
+            self.positions.pop(place)
             self.listener.lost([place])
-        else:
-            self.generation = self.group.generation
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
         self.group.check()
@@ -145,6 +150,12 @@ class Member:
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.positions |= offsets
+
+    def rewind(self, patience: float) -> bool:
+        if self.usable:
+            committed = self.committed(self.positions, patience)
+            self.positions = {p: committed[p].offset if p in committed else 0 for p in self.positions}
+        return self.usable
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         raise NotImplementedError

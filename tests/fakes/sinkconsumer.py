@@ -153,6 +153,9 @@ class SinkConsumer:
         assert offsets.keys() <= self.positions.keys()
         self.positions |= offsets
 
+    def rewind(self, patience: float) -> bool:
+        raise NotImplementedError
+
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         assert partitions
         assert set(partitions) <= self.positions.keys()

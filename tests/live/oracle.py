@@ -55,7 +55,7 @@ def judge(kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose =
 
 def judge_group(kafka: Kafka, topic: str, ends: Mapping[bytes, int], committed: Mapping[bytes, int]) -> Verdict:
     """The same of a transform: ``topic`` has the offset of each record of the input, with its partition as the key. By
-    partition, ``ends`` are those of the input, which is to be carried over to them, and ``committed`` are the group's offsets.
+    partition, ``ends`` are those of the input, and ``committed`` are the group's offsets, which are to be the same.
     """
     if found := _stays_open(kafka, topic):
         return Verdict(found, {})

@@ -86,6 +86,10 @@ class GroupConsumer(Protocol):
         """Read on from these offsets; the partitions are its own."""
         ...
 
+    def rewind(self, patience: float) -> bool:
+        """Give records again from what is committed, read as ``committed`` does; False where it has to be thrown away."""
+        ...
+
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Give no records of these partitions for now."""
         ...

@@ -4,7 +4,8 @@ group's offsets are in the transactions of the records that were made of them (K
 The order is that of ``exactly_once_task``; what a group adds to it: the producer of the slot's fixed transactional id is
 initialised before the member joins, which ends what its predecessor had pending, so that stable offsets are there at once.
 A partition that is revoked is given up behind a commit of everything that was made of its records. One that is lost is
-another member's already: nothing of it is committed, and everything begins anew.
+another member's already: nothing of it is committed, and everything begins anew. A doubt of the producer, such as a newer
+generation of the group that librdkafka has joined meanwhile, is none of the member, which only reads again.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ class GroupLedger:
         return self._member
 
     def refresh(self, patience: float) -> GroupConsumer:
-        """Join as a new member, with the partitions at their stable offsets."""
+        """The member with its partitions at their stable offsets: a new one that has joined, or where the last one is still
+        usable that.
+        """
+        self._finish = None
+        if self._member is not None and self._member.rewind(self._patience):
+            return self._member
         self.close()
         self._member = member = self._open_member()
         member.join(self, self._patience)

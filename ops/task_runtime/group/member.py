@@ -2,9 +2,11 @@
 
 Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt takes the partitions
 over at once and fences the older one, and a lease that ends and begins again rebalances nobody. Facts: FENCED_INSTANCE_ID
-is fatal to a consumer; a callback that raises, raises out of the poll, whose records are lost then: so the member is not
-used any further (``UnknownOutcome``), and a new one begins at what is committed. A member of KIP-848's protocol that is
-assigned nothing hears of no assignment, so it has joined as soon as it has an epoch.
+is fatal to a consumer; a callback that raises, raises out of the poll, whose records are lost then: so the member reads
+again from what is committed (``rewind``), or where it was not a revocation, a new one begins there. A new static member in
+the middle of a cooperative rebalance would get what the older one had in the first half, and what that one was to give up
+nobody would get. A member of KIP-848's protocol that is assigned nothing hears of no assignment, so it has joined as soon as
+it has an epoch.
 """
 
 from __future__ import annotations
@@ -66,6 +68,8 @@ class Member:
         self._listener: RebalanceListener | None = None
         self._patience = kafka.timeout
         self._joined = self._closing = False
+        self._usable = False
+        """Whether its positions are known: not when a poll failed."""
         self._ahead: list[Any] = []
         self._next: dict[TopicPartition, int | None] = {}
         """The partitions that are its own, with the offset of the next record; None before it is known."""
@@ -125,13 +129,18 @@ class Member:
         ready, self._ahead = self._ahead, []
         if not ready:
             ready = self._consume(seconds, most)
+        self._usable = False
         # One by one: an end of a partition is only behind the records before it.
-        return [m for m in ready if not self._is_error(m) and self._is_next(m)]
+        given = [m for m in ready if not self._is_error(m) and self._is_next(m)]
+        self._usable = True
+        return given
 
     def _consume(self, seconds: float, most: int) -> list[Any]:
+        self._usable = False
         found = self._call("read records", lambda: self._consumer.consume(most, seconds))
         if self._fatal is not None:
             self._fail(self._fatal, "read records")
+        self._usable = True
         return list(found)
 
     def _is_error(self, message: Any) -> bool:
@@ -203,9 +212,14 @@ class Member:
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        if not self._closing and self._listener is not None:
-            self._listener.revoked(places)
-        self._forget(places)
+        try:
+            if not self._closing and self._listener is not None:
+                self._listener.revoked(places)
+        except BaseException:
+            self._usable = True  # the partitions are given up all the same, and the rebalance continues
+            raise
+        finally:
+            self._forget(places)
 
     def _lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
@@ -230,11 +244,23 @@ class Member:
         for place, offset in offsets.items():
             (position,) = positions_at({place: offset})
             self._call("seek", partial(self._consumer.seek, position))
-            self._next[place] = offset
+            self._next[place] = offset if offset >= 0 else None
             self._at_end.discard(place)
             self._read.discard(place)
             self._sought.add(place)
         self._ahead = [m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets]
+
+    def rewind(self, patience: float) -> bool:
+        """Read on from stable offsets; see ``GroupConsumer``."""
+        if not (self._joined and self._usable):
+            return False
+        places, self._ahead = tuple(self._next), []
+        committed = self.committed(places, patience)
+        self._usable = False
+        self.seek({place: self._start(place, committed) for place in places})
+        self._sought.difference_update(places)  # what is on its way is behind what is committed, if not anew
+        self._usable = True
+        return True
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Give no records of these partitions for now."""

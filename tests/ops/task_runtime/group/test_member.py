@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,9 @@ class Library:
         self.next: list[int] = []
         self.callbacks: dict[str, Any] = {}
         self.assigned: list[Any] = []
+        self.sought: list[int] = []
         self.error: Any = None
+        self.on_poll: Callable[[], None] = lambda: None
 
     def subscribe(self, topics: Sequence[str], **callbacks: Any) -> None:
         self.callbacks = callbacks
@@ -34,6 +36,7 @@ class Library:
     def consume(self, most: int, seconds: float) -> list[Any]:
         if not self.assigned:
             self.callbacks["on_assign"](self, [SimpleNamespace(topic="in", partition=0)])
+        self.on_poll()
         if self.error is not None:
             return [SimpleNamespace(error=lambda: self.error)]
         found, self.next = self.next[:most], self.next[most:]
@@ -43,7 +46,7 @@ class Library:
         self.assigned = places
 
     def seek(self, place: Any) -> None:
-        pass
+        self.sought.append(place.offset)
 
 
 class Given(Message):
@@ -56,6 +59,11 @@ class Quiet:
         pass
 
     revoked = lost = assigned
+
+
+class Doubting(Quiet):
+    def revoked(self, partitions: Any) -> None:  # type: ignore[override]
+        raise UnknownOutcome("no answer")
 
 
 def joined(committed: int | None) -> tuple[Member, Library]:
@@ -99,6 +107,39 @@ def test_what_was_on_its_way_when_a_later_offset_was_sought_is_not_given() -> No
     member.seek({PLACE: 7})
     library.next = [2, 3, 7, 8]
     assert offsets(member.poll(0, 10)) == [7, 8]
+
+
+@pytest.mark.parametrize(("committed", "start"), [(5, 5), (None, -2)])
+def test_behind_a_doubt_of_the_producer_it_reads_again_from_what_is_committed(
+    committed: int | None, start: int
+) -> None:
+    member, library = joined(committed)
+    library.next = [5, 6]
+    assert offsets(member.poll(0, 10)) == [5, 6]
+    assert member.rewind(1.0)
+    assert library.sought == [start]
+    library.next = [5, 6]
+    assert offsets(member.poll(0, 10)) == [5, 6]
+
+
+def test_behind_a_doubt_in_a_revocation_it_reads_again_what_it_still_has() -> None:
+    member, library = joined(5)
+    library.on_poll = lambda: library.callbacks["on_revoke"](library, [SimpleNamespace(topic="in", partition=0)])
+    vars(member)["_listener"] = Doubting()
+    with pytest.raises(UnknownOutcome, match="no answer"):
+        member.poll(0, 10)
+    assert member.rewind(1.0)
+    assert (member.assignment, library.sought) == (frozenset(), [])
+
+
+def test_behind_a_poll_that_failed_it_is_thrown_away() -> None:
+    member, library = joined(0)
+    library.next = [0, 1]
+    member.poll(0, 10)
+    library.next = [0]
+    with pytest.raises(UnknownOutcome):
+        member.poll(0, 10)
+    assert not member.rewind(1.0)
 
 
 def test_a_fatal_error_of_the_poll_that_tells_of_a_newer_attempt_is_fenced() -> None:
