@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 SOCKET_TIMEOUT_MS = 1500
@@ -70,6 +71,10 @@ class Told(TransactionalProducer):
         if self.first:
             self.first = False
             report("commits")
+
+
+class ToldBatches(Told, ColumnarProducer):
+    """The same of the producer that writes whole batches."""
 
 
 class Telling(list[str]):

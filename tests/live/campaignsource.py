@@ -15,13 +15,12 @@ from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.task import offset_store
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from fakes import silentadmin
-from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, report
+from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, ToldBatches, report
 
 
 class Counting(SourceTask):
@@ -46,10 +45,6 @@ class Counting(SourceTask):
                 for n in range(start, self._next[source])
             ]
         return records or None
-
-
-class ToldBatches(Told, ColumnarProducer):
-    """The same of the producer that writes whole batches."""
 
 
 class Reported(CommittedOffsets):

@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from typing import Any
 
-from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_source
+import pyarrow as pa
+from connectctl.ops.task_runtime.attempt.group_attempt import (
+    FROM_RECORDS,
+    group_ledger,
+    transform_producer,
+    transform_source,
+)
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_kernel import task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
@@ -19,7 +25,8 @@ from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.subscription import subscription
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
-from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, report
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, ToldBatches, report
 
 SESSION_MS = 8_000
 CONSUMER = {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "1000", "metadata.max.age.ms": "2000"}
@@ -36,20 +43,31 @@ class Numbered(Transform):
         return [Record(str(r.offset).encode(), str(r.partition).encode()) for r in records]
 
 
+class NumberedColumns(Numbered):
+    """The same as columns, which are written as whole batches."""
+
+    columnar = True
+
+    def process(self, records: Records) -> Any:
+        time.sleep(self._chance.uniform(0.0, 0.03))
+        table = records.arrow
+        return pa.table({"key": table["partition"].cast(pa.string()), "value": table["offset"].cast(pa.string())})
+
+
 def configs_of(connector: str, source: str, target: str) -> dict[str, str]:
     """The job's configuration."""
     overrides = {f"consumer.override.{name}": value for name, value in CONSUMER.items()}
     return {"topics": source, "topic": target, **overrides}
 
 
-def spec_of(attempt: Attempt, config: Mapping[str, str]) -> TaskSpec:
+def spec_of(attempt: Attempt, config: Mapping[str, str], kind: type[Transform] = Numbered) -> TaskSpec:
     """What the launcher would give the attempt."""
     client = {"bootstrap.servers": attempt.bootstrap}
     generation = Generation("", attempt.connector, attempt.generation)  # which is not asked: the campaign has its own
     return TaskSpec(
         attempt.group,
         attempt.connector,
-        f"{__name__}:{Numbered.__name__}",
+        f"{__name__}:{kind.__name__}",
         config,
         generation,
         client,
@@ -67,20 +85,22 @@ def spec_of(attempt: Attempt, config: Mapping[str, str]) -> TaskSpec:
 def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
     """The attempt, to its end, or until it is ``stopped``."""
     chance = random.Random(attempt.seed)
+    columns = chance.random() < 0.5
     config = configs_of(attempt.connector, attempt.input, attempt.topic) | {
         "seed": str(attempt.seed),
         "commit.interval.ms": str(chance.choice([20, 100, 400])),
-        "consumer.override.max.poll.records": str(chance.choice([3, 20, 500])),
+        "consumer.override.max.poll.records": str(FROM_RECORDS if columns else chance.choice([3, 20, 500])),
         "producer.override.transaction.timeout.ms": str(attempt.timeout_ms),
     }
-    spec = spec_of(attempt, config)
+    spec = spec_of(attempt, config, NumberedColumns if columns else Numbered)
     shared = SharedClients(spec)
     vars(shared)["stale_because"] = attempt.stale_because
     stats = TaskStats(doubts=Telling())
     hesitate = staticmethod(lambda: time.sleep(chance.uniform(0, attempt.hesitation)))
-    kind = type("Hesitant", (Told,), {"hesitate": hesitate})
+    told = ToldBatches if issubclass(transform_producer(spec, shared.target), ColumnarProducer) else Told
+    kind = type("Hesitant", (told,), {"hesitate": hesitate})
     properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS), "linger.ms": "2"}
-    supply = transform_source(spec, config, stats)
+    supply = transform_source(spec, shared.target, config, stats)
     with closing(group_ledger(spec, shared, attempt.task, stats, stopped)) as ledger, closing(supply):
         tell_of(ledger)
         return task_kernel(spec, shared, attempt.task, properties, stopped, stats, kind, ledger).run(supply)
