@@ -149,6 +149,10 @@ class MemoryConsumer:
         """Read on from these offsets."""
         self._positions |= offsets
 
+    def rewind(self, patience: float) -> bool:
+        """Never: a new one begins there."""
+        return False
+
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Give no records of these partitions for now."""
         self._paused |= set(partitions)
