@@ -16,6 +16,8 @@ LIST_OFFSETS, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN = 2, 22, 24
 """Numbers of requests, as Kafka's protocol has them."""
 _VERIFIES = 4
 """The version of AddPartitionsToTxn that came with it."""
+_OF_GROUPS = {28: (3, "TxnOffsetCommit"), 9: (7, "OffsetFetch")}
+"""The versions that came with KIP-447 in 2.5: commits with member and generation, and fetches that wait for what is open."""
 CONSUMER, SHARE, CONNECT = "consumer", "share", "connect"
 NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
 """Types of groups that workers never have; described as classic groups they are Dead."""
@@ -34,6 +36,15 @@ class BrokerVersion:
     apis: Mapping[int, int] = field(default_factory=dict)
     supported: Mapping[str, int] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def lacks_of_groups(self) -> str | None:
+        """Which requests for transactions of consumer groups it does not have (KIP-447, before 2.5), with what it speaks
+        like; None where it has all.
+        """
+        lacks = [f"{name} {need}" for api, (need, name) in _OF_GROUPS.items() if self.apis.get(api, -1) < need]
+        release = ".".join(map(str, self.release)) or "unknown"
+        return f"broker {self.id} speaks like {release}, without {' and '.join(lacks)}" if lacks else None
 
     @property
     def verifies(self) -> bool:

@@ -1,7 +1,8 @@
-"""A consumer group and a log of output with transactions, in memory: what a broker would hold for one transactional id."""
+"""A consumer group and a log of output with transactions, in memory: what a broker would hold for transactional ids."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +54,9 @@ class Group:
     input: dict[TopicPartition, list[bytes]]
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     output: list[bytes] = field(default_factory=list)
-    epoch: int = 0
+    epochs: dict[str, int] = field(default_factory=dict)
+    """The newest of each transactional id."""
+    replaced: bool = False
     generation: int = 0
     calls: int = 0
     polls: int = 0
@@ -62,10 +65,12 @@ class Group:
     script: dict[int, str] = field(default_factory=dict)
     away: set[TopicPartition] = field(default_factory=set)
     """Partitions that another member has."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self) -> Exception | None:
-        self.calls += 1
-        return self.fail.pop(self.calls)() if self.calls in self.fail else None
+        with self._lock:  # producers of partitions are asked on several threads
+            self.calls += 1
+            return self.fail.pop(self.calls)() if self.calls in self.fail else None
 
     def check(self) -> None:
         if error := self.call():
@@ -87,6 +92,10 @@ class Member:
         return frozenset(self.positions)
 
     @property
+    def is_replaced(self) -> bool:
+        return self.group.replaced
+
+    @property
     def lag(self) -> int | None:
         return sum(len(self.group.input[place]) - at for place, at in self.positions.items())
 
@@ -103,6 +112,7 @@ class Member:
 
     def _assign(self, places: Collection[TopicPartition]) -> None:
         assert self.listener is not None
+        self.listener.assigning(sorted(places))
         committed = self.committed(places, 1)
         self.listener.assigned(sorted(places), committed)
         self.positions |= {place: committed[place].offset if place in committed else 0 for place in places}
@@ -178,12 +188,12 @@ class Member:
 
 
 class Producer:
-    """A producer of the one transactional id; a newer one fences it."""
+    """A producer of a transactional id; a newer one fences it."""
 
-    id, timeout_ms, overdue = "g-c-0", 10_000, False
+    timeout_ms, overdue = 10_000, False
 
-    def __init__(self, group: Group):
-        self.group = group
+    def __init__(self, group: Group, id_: str = "g-c-0"):
+        self.group, self.id = group, id_
         self.epoch = -1
         self.records: list[bytes] = []
         self.offsets: dict[TopicPartition, int] = {}
@@ -193,8 +203,7 @@ class Producer:
 
     def initialise(self, patience: float) -> None:
         self.group.check()
-        self.group.epoch += 1
-        self.epoch = self.group.epoch
+        self.epoch = self.group.epochs[self.id] = self.group.epochs.get(self.id, 0) + 1
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         return None
@@ -215,7 +224,7 @@ class Producer:
 
     def commit(self, patience: float) -> None:
         error = self.group.call()
-        if self.epoch != self.group.epoch:
+        if self.epoch != self.group.epochs[self.id]:
             raise Fenced("a newer one")
         if error is None or self.group.commit_anyway:
             self.group.output += self.records

@@ -67,6 +67,9 @@ class Listener:
         self.committed: dict[TopicPartition, int] = {}
         self.calls: list[str] = []
 
+    def assigning(self, partitions: Collection[TopicPartition]) -> None:
+        pass
+
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         self.calls.append("assigned")
         self.committed |= {place: each.offset for place, each in committed.items()}

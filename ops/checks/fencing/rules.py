@@ -95,7 +95,8 @@ def ambiguous(facts: FencingFacts, each: Fenced) -> Iterator[Finding]:
         whose = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
         yield AMBIGUOUS.found(each.name, f"Its transactional ids are those of {whose}, too ({id} for one).", hint)
     for group in sorted(facts.directory.connectors):
-        mine = [o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o) and o.task < each.ids]
+        theirs = (o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o))
+        mine = [o for o in theirs if o.task is not None and o.task < each.ids]
         if mine:
             whose = f"the leader of {group}: {leader_id(group)}"
             message = f"The transactional id of its task {mine[0].task} is the one of {whose}."

@@ -211,7 +211,8 @@ def plan_of(
     steps: list[Step] = [FenceIds(_subject(rows), sentence(plan), rows, connectors, force)] if rows else []
     for connector in restart:
         owners = [owner for row in rows for owner in row.running if owner.group == group_id]
-        tasks = tuple(sorted({owner.task for owner in owners if owner.connector == connector}))
+        numbers = {owner.task for owner in owners if owner.connector == connector}
+        tasks = tuple(sorted(number for number in numbers if number is not None))
         steps += [AwaitFailed(connector, tasks)] if tasks else []
         steps += [RestartFenced(connector)]
     return Plan("fence", plan.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import BrokerReads, GroupReads, TransactionCalls, WorkerDriver
 
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-TXN_OFFSET_COMMIT, OFFSET_FETCH = 28, 9
-NEEDED = {TXN_OFFSET_COMMIT: (3, "TxnOffsetCommit"), OFFSET_FETCH: (7, "OffsetFetch")}
-"""The versions that came with KIP-447 in 2.5: commits with member and generation, and fetches that wait for what is open."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +63,8 @@ def _old_brokers(brokers: BrokerReads) -> tuple[list[str], list[str]]:
     for broker, version in sorted(brokers.versions().items()):
         if not isinstance(version, BrokerVersion):
             unseen.append(f"whether broker {broker} is 2.5 or newer: {version}")
-            continue
-        lacks = [f"{name} {need}" for api, (need, name) in NEEDED.items() if version.apis.get(api, -1) < need]
-        if lacks:
-            release = ".".join(map(str, version.release)) or "unknown"
-            old.append(f"broker {broker} speaks like {release}, without {' and '.join(lacks)}")
+        elif lacks := version.lacks_of_groups:
+            old.append(lacks)
     return old, unseen
 
 

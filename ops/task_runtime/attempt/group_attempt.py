@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.plugins import connector_class
@@ -37,7 +38,10 @@ def group_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> GroupLedger:
     """The ledger of a task."""
-    return GroupLedger(member_factory(spec, shared, task, stats, stopped), spec.patience)
+    opened = member_factory(spec, shared, task, stats, stopped)
+    if spec.delivery.per_partition:
+        return PartitionLedger(opened, spec.patience, shared.stale_because)
+    return GroupLedger(opened, spec.patience)
 
 
 def member_factory(
@@ -64,6 +68,7 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
         issubclass(kind, TransformConnector)
         and kind.task.columnar
         and spec.delivery.exactly_once
+        and not spec.delivery.per_partition
         and bool(spec.config.get(OUTPUT, "").strip())
         and _reads(spec).consumer.most_records >= FROM_RECORDS
         and not idle_for_columns(spec.config)
@@ -82,7 +87,8 @@ def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], st
     assert issubclass(kind, TransformConnector)
     topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)
     output = OutputSettings(topic, lambda topic: _is_input(reads, topic), columns)
-    return TransformSource(kind.task, config, output, spec.delivery.interval, reads.consumer.most_records, stats.meter)
+    how, most = spec.delivery, reads.consumer.most_records
+    return TransformSource(kind.task, config, output, how.interval, most, stats.meter, by_partition=how.per_partition)
 
 
 def _reads(spec: TaskSpec) -> Subscription:

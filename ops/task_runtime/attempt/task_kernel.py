@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.connect.transactional_ids import partition_id, task_id
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
+from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
@@ -39,8 +40,14 @@ def task_kernel(
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
-    def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
+    def one(kind: type[TransactionalProducer], id_: str) -> TransactionalProducer:
         return kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
+
+    def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
+        if isinstance(ledger, PartitionLedger):
+            group, name = spec.group, spec.connector
+            return ledger.producers(lambda of: one(kind, partition_id(group, name, *of)), delivery.timeout_ms)
+        return one(kind, id_)
 
     producers = ProducerFactory(kind, opened)
     return ExactlyOnceTask(

@@ -67,6 +67,9 @@ class GroupLedger:
     def after(self, offsets: Any) -> None:
         """Nothing: the coordinator has them."""
 
+    def assigning(self, partitions: Collection[TopicPartition]) -> None:
+        """The producer of the task was initialised before the member joined: nothing is pending."""
+
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         """The member begins where its group stands."""
 

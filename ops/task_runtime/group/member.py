@@ -64,7 +64,7 @@ class Member:
         from confluent_kafka import Consumer
 
         self._kafka, self._settings, self._topics, self._stable = kafka, settings, list(topics), stable
-        self._stopped, self._fatal = stopped, None
+        self._stopped, self._fatal, self._instance_id = stopped, None, instance_id
         self._listener: RebalanceListener | None = None
         self._patience = kafka.timeout
         self._joined = self._closing = False
@@ -190,6 +190,7 @@ class Member:
         if self._closing or self._listener is None:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
+        self._listener.assigning(places)
         committed = self.committed(places, self._patience)
         self._listener.assigned(places, committed)
         starts = positions_at({place: self._start(place, committed) for place in places})
@@ -284,6 +285,13 @@ class Member:
         for them: asked while another thread polls, both may wait for ever.
         """
         return self._consumer.consumer_group_metadata()
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the coordinator has another member with its instance id; see ``GroupConsumer``."""
+        if self._settings.dynamic:
+            return False
+        return self._stable.is_replaced(self._instance_id, self._consumer.memberid())
 
     @property
     def lag(self) -> int | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
-from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
 from connectctl.ops.task_runtime.task.stale_transactions import ids_with_open_transactions
 
@@ -51,9 +52,7 @@ class StableOffsets:
         """Read them within ``patience`` seconds. Raises ``TimedOut`` where a transaction stays open for longer."""
         if not partitions:
             return {}
-        if self._wire is None:
-            self._wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
-        coordinator = Coordinator(self._wire, self._group, self._kafka.timeout)
+        coordinator = self._coordinator()
         began, pause, whose = time.monotonic(), FIRST_PAUSE, ""
         left, known = set(partitions), dict[TopicPartition, GroupOffset]()
         while True:
@@ -75,6 +74,20 @@ class StableOffsets:
                 )
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def is_replaced(self, instance_id: str, member_id: str) -> bool:
+        """Whether ``instance_id`` is that of another member than ``member_id``; False where nobody says."""
+        with suppress(ConnectctlError):
+            described = self._coordinator().describe()
+            return described is not None and any(
+                m.instance_id == instance_id and m.id != member_id for m in described.members
+            )
+        return False
+
+    def _coordinator(self) -> Coordinator:
+        if self._wire is None:
+            self._wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
+        return Coordinator(self._wire, self._group, self._kafka.timeout)
 
     def close(self) -> None:
         """Let go of its connection."""

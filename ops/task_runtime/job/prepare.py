@@ -43,8 +43,8 @@ from connectctl.ops.task_runtime.spi.delivery_settings import (
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
-from connectctl.ops.task_runtime.spi.subscription import Subscription, subscription
-from connectctl.ops.task_runtime.spi.transform import TransformConnector
+from connectctl.ops.task_runtime.spi.subscription import REGEX, Subscription, input_topics, subscription
+from connectctl.ops.task_runtime.spi.transform import GUARANTEE, Guarantee, TransformConnector
 from connectctl.ops.task_runtime.spi.validation import validated
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ class PreparedJob:
 def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
     for brokers in scene.brokers:
+        if input_topics(job.config) or REGEX in job.config:
+            brokers_know_groups(brokers)
         brokers_verify(brokers)
     live = bool(scene.group.members)
     if live and not take_over:
@@ -155,6 +157,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     notes += _input_notes(scene, reads) if reads is not None else ()
+    notes += _guarantee_note(before, config) if isinstance(connector, TransformConnector) else ()
     does, group = tuple(outlook.steps), scene.group.id
     ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
     if reads is not None and not live:
@@ -182,6 +185,20 @@ def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, s
             why=f"{AUTO_CREATE}=false",
             next_step=f"Create it: kafka-topics.sh --create --topic {topic}",
             code="no-topic",
+        )
+
+
+def brokers_know_groups(brokers: BrokerReads) -> None:
+    """Raises ``Refused`` where a broker takes offsets into a transaction without the group's generation (KIP-447): a member
+    that the group has lost could commit. librdkafka would leave the generation out, and say nothing.
+    """
+    versions = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion)]
+    if old := [lacks for v in versions if (lacks := v.lacks_of_groups)]:
+        raise Refused(
+            "Brokers do not support the group metadata commit API, which requires 2.5 or above (KIP-447)",
+            why="; ".join(old),
+            next_step="Upgrade the brokers to 3.6 or newer.",
+            code="old-brokers",
         )
 
 
@@ -254,6 +271,18 @@ def _input_notes(scene: RunClients, reads: Subscription) -> tuple[str, ...]:
     return (*reads.consumer.ignored, *((waits,) if missing else ()))
 
 
+def _guarantee_note(before: ConfigTopicState, config: Mapping[str, str]) -> tuple[str, ...]:
+    """What a change of a transform's guarantee means: one generation never has producers of both kinds."""
+    if before.config is None:
+        return ()
+    was, is_ = (each.get(GUARANTEE, Guarantee.EXACTLY_ONCE) for each in (before.config, config))
+    if was == is_:
+        return ()
+    return (
+        f"guarantee changes from {was} to {is_}: all tasks are replaced, and the transactional ids of before fenced.",
+    )
+
+
 def plan(
     ready: PreparedJob,
     cluster_id: str,
@@ -286,6 +315,7 @@ def plan(
         stands = f"source offsets in {offsets_topic(ready)}"
     else:
         stands = f"reading {ready.subscription} as consumer group {ready.subscription.consumer.group}"
+        stands += ", with a transactional producer for each input partition" * ready.delivery.per_partition
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, {stands}"
     steps.append(RunTasks(name, where, request=request, made_from=made_from or {}))
     if verb := ready.hand_back_action:

@@ -27,6 +27,7 @@ from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, Config
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.group_members import LeaseGap, TaskMembers, check_group_is_free
+from connectctl.ops.task_runtime.job.partition_ids import PartitionIds
 from connectctl.ops.task_runtime.job.prepare import create_topics, offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun, Outcome
 from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
@@ -46,6 +47,7 @@ from connectctl.ops.task_runtime.job.task_count import TooManyTasks, fail_tasks,
 from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
+from connectctl.ops.task_runtime.spi.transform import TransformConnector
 from connectctl.ops.task_runtime.task.offset_store import current_ends
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
@@ -271,7 +273,10 @@ class JobRunner:
     @property
     def _leader(self) -> Leader:
         scene, ready = self.scene, self.ready
-        return Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self._patience)
+        leader = Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self._patience)
+        if not isinstance(ready.connector, TransformConnector):
+            return leader
+        return replace(leader, more_ids=PartitionIds(scene.target, scene.calls, ready.group, ready.name, self.note))
 
     def _fence(self, count: int) -> None:
         fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)

@@ -80,7 +80,8 @@ class TransactionBatch:
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
     source continues behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
     ``more`` the transaction continues with the next step, whose offsets then stand for all of it. ``describe_record`` names
-    the record of the source by its number in the order of ``records``, ``record_batches`` and ``copies``.
+    the record of the source by its number in the order of ``records``, ``record_batches`` and ``copies``. ``origins`` are
+    the parts of ``records`` with the input partitions that they were made of; empty where one producer writes them all.
     """
 
     records: Sequence[ProducerRecord] = ()
@@ -90,6 +91,7 @@ class TransactionBatch:
     more: bool = False
     copies: Sequence[CopiedMessages] = ()
     describe_record: Callable[[int], str] | None = None
+    origins: Sequence[tuple[Any, TransactionBatch]] = ()
 
     @property
     def topics(self) -> set[str]:

@@ -1,7 +1,8 @@
 """What a person writes to make records of records: a class with ``process``, or a function of one DataFrame to another.
 
 A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for each task, and the group's
-offsets in its transactions. The order of the records of one partition is kept.
+offsets in its transactions; or, as before that proposal, one for each input partition. The order of the records of one
+partition is kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Guarantee(StrEnum):
     """``guarantee`` of a transform."""
 
     EXACTLY_ONCE = "exactly-once"
+    PER_PARTITION = "exactly-once-per-partition"
     AT_LEAST_ONCE = "at-least-once"
 
 
@@ -125,7 +127,9 @@ class Transform(ABC):
 
     @abstractmethod
     def process(self, records: Records) -> Output:
-        """What to write for ``records``, which may be of several partitions; nothing may be held back."""
+        """What to write for ``records``, which may be of several partitions, unless there is a producer for each of them;
+        nothing may be held back.
+        """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most do not need
         """Let go of what was opened in ``start``."""

@@ -144,6 +144,9 @@ class WorkerSinkTask:
         finally:
             self._task.stop()
 
+    def assigning(self, partitions: Collection[TopicPartition]) -> None:
+        """Nothing is due before the offsets are known."""
+
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         """As ``RebalanceListener``."""
         self._context.assigned |= set(partitions)

@@ -24,7 +24,9 @@ LONGEST_POLL = 0.2
 
 
 class TransformSource:
-    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll."""
+    """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll. ``by_partition``: the
+    transform is given records of one partition at a time, and batches tell which.
+    """
 
     def __init__(
         self,
@@ -35,7 +37,9 @@ class TransformSource:
         most: int,
         meter: TaskMeter,
         now: Callable[[], float] = time.monotonic,
+        by_partition: bool = False,
     ):
+        self._by_partition = by_partition
         self._open_task, self._configs, self._output = open_task, configs, output
         self._interval, self._most, self._meter, self._now = interval, most, meter, now
         self._task: Transform | None = None
@@ -71,13 +75,21 @@ class TransformSource:
             return self.final_batch() if self._is_due() else None
         if self._opened is None:
             self._opened = self._now()
-        made = self._output.batch(self._task.process(Records(messages)))
+        made = self._process(self._task, messages)
         # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= _behind(messages)
         self._uncommitted = True
         if self._is_due():
             return replace(made, offsets=self._take(), more=False)
         return made
+
+    def _process(self, task: Transform, messages: Sequence[Any]) -> TransactionBatch:
+        if not self._by_partition:
+            return self._output.batch(task.process(Records(messages)))
+        parts = _parts(messages).items()
+        made = [(place, self._output.batch(task.process(Records(some)))) for place, some in parts]
+        records = [record for _, part in made for record in part.records]
+        return TransactionBatch(records, more=True, origins=[(place, part) for place, part in made if part.size])
 
     def _patience(self) -> float:
         if self._opened is None:
@@ -130,6 +142,13 @@ class TransformSource:
         if task is not None:
             with suppress(Exception):  # it is at its end in any case
                 task.stop()
+
+
+def _parts(messages: Sequence[Any]) -> dict[TopicPartition, list[Any]]:
+    found: dict[TopicPartition, list[Any]] = {}
+    for m in messages:
+        found.setdefault(TopicPartition(m.topic(), m.partition()), []).append(m)
+    return found
 
 
 def _behind(messages: Sequence[Any]) -> dict[TopicPartition, GroupOffset]:

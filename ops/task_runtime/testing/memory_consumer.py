@@ -100,6 +100,11 @@ class MemoryConsumer:
         return frozenset(self._positions)
 
     @property
+    def is_replaced(self) -> bool:
+        """Never: there is one member."""
+        return False
+
+    @property
     def lag(self) -> int | None:
         """Records behind its positions."""
         return sum(max(0, len(self._log[each]) - at) for each, at in self._positions.items())
@@ -117,6 +122,7 @@ class MemoryConsumer:
     def _assign(self) -> None:
         assert self._listener is not None
         committed = self.committed(self._log.keys(), 0)
+        self._listener.assigning(sorted(self._log))
         self._listener.assigned(sorted(self._log), committed)
         self._positions = {each: committed[each].offset if each in committed else 0 for each in self._log}
         self._paused.clear()

@@ -9,6 +9,7 @@ from typing import Any, cast
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, TransformConnector, connector_of
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
@@ -85,7 +86,8 @@ def _attempt(
 
     output = OutputSettings(config.get(OUTPUT, "").strip() or None, inputs.__contains__)
     # The clock does not move while there are records: each batch is due at once.
-    source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
+    apart = group_delivery(config).per_partition
+    source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now, apart)
     with closing(GroupLedger(member, PATIENCE)) as ledger:
         loop = ExactlyOnceTask(
             lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),

@@ -42,6 +42,9 @@ class Library:
         found, self.next = self.next[:most], self.next[most:]
         return [Given(PLACE, offset, b"") for offset in found]
 
+    def memberid(self) -> str:
+        return "id-1"
+
     def incremental_assign(self, places: list[Any]) -> None:
         self.assigned = places
 
@@ -55,6 +58,9 @@ class Given(Message):
 
 
 class Quiet:
+    def assigning(self, partitions: Any) -> None:
+        pass
+
     def assigned(self, partitions: Any, committed: GroupOffsets) -> None:
         pass
 
@@ -66,11 +72,27 @@ class Doubting(Quiet):
         raise UnknownOutcome("no answer")
 
 
+class Stable:
+    """What is committed, and who has the instance id."""
+
+    holder = "id-1"
+
+    def __init__(self, offsets: GroupOffsets):
+        self.offsets = offsets
+
+    def __call__(self, partitions: Any, patience: float) -> GroupOffsets:
+        return self.offsets
+
+    def is_replaced(self, instance_id: str, member_id: str) -> bool:
+        assert instance_id == "id"
+        return member_id != self.holder
+
+
 def joined(committed: int | None) -> tuple[Member, Library]:
     library = Library()
     kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
     offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
-    stable: Any = lambda partitions, patience: offsets  # noqa: E731
+    stable: Any = Stable(offsets)
     member = Member(kafka, ConsumerSettings("g"), ["in"], "id", stable)
     member.join(Quiet(), 1.0)  # type: ignore[arg-type]
     return member, library
@@ -166,3 +188,12 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
     with nullcontext() if has_joined else pytest.raises(TimedOut, match="has given no assignment"):
         member.join(Quiet(), 0.1 if not has_joined else 5)  # type: ignore[arg-type]
     assert member.assignment == frozenset()
+
+
+def test_a_member_is_replaced_once_its_coordinator_has_another_one_with_its_instance_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    member, _ = joined(0)
+    assert not member.is_replaced
+    monkeypatch.setattr(Stable, "holder", "id-2")
+    assert member.is_replaced

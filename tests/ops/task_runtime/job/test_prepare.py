@@ -17,6 +17,7 @@ from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.connectors.filestream import FileStreamTask
+from connectctl.ops.task_runtime.job import prepare
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Job, parse
@@ -31,7 +32,8 @@ from connectctl.ops.task_runtime.job.task_count import refusal
 from connectctl.ops.task_runtime.spi.connector import Outlook, SourceConnector
 
 FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
-NEW = BrokerVersion(1, (3, 6), {24: 4})
+NEW = BrokerVersion(1, (3, 6), {24: 4, 28: 3, 9: 8})
+TRANSFORM = {"connector.class": "Filter", "topics": "in", "topic": "t", "condition": "value == 'a'", "name": "c"}
 NAMED: dict[str, str | None] = {"config": "configs", "offsets": "offs", "status": "stats"}
 
 
@@ -171,6 +173,31 @@ def test_a_converter_that_only_the_workers_know_is_told_where_their_connector_is
 def test_brokers_that_do_not_verify_transactions_are_refused_with_the_reason() -> None:
     with pytest.raises(Refused, match=r"older than 3\.6 .*: 1 \(3\.5\).*KIP-890"):
         World(broker=BrokerVersion(1, (3, 5), {24: 3})).look()
+
+
+def test_brokers_that_take_a_groups_offsets_without_its_generation_are_refused_with_the_proposals_error() -> None:
+    job = Job("c", TRANSFORM)
+    with pytest.raises(
+        Refused, match=r"group metadata commit API, which requires 2\.5 .*speaks like 2\.4, without TxnOff"
+    ):
+        World(broker=BrokerVersion(1, (2, 4), {24: 1, 28: 2, 9: 6})).look(job)
+    with pytest.raises(Refused, match=r"older than 3\.6"):
+        World(broker=BrokerVersion(1, (2, 4), {24: 1, 28: 2, 9: 6})).look()
+
+
+def test_a_change_of_the_guarantee_is_told_and_the_plan_says_that_partitions_have_producers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prepare, "check_group_is_free", lambda members: None)
+    known = {"t": (1, "delete"), "in": (4, "delete"), "configs": (1, "compact")}
+    now = TRANSFORM | {"guarantee": "exactly-once-per-partition"}
+    world = World(known, task_set("c", TRANSFORM, [{}]), named={"config": "configs"})
+    ready = world.look(Job("c", now))
+    told = "guarantee changes from exactly-once to exactly-once-per-partition: all tasks are replaced"
+    assert next(note for note in ready.notes if "guarantee" in note).startswith(told)
+    assert "connect-c, with a transactional producer for each input partition" in says(ready)[-1]
+    world.configs = task_set("c", now, [{}])
+    assert not [note for note in world.look(Job("c", now)).notes if "guarantee" in note]
 
 
 def test_a_broker_that_does_not_tell_is_not_held_against_it() -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, check, delivery_settings, target_cluster
+from connectctl.ops.task_runtime.spi.delivery_settings import (
+    Boundary,
+    check,
+    delivery_settings,
+    group_delivery,
+    target_cluster,
+)
 
 
 @pytest.mark.parametrize(
@@ -140,3 +146,19 @@ def test_a_connector_writes_elsewhere_by_other_servers_or_as_another_principal(
     assert (found and found[0]) == target
     if found:
         assert found[1] == {k.removeprefix("producer.override."): v for k, v in config.items()}
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "once", "per_partition"),
+    [
+        ({}, True, False),
+        ({"guarantee": "exactly-once"}, True, False),
+        ({"guarantee": "exactly-once-per-partition"}, True, True),
+        ({"guarantee": "at-least-once"}, False, False),
+    ],
+)
+def test_the_guarantee_of_a_transform_says_what_producers_its_tasks_have(
+    guarantee: dict[str, str], once: bool, per_partition: bool
+) -> None:
+    how = group_delivery(guarantee)
+    assert (how.exactly_once, how.per_partition) == (once, per_partition)
