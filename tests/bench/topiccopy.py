@@ -19,49 +19,35 @@ Fails where the ratio of medians is below 1.5, strict below 1.0.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from connectctl.ops.sandbox import cluster, launch
+from benchbroker import (  # type: ignore[import-not-found]  # beside this file
+    QUIET,
+    SIZE,
+    Watch,
+    begin,
+    broker,
+    create_topic,
+    delete_topic,
+    fill,
+    in_turns,
+    medians,
+    result,
+    running,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox import cluster
 
 GOALS = {"run": 1.5, "strict": 1.0}
-NAME, SOURCE, PARTITIONS, SIZE = "bench", "source", 4, 256
+NAME, SOURCE, PARTITIONS = "bench", "source", 4
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-DEADLINE = 900.0
-LOOK = 0.05
-QUIET = 3.0
-"""Seconds without a change after which a worker's connector is taken to be done."""
-JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true")
-
-
-def fill(bootstrap: str, records: int) -> None:
-    """The source: each partition's records with their numbers."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # a name of its own, or it is gone before the answer comes
-    admin.create_topics([NewTopic(SOURCE, PARTITIONS, 1)])[SOURCE].result()
-    client = {"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 500_000, "linger.ms": 20}
-    producer = Producer(client | {"enable.idempotence": True})
-    pad = b"x" * (SIZE - 10)
-    for n in range(records):
-        while True:
-            try:
-                producer.produce(SOURCE, b"%010d" % (n // PARTITIONS) + pad, partition=n % PARTITIONS)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    producer.flush()
 
 
 def config(bootstrap: str, alias: str, *, strict: bool = False) -> dict[str, str]:
@@ -91,86 +77,19 @@ def config(bootstrap: str, alias: str, *, strict: bool = False) -> dict[str, str
     }
 
 
-class Watch:
-    """The remote topic's committed end over time."""
-
-    def __init__(self, bootstrap: str, topic: str):
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
-        self._places = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(PARTITIONS)}
-        self._over = threading.Event()
-        self.end, self.changed = 0, time.time()
-
-    def _look(self) -> int:
-        """The sum of the ends; as before where one is not told, as of a new partition. If that stays so, a wait fails."""
-        futures = self._admin.list_offsets(self._places, isolation_level=IsolationLevel.READ_COMMITTED)
-        try:
-            return sum(future.result().offset for future in futures.values())
-        except KafkaException:
-            return self.end
-
-    def _run(self) -> None:
-        while not self._over.wait(LOOK):
-            end, now = self._look(), time.time()
-            if end != self.end:
-                self.end, self.changed = end, now
-
-    @contextmanager
-    def watching(self) -> Iterator[Watch]:
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._over.set()
-            thread.join()
-
-    def wait(self, records: int) -> None:
-        """Until so many are there, and nothing has come for a while."""
-        late = time.time() + DEADLINE
-        while self.end < records or time.time() - self.changed < QUIET:
-            assert time.time() < late, f"{self.end} after {DEADLINE:g} s"
-            time.sleep(LOOK)
-
-
-def begin(bootstrap: str, topic: str, records: int) -> float:
-    """The broker's time of the first record, once it is seen that every record is there once and in its place."""
-    client = {"bootstrap.servers": bootstrap, "group.id": NAME, "isolation.level": "read_committed"}
-    consumer = Consumer(client | {"enable.partition.eof": True, "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-    following, firsts, ends = [0] * PARTITIONS, [], 0
-    while ends < PARTITIONS:
-        for message in consumer.consume(10_000, timeout=5):
-            if (error := message.error()) is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                ends += 1
-                continue
-            partition = message.partition()
-            if following[partition] == 0:
-                firsts.append(message.timestamp()[1])
-            number, wanted = int(message.value()[:10]), following[partition]
-            assert number == wanted, f"{topic}-{partition} has {number} in place of {wanted} at {message.offset()}"
-            following[partition] += 1
-    consumer.close()
-    assert sum(following) == records, f"{topic} has {sum(following)} records of {records}"
-    return float(min(firsts)) / 1000
-
-
 def timed(sandbox: cluster.Sandbox, side: str, turn: int, records: int) -> float:
-    """Seconds of one run."""
+    """Records/s of one run."""
     bootstrap, alias = sandbox.bootstrap_servers, f"{side}{turn}"
-    topic = f"{alias}.{SOURCE}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    stamps = {"message.timestamp.type": "LogAppendTime"}
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=stamps)])[topic].result()
-    with Watch(bootstrap, topic).watching() as watch:
+    topic = create_topic(bootstrap, f"{alias}.{SOURCE}", PARTITIONS)
+    with Watch(bootstrap, topic, PARTITIONS).watching() as watch:
         if side == "worker":
             theirs(sandbox, alias, watch, records)
         else:
             ours(sandbox, alias, strict=side == "strict")
             watch.wait(records)
-    took = watch.changed - begin(bootstrap, topic, records)
-    admin.delete_topics([topic])[topic].result()
-    return took
+    took: float = watch.changed - begin(bootstrap, topic, records, PARTITIONS, PARTITIONS, in_place=True)
+    delete_topic(bootstrap, topic)
+    return records / took
 
 
 def theirs(sandbox: cluster.Sandbox, alias: str, watch: Watch, records: int) -> None:
@@ -183,13 +102,11 @@ def theirs(sandbox: cluster.Sandbox, alias: str, watch: Watch, records: int) -> 
 
 def ours(sandbox: cluster.Sandbox, alias: str, *, strict: bool) -> None:
     """``connectctl run``, until nothing comes any more."""
+    wish = config(sandbox.bootstrap_servers, alias, strict=strict)
     with tempfile.TemporaryDirectory() as directory:
-        job = Path(directory) / "job.yaml"
-        wish = {"name": alias, "config": config(sandbox.bootstrap_servers, alias, strict=strict)}
-        job.write_text(json.dumps(wish | {"spark": {"master": "local[2]"}, "until": {"idle": f"{QUIET:g}s"}}))
-        command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "--group-id", f"g-{alias}"]
-        done = subprocess.run([*command, "run", str(job), "--yes"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        until = {"idle": f"{QUIET:g}s"}
+        with running(sandbox, Path(directory), alias, wish, until=until) as process:
+            result(Path(directory), process)
 
 
 def main() -> None:
@@ -198,32 +115,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--sides", default="worker,run,strict")
     given = parser.parse_args()
-    sides = given.sides.split(",")
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records:,} records of {SIZE} bytes", flush=True)
-    with tempfile.TemporaryDirectory() as state:
-        os.environ["XDG_STATE_HOME"] = state
-        launch._HEAP, launch._JVM = "-Xmx2g", JVM
-        sandbox = cluster.up(cluster.SandboxSpec(name=NAME, workers=1, support="enabled"))
-        try:
-            fill(sandbox.bootstrap_servers, given.records)
-            rates: dict[str, list[float]] = {side: [] for side in sides}
-            for turn in range(given.runs + 1):
-                for side in sides:
-                    rate = given.records / timed(sandbox, side, turn, given.records)
-                    counted = "" if turn else "   (not counted)"
-                    print(f"  {side:8} {rate:9,.0f} records/s, load {os.getloadavg()[0]:.1f}{counted}", flush=True)
-                    rates[side] += [rate] if turn else []
-        finally:
-            cluster.down(NAME)
+    with broker(NAME, workers=1) as sandbox:
+        fill(sandbox.bootstrap_servers, SOURCE, PARTITIONS, given.records)
+        rates = in_turns(
+            given.sides.split(","),
+            given.runs,
+            lambda side, turn: timed(sandbox, side, turn, given.records),
+            lambda rate: f"{rate:9,.0f} records/s",
+        )
     sys.exit(verdict(rates))
 
 
 def verdict(rates: dict[str, list[float]]) -> str | int:
     """Print medians and ratios; what is missed, or 0."""
-    medians = {side: statistics.median(found) for side, found in rates.items()}
-    missed = []
-    for side, median in medians.items():
-        ratio = median / medians["worker"] if "worker" in medians else float("nan")
+    missed, by_side = [], medians(rates)
+    for side, median in by_side.items():
+        ratio = median / by_side["worker"] if "worker" in by_side else float("nan")
         print(f"{side:8} {median:9,.0f} records/s, {ratio:.2f} of the worker's")
         if ratio < GOALS.get(side, 0):
             missed.append(f"{side}: at least {GOALS[side]} is wanted")
