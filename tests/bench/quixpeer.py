@@ -25,7 +25,7 @@ app = Application(
     auto_offset_reset="earliest",
     commit_interval=0.1,
     processing_guarantee="exactly-once",
-    loglevel="WARNING",
+    loglevel="ERROR",
 )
 how = {"value_deserializer": "bytes", "key_deserializer": "bytes"}
 back = {"value_serializer": "bytes", "key_serializer": "bytes"}
@@ -53,11 +53,11 @@ def processes(python: str, bootstrap: str, group: str, source: str, target: str,
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         script = Path(directory) / "application.py"
         script.write_text(APPLICATION)
-        command = [python, "-W", "ignore", str(script), bootstrap, group, source, target]
+        command = [python, str(script), bootstrap, group, source, target]
         made = []
         for _ in range(count):
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            made.append(stack.enter_context(subprocess.Popen(command, cwd=directory, text=True, **pipes)))
+            one = subprocess.Popen(command, cwd=directory, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            made.append(stack.enter_context(one))
             stack.callback(made[-1].kill)
         for each in made:
             assert each.stdout is not None

@@ -9,16 +9,16 @@ One broker, an input topic of 256-byte records in four partitions, two tasks on 
 gives each record's value in capitals, the defaults of ``commit.interval.ms`` (100) and ``max.poll.records`` (500). The sides
 take turns, after a turn of each that is not counted. The broker has the JVM options of Kafka's own start scripts.
 
-Quix Streams is optional: a Python that has it is made by ``python -m venv /tmp/quix && /tmp/quix/bin/pip install quixstreams``.
+Quix Streams is optional: ``python -m venv /tmp/quix && /tmp/quix/bin/pip install quixstreams`` makes a Python that has it.
 Two processes of one application do the same to the same records, with ``processing_guarantee="exactly-once"`` and a
 ``commit_interval`` of 100 ms, all else by its defaults. They join at once.
 
 What is timed: from the broker's own time of the first record in the output topic to the moment at which the last transaction
 is seen committed, by read_committed end offsets that are asked for every 50 ms. The start of Spark and the first rebalance
 are out. Each run is checked with read_committed: every record is there once, and in order where two of an input partition
-are in one of the output. ``--per-partition`` tells besides: transactions/s in that time; the start, from the generation in the
-config topic, when Spark is ready, to the first record of the output; and memory, the greatest sum of resident sizes of the
-Python workers in which the tasks are, with pages that they share counted for each.
+are in one of the output. ``--per-partition`` tells besides: transactions/s in that time; the start, from the generation in
+the config topic, when Spark is ready, to the first record of the output; and memory, the greatest sum of resident sizes of
+the Python workers in which the tasks are, with pages that they share counted for each.
 
 Fails where exactly once has less than 0.8 of the records/s of at least once.
 """
