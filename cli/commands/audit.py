@@ -23,7 +23,9 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def audit(
     ctx: typer.Context,
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topics to audit.")],
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC...", help="Topics to audit; none with --archive.")
+    ] = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -60,6 +62,13 @@ def audit(
         str | None,
         typer.Option(metavar="GROUP", help="Group of the transform: inputs count up to its committed offsets."),
     ] = None,
+    archive: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Audit the ParquetArchive in this directory, a path or a URI; on Spark."),
+    ] = None,
+    manifest: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Manifest topic of --archive: CONNECTOR-archive.")
+    ] = None,
     subset: Annotated[
         bool, typer.Option("--subset", help="The transform may leave records out: only what is twice is wrong.")
     ] = False,
@@ -88,6 +97,7 @@ def audit(
       connectctl audit orders --sequence '$.seq' --by '$.task' --first 0
       connectctl audit verifiable --connector verifiable            both inferred; its source offsets compared
       connectctl audit clean --from orders --group connect-cleaner   a transform: each input record's key, as often
+      connectctl audit --archive /data/archive --manifest orders-archive   files, rows and offsets of a ParquetArchive
       connectctl audit orders --headers-only                        transactions, markers and producers alone
       connectctl audit orders --sequence header:seq --evidence bad --html orders.html
 
@@ -97,12 +107,38 @@ def audit(
     Exit code 0: exactly once and in order. 1: it is not, or it could not be decided and a finding says why; with
     --headers-only, what records would tell is not asked for, and 0 says that the headers are in order.
     """
+    names = tuple(dict.fromkeys(name for some in inputs or () for name in some.split(",") if name))
+    session: Session = ctx.obj
+    if archive is not None or manifest is not None:
+        from connectctl.cli.commands.audit_archive import audit_archive
+
+        if archive is None:
+            raise BadInput("--manifest is of an archive", next_step="Give --archive DIR, too.")
+        others = {
+            "TOPIC": topics,
+            "--sequence": sequence,
+            "--by": by,
+            "--connector": connector,
+            "--offset-field": offset_field,
+            "--first": first is not None,
+            "--together": together,
+            "--subset": subset,
+            "--headers-only": headers_only,
+            "--since": since,
+            "--until": until,
+            "--evidence": evidence,
+            "--html": html,
+            "--engine local": engine is Choice.LOCAL,
+        }
+        audit_archive(session, archive, manifest, group, names, others, patience=patience, output=output)
+        return
+    if not topics:
+        raise BadInput("No topic was given", next_step="Name the topics to audit, or give --archive and --manifest.")
     from connectctl.cli.commands.audit_execution import look
     from connectctl.cli.views import audit as audit_view
     from connectctl.ops.audit import field_extractor, plan
     from connectctl.ops.audit.to_json import as_json
 
-    session: Session = ctx.obj
     request = plan.AuditRequest(
         topics=tuple(dict.fromkeys(topics)),
         sequence=field_extractor.sequence_spec(sequence) if sequence else None,
@@ -115,7 +151,7 @@ def audit(
         since=plan.bound(since, "--since") if since else None,
         until=plan.bound(until, "--until") if until else None,
         shown=limit,
-        inputs=tuple(dict.fromkeys(name for names in inputs or () for name in names.split(",") if name)),
+        inputs=names,
         group=group,
         subset=subset,
     )

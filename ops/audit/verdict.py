@@ -5,7 +5,7 @@ Torn weighs more than duplicates, those more than gaps; undecided is what could 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -87,8 +87,7 @@ class Audit:
     @property
     def verdict(self) -> Verdict:
         """The worst that a finding means."""
-        means = {_MEANS.get(finding.id) for finding in self.findings}
-        return next((verdict for verdict in _WORST if verdict in means), Verdict.EXACTLY_ONCE)
+        return worst(_MEANS.get(finding.id) for finding in self.findings)
 
     @property
     def passed(self) -> bool:
@@ -98,6 +97,12 @@ class Audit:
             self.request.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
         )
         return enough and not errors
+
+
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict:
+    """The worst of ``verdicts``."""
+    means = set(verdicts)
+    return next((verdict for verdict in _WORST if verdict in means), Verdict.EXACTLY_ONCE)
 
 
 def committed(summary: Summary) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 from confluent_kafka import Consumer
 from connectctl.ops.clients.librdkafka.client import Kafka
@@ -15,7 +17,7 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
 from live.real import connectctl, create_topic, eventually, write
-from live.test_run import Place, python_workers, well
+from live.test_run import SCHEMAS, Place, python_workers, well
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
@@ -81,6 +83,22 @@ def test_a_second_run_archives_what_came_behind_the_first(cluster: Sandbox, tmp_
     place.append(100)
     assert well(place.run(idle="3s"))["records"] == 100
     place.each_once()
+    audited(place)
+
+
+def audited(place: Archived) -> None:
+    """``audit --archive`` proves it, and names what a file that is gone and the group's offsets amount to."""
+    command = ["--context", f"sandbox-{place.cluster.spec.name}", "audit", "--archive", str(place.out)]
+    command += ["--manifest", f"{place.name}-archive", "-o", "json"]
+    good = connectctl(*command)
+    assert (good.code, good.json["verdict"], good.json["rows"]) == (0, "exactly-once", 500), good.err
+    jsonschema.validate(good.json, json.loads((SCHEMAS / "archive-audit.json").read_text()))
+    lost = place.manifest[0]
+    (place.out / lost.name).rename(place.out / "aside")
+    bad = connectctl(*command)
+    assert (bad.code, bad.json["verdict"], bad.json["missing"]) == (1, "gaps", lost.rows)
+    assert {each["id"] for each in bad.json["findings"]} == {"AUDIT028", "AUDIT031"}
+    (place.out / "aside").rename(place.out / lost.name)
 
 
 def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twice(
@@ -119,7 +137,7 @@ def refused_and_swept(place: Archived) -> None:
     command = place.args(
         place.job(), "--sweep", "--yes", "-o", "json"
     )  # a static member leaves when its session is over
-    eventually(lambda: connectctl(*command).code == 0, 60)
+    eventually(lambda: (ran := connectctl(*command)).code == 0 or print(ran.err), 60)
     left = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")}
     assert left == named
     place.each_once()

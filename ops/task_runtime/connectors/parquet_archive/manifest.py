@@ -90,8 +90,7 @@ def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
     """The files that the newest ``records`` of a manifest topic name, in order. Raises ``ConnectctlError`` for a record that
     is not of a manifest, and where two files have the same offsets.
     """
-    found = [_file(each) for each in records if each.value is not None]
-    found.sort(key=lambda each: (each.topic, each.partition, each.first))
+    found = described(records)
     for before, after in pairwise(found):
         if before.place == after.place and after.first <= before.last:
             raise ConnectctlError(
@@ -99,7 +98,13 @@ def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
                 why=f"{before.name} and {after.name} overlap, because the group's offsets were set back",
                 next_step="Delete one of their records from the manifest topic.",
             )
-    return tuple(found)
+    return found
+
+
+def described(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
+    """As ``files_of``, also where files overlap."""
+    found = [_file(each) for each in records if each.value is not None]
+    return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.first)))
 
 
 def names_in(records: Iterable[Record]) -> frozenset[str]:

@@ -51,8 +51,14 @@ def archived(
     files = read_manifest(client, manifest_topic, timeout)
     if not files:
         return spark.createDataFrame([], SCHEMA)
-    root = directory.rstrip("/") if "://" in directory else f"file://{directory.rstrip('/')}"
+    root = spark_root(directory)
     return spark.read.schema(SCHEMA).parquet(*(f"{root}/{each.name}" for each in files))
+
+
+def spark_root(directory: str) -> str:
+    """``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's ``s3`` is ``s3a``."""
+    root = directory.rstrip("/") if "://" in directory else f"file://{directory.rstrip('/')}"
+    return f"s3a{root[2:]}" if root.startswith("s3://") else root
 
 
 def sweep(

@@ -1,0 +1,127 @@
+"""Findings of an audit of an archive: what is wrong, and what keeps it from a proof. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit.archive import overlaps
+from connectctl.ops.audit.verdict import Verdict, worst
+from connectctl.ops.core.finding import Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
+
+NAMED = 10
+"""How many files or partitions a finding names."""
+_MEANS = {
+    audit_findings.FILE_MISSING.id: Verdict.GAPS,
+    audit_findings.FILE_DIFFERS.id: Verdict.GAPS,
+    audit_findings.ARCHIVED_TWICE.id: Verdict.DUPLICATES,
+    audit_findings.NOT_ARCHIVED.id: Verdict.GAPS,
+    audit_findings.ARCHIVED_AHEAD.id: Verdict.TORN,
+    audit_findings.NOT_PROVABLE.id: Verdict.UNDECIDED,
+    audit_findings.GROUP_UNKNOWN.id: Verdict.UNDECIDED,
+    audit_findings.NOTHING_COMMITTED.id: Verdict.UNDECIDED,
+    audit_findings.NOTHING.id: Verdict.UNDECIDED,
+}
+
+
+def findings_of_archive(audit: ArchiveAudit) -> tuple[Finding, ...]:
+    """Everything worth telling, the worst first."""
+    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    found = [*_of_files(audit), *_of_offsets(audit), *_of_the_group(audit)]
+    return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """Whether each record is in the archive once."""
+    return worst(_MEANS.get(finding.id) for finding in findings)
+
+
+def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
+    files, manifest = audit.files, audit.manifest
+    if gone := [each.name for each in files if each.name not in audit.sizes]:
+        message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {_some(gone)}."
+        yield audit_findings.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
+    if differs := [told for each in files if each.name in audit.sizes and (told := _difference(audit, each))]:
+        message = f"{len(differs):,} of {len(files):,} files are not as the manifest has them: {_some(differs)}."
+        yield audit_findings.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
+    twice = [f"{a.name} and {b.name}" for a, b in overlaps(files)]
+    twice += [
+        each.name for each in files if (has := audit.contents.get(each.name)) and has.own and has.offsets < has.rows
+    ]
+    if twice:
+        hint = "Delete one of two overlapping files from the manifest topic."
+        yield audit_findings.ARCHIVED_TWICE.found(manifest, f"Offsets are archived twice: {_some(twice)}.", hint)
+    count, size = audit.orphans
+    if count:
+        message = f"{count:,} file{'' if count == 1 else 's'} of {size:,} bytes in {audit.directory}"
+        hint = "Remove them while nothing archives: connectctl run JOB --sweep"
+        yield audit_findings.ORPHANS.found(manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint)
+
+
+def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
+    has, size = audit.contents.get(file.name), audit.sizes[file.name]
+    if size != file.bytes:
+        return f"{file.name} has {size:,} bytes instead of {file.bytes:,}"
+    if has is None:
+        return f"{file.name} has no rows that can be read, instead of {file.rows:,}"
+    if not has.own:
+        return f"{file.name} has rows of other partitions than {file.place}"
+    if has.rows != file.rows:
+        return f"{file.name} has {has.rows:,} rows instead of {file.rows:,}"
+    if (has.first, has.last) != (file.first, file.last):
+        return f"{file.name} has offsets {has.first} to {has.last}"
+    return None
+
+
+def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
+    for (topic, partition), lost in sorted(audit.missing.items()):
+        where = f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
+        message = f"{_records(lost.records)} below the offset of {audit.group} in no file, {where}."
+        yield audit_findings.NOT_ARCHIVED.found(
+            f"{topic}-{partition}", message, "Look at them there, while it has them."
+        )
+    if unknown := [(each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))]:
+        names = [f"{each.name} {n:,}" for each, n in unknown]
+        message = f"{sum(n for _, n in unknown):,} offsets are in no file, and in the input no more: {_some(names)}."
+        yield audit_findings.NOT_PROVABLE.found(audit.manifest, message)
+
+
+def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
+    group, partitions = audit.group, audit.partitions
+    if not audit.files and not any(each.committed for each in partitions):
+        yield audit_findings.NOTHING.found(audit.manifest, "It names no file: nothing to verify.", "Check --manifest.")
+        return
+    ahead = [each for each in partitions if each.files and _is_ahead(each)]
+    if ahead:
+        names = [f"{each.name} to {each.files[-1].last}, committed {each.later}" for each in ahead]
+        yield audit_findings.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {_some(names)}.")
+    reasons: dict[str, list[str]] = {}
+    for each in partitions:
+        if each.unknown:
+            reasons.setdefault(each.unknown, []).append(each.name)
+    for why, names in reasons.items():
+        message = f"What {group} has archived of {_some(names)} is unknown: {why}."
+        yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
+    without = [each.name for each in partitions if each.files and each.committed is None and not each.unknown]
+    if without:
+        message = f"{group} has committed no offset of {_some(without)}."
+        yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group.")
+
+
+def _is_ahead(each: ArchivePartition) -> bool:
+    return not each.unknown and each.later is not None and each.files[-1].last >= each.later
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"
