@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from live.real import connector, create_topic, eventually, write
 from live.test_run import Place, python_workers, well
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = [
@@ -20,6 +23,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+WITHIN = 5.0
+"""Seconds from the hand-back until the workers' tasks have partitions."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
@@ -108,16 +113,35 @@ def test_a_group_that_others_are_in_is_not_joined(cluster: Sandbox, tmp_path: Pa
         consumer.close()
 
 
-def test_a_sink_of_live_workers_is_taken_over_and_handed_back(cluster: Sandbox, tmp_path: Path) -> None:
+def owned(kafka: Kafka, group: str) -> dict[str, int]:
+    """How many partitions each member has, by its instance id, or its client id where it is a worker's."""
+    found = kafka.admin.describe_consumer_groups([group])[group].result().members
+    return {m.group_instance_id or m.client_id: len(m.assignment.topic_partitions) for m in found}
+
+
+def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(cluster: Sandbox, tmp_path: Path) -> None:
     place = Sunk(cluster, tmp_path)
     place.append(40)
-    with connector(cluster, place.name, place.config):
+    group = f"connect-{place.name}"
+    task = f"{cluster.group_id}-{place.name}-0"
+    with connector(cluster, place.name, place.config) as rest:
         eventually(lambda: len(place.lines()) >= 40)
         place.config = {}
 
-        place.append(40)
-        ran = well(place.run("--take-over", own=False, idle="3s"))
-        assert ran["outcome"] == "ended"
+        place.append(400)  # not waited for
+        with place.running("--take-over", own=False) as run:
+            eventually(lambda: owned(place.kafka, group) == {task: 4} or run.poll() is not None, 300)
+            place.append(400)
+            eventually(lambda: len(place.lines()) >= 600, 120)
+            run.send_signal(signal.SIGTERM)
+            eventually(lambda: rest.state(place.name)[0] != "STOPPED", 300)
+            handed_back = time.monotonic()
+            eventually(lambda: sum(n for who, n in owned(place.kafka, group).items() if who != task) == 4)
+            took = time.monotonic() - handed_back
+            out, err = run.communicate(timeout=300)
+            assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
+        print(f"the workers' tasks have partitions {took:.2f} s after the hand-back")
+        assert took < WITHIN
         place.append(40)
         eventually(lambda: len(set(place.lines())) >= place.written, 120)
 
