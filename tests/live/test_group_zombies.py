@@ -31,11 +31,11 @@ KINDS = {
 
 
 @contextmanager
-def zombie(slots: Slots) -> Iterator[subprocess.Popen[str]]:
+def zombie(slots: Slots, *, columnar: bool = False) -> Iterator[subprocess.Popen[str]]:
     """A slot that has stopped itself."""
     settings = slots.settings
-    given = [slots.bootstrap, slots.name, str(isinstance(settings, DynamicSettings)), json.dumps(settings.properties)]
-    command = [sys.executable, "-m", "live.zombieslot", *given, str(slots.partitions)]
+    given = [slots.bootstrap, slots.name, str(isinstance(settings, DynamicSettings)), str(columnar)]
+    command = [sys.executable, "-m", "live.zombieslot", *given, json.dumps(settings.properties), str(slots.partitions)]
     path = str(Path(__file__).parent.parent)
     environ = os.environ | {"PYTHONPATH": path}
     pipe = subprocess.PIPE
@@ -49,19 +49,23 @@ def zombie(slots: Slots) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("kind", "columnar"),
     [
-        "classic static",
-        "classic dynamic",
-        pytest.param("KIP-848", marks=pytest.mark.slow),  # the brokers' session time-out of 45 s
+        ("classic static", False),
+        ("classic dynamic", False),
+        ("classic dynamic", True),
+        pytest.param("KIP-848", False, marks=pytest.mark.slow),  # the brokers' session time-out of 45 s
+        pytest.param("KIP-848", True, marks=pytest.mark.slow),
     ],
 )
-def test_a_zombie_that_sleeps_past_its_session_writes_nothing_that_readers_see(cluster: Sandbox, kind: str) -> None:
+def test_a_zombie_that_sleeps_past_its_session_writes_nothing_that_readers_see(
+    cluster: Sandbox, kind: str, columnar: bool
+) -> None:
     with Slots.new(cluster) as slots:
         settings, properties = KINDS[kind]
         slots.with_settings(settings, **properties)
         slots.write()
-        with zombie(slots) as process:
+        with zombie(slots, columnar=columnar) as process:
             successor = slots.slot(1)
             eventually(lambda: successor.assignment == slots.places, 90)
             eventually(lambda: len(slots.committed()) == slots.partitions)  # of all that the zombie has read
@@ -70,7 +74,7 @@ def test_a_zombie_that_sleeps_past_its_session_writes_nothing_that_readers_see(c
             slots.write()
             eventually(lambda: slots.seen() == slots.each_once)
             said = json.loads(process.communicate(timeout=PATIENCE)[0])
-        print(kind, said)
+        print(kind, columnar, said)
         assert (said["error"], successor.error) == (None, None)
         assert said["doubts"]
         assert slots.seen() == slots.each_once
