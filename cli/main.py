@@ -80,7 +80,9 @@ def globals_first(args: Sequence[str]) -> list[str]:
         if arg == "--":
             rest += [arg, *waiting]
             break
-        if arg.partition("=")[0] in _GLOBAL_VALUES:
+        if arg == "--no-headers":
+            front.append(arg)
+        elif arg.partition("=")[0] in _GLOBAL_VALUES:
             front.append(arg)
             if "=" not in arg and waiting:
                 front.append(waiting.pop(0))
@@ -324,6 +326,7 @@ def root(
     confirm: Annotated[
         str | None, typer.Option(help="Change a protected context without being asked for its name.", metavar="CONTEXT")
     ] = None,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Tables without their row of headings.")] = False,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Operate Kafka Connect clusters.
@@ -337,6 +340,9 @@ def root(
 
     The options below may stand anywhere on the command line.
     """
+    from connectctl.cli.output import terminal
+
+    terminal.without_headers = no_headers
     if ctx.obj is None:
         flags = {
             "bootstrap_servers": bootstrap_servers,

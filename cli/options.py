@@ -11,7 +11,24 @@ from connectctl.cli.output.terminal import Output
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
+
+
+def _of_no_list(output: Output) -> Output:
+    """``name`` is for lists: refused before anything is done. Raises ``typer.BadParameter``."""
+    if output is Output.NAME:
+        raise typer.BadParameter("'name' is not one of 'table', 'wide', 'json', 'yaml'.")
+    return output
+
+
+OutputOption = Annotated[
+    Output,
+    typer.Option(
+        "--output", "-o", help="table, wide, json or yaml.", metavar="table|wide|json|yaml", callback=_of_no_list
+    ),
+]
+ListOption = Annotated[
+    Output, typer.Option("--output", "-o", help="table, wide, json, yaml; name for one name a line.")
+]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
 ]

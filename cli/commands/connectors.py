@@ -8,7 +8,15 @@ import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import ConnectorArgument, DryRunOption, HealthOption, OutputOption, WaitOption, YesOption
+from connectctl.cli.options import (
+    ConnectorArgument,
+    DryRunOption,
+    HealthOption,
+    ListOption,
+    OutputOption,
+    WaitOption,
+    YesOption,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -36,7 +44,7 @@ AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the c
 
 
 @app.command("list")
-def list_(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOption = Output.TABLE) -> None:
+def list_(ctx: typer.Context, exit_code: HealthOption = False, output: ListOption = Output.TABLE) -> None:
     """List every connector with one verdict.
 
     \b

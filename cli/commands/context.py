@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import typer
-from connectctl.cli.options import OutputOption
+from connectctl.cli.options import ListOption, OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -51,7 +51,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
 
 @app.command("list")
-def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     """List the contexts of the context file, and the sandboxes that are up.
 
     \b

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from typer.core import TyperGroup
@@ -119,7 +119,7 @@ def status(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Connector names (default: all).")
     ] = None,
-    output: OutputOption = Output.TABLE,
+    output: ListOption = Output.TABLE,
 ) -> None:
     """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""
     from connectctl.cli.commands import run_status

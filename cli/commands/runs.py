@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.options import DryRunOption, OutputOption, RunArgument, YesOption
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
@@ -27,7 +27,7 @@ def runs() -> None:
 
 
 @app.command("list")
-def list_(output: OutputOption = Output.TABLE) -> None:
+def list_(output: ListOption = Output.TABLE) -> None:
     """List the runs of the journal, the newest first.
 
     \b

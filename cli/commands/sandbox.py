@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import OutputOption
+from connectctl.cli.options import ListOption, OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -120,7 +120,7 @@ def status(
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the sandbox (default: all).", metavar="NAME")
     ] = None,
-    output: OutputOption = Output.TABLE,
+    output: ListOption = Output.TABLE,
 ) -> None:
     """Show the processes of the sandboxes.
 

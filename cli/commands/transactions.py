@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli.commands import transactions_end
 from connectctl.cli.commands.transactions_end import searched
-from connectctl.cli.options import ConnectorsArgument, OutputOption
+from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import directory_of, group_of, roles_of
@@ -42,7 +42,7 @@ def list_(
         list[str] | None, typer.Option("--prefix", metavar="P", help="Only ids that begin with P; may be repeated.")
     ] = None,
     open_only: Annotated[bool, typer.Option("--open", help="Only open transactions.")] = False,
-    output: OutputOption = Output.TABLE,
+    output: ListOption = Output.TABLE,
 ) -> None:
     """List transactional ids with their transactions.
 

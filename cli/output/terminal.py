@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from connectctl.cli.output.sanitize import in_json, on_one_line, visible
@@ -34,6 +35,24 @@ class Output(StrEnum):
     WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
+    NAME = "name"
+    """One name a line, for xargs; of lists alone (``NAMES``)."""
+
+
+NAMES = {
+    "ConnectorList": ("connectors", "name"),
+    "ContextList": ("contexts", "name"),
+    "MigrationList": ("migrations", "id"),
+    "RunList": ("runs", "id"),
+    "RunStatus": ("connectors", "name"),
+    "SandboxList": ("sandboxes", "name"),
+    "SourceOffsets": ("connectors", "name"),
+    "SinkOffsets": ("connectors", "name"),
+    "TransactionList": ("transactions", "transactionalId"),
+}
+"""Where the names of a list are in its JSON: the member that has its items, and the member of an item."""
+without_headers = False
+"""Whether tables have no row of headings, as ``--no-headers`` says; set for each run of the program."""
 
 
 COLOURS = {
@@ -68,6 +87,11 @@ def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bo
     """Print ``data`` as the envelope ``kind``, or call ``table(wide)`` for people."""
     if output in (Output.TABLE, Output.WIDE):
         table(output is Output.WIDE)
+        return
+    if output is Output.NAME:
+        items, name = NAMES[kind]
+        for found in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
+            say(on_one_line(str(found)))
         return
     envelope = {"apiVersion": API_VERSION, "kind": kind, **data}
     if output is Output.YAML:
@@ -186,7 +210,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str =
     if not filled and empty:
         note(empty)
         return
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and not without_headers:
         lines, left_out = grid(columns, filled, spare)
         for line in lines:
             console().print(line, soft_wrap=True)
@@ -194,7 +218,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str =
             sys.stdout.flush()
             note(left_out, style="dim")
         return
-    for text in whole(columns, filled):
+    for text in islice(whole(columns, filled), int(without_headers), None):
         sys.stdout.write(text + "\n")
 
 

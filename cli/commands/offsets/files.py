@@ -11,6 +11,7 @@ from connectctl.cli.commands.offsets.change import EngineOption
 from connectctl.cli.options import (
     ConnectorsArgument,
     DryRunOption,
+    ListOption,
     OutputOption,
     PendingOption,
     RunArgument,
@@ -112,7 +113,7 @@ def backup(
     terminal.note(f"{count} records of {len(found) + len(sinks)} connectors in {out}")
 
 
-def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: OutputOption = Output.TABLE) -> None:
+def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: ListOption = Output.TABLE) -> None:
     """List the changes of source offsets that were made from this machine, the newest first.
 
     \b

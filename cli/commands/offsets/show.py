@@ -16,7 +16,7 @@ from connectctl.cli.options import (
     OPEN_TRANSACTIONS_PATIENCE,
     ConnectorsArgument,
     GroupOption,
-    OutputOption,
+    ListOption,
     PatienceOption,
 )
 from connectctl.cli.output import terminal
@@ -68,7 +68,7 @@ def show(
         int, typer.Option(metavar="COUNT", min=0, help="Most source partitions in a table, 0 for all; JSON has all.")
     ] = 10_000,
     group: GroupOption = None,
-    output: OutputOption = Output.TABLE,
+    output: ListOption = Output.TABLE,
 ) -> None:
     """Show the offset of every source partition, in the global topic, in the dedicated one, and what they add up to; of a
     sink, what its consumer group has committed.
@@ -119,7 +119,7 @@ def _show_sources(
         found: Answer = (
             InOrder(snapshot, query, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, query)
         )
-        data = _as_json(found, read_at, output) if output in (Output.JSON, Output.YAML) else {}
+        data = _as_json(found, read_at, output) if output not in (Output.TABLE, Output.WIDE) else {}
         terminal.emit("SourceOffsets", cluster | data, output, partial(_print, found, limit))
     terminal.findings(found.findings)
     if not found.complete:

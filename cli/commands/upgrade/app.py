@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import DryRunOption, OutputOption, PendingOption, YesOption
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, PendingOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import read_plan
@@ -87,7 +87,7 @@ def upgrade() -> None:
 
 
 @app.command("list")
-def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     """List the migrations: their purpose, the status of this cluster for each, and which have been applied to it.
 
     \b
