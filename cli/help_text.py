@@ -38,6 +38,24 @@ ENVIRONMENT = {
     "CONNECTCTL_JOURNAL": "where changes are written down, with backups",
     "CONNECTCTL_IVY_SETTINGS": "Ivy settings, for the jars of sandboxes",
     "NO_COLOR": "no colour, whatever its value",
+    "FORCE_COLOR": "colour also where output is no terminal",
+    "JAVA_HOME": "Java 17 or newer, for sandboxes and for Spark",
+    "TMPDIR": "where offsets that are too many for memory are sorted",
+    "XDG_CONFIG_HOME": "has connectctl/config.yaml, the context file",
+    "XDG_STATE_HOME": "has connectctl/, with the journal and sandboxes",
+    "XDG_CACHE_HOME": "has connectctl/, with the jars of sandboxes",
+}
+EXIT_STATUS = {
+    "0": "done",
+    "1": "failed, or something could not be read completely",
+    "2": "usage, or input that cannot be read; also a change without --yes where there is no terminal to ask",
+    "3": "changes are pending (with --exit-code)",
+    "4": "refused: findings or the state of the cluster forbid it; nothing was changed",
+    "5": "unreachable, or not authorized",
+    "6": "timed out while waiting",
+    "7": "partly done; the line on standard error names the command that continues",
+    "130": "interrupted (SIGINT); 143 by SIGTERM; 141 where the reader of the output is gone, as with head",
+    "70": "a bug; the line on standard error names the report",
 }
 ARGUMENTS = {
     "connector": "The connector's name.",

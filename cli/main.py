@@ -52,6 +52,7 @@ COMMANDS = {
     "sandbox": "A real Kafka broker and real Connect workers on this machine.",
     "demo": "Demonstrate connectctl on a sandbox, from start to finish.",
     "completion": "Print the completion script for bash, zsh or fish.",
+    "docs": "Print the manual's pages, for man.",
 }
 _MODULES = {"offsets": "offsets.show", "upgrade": "upgrade.app"}
 _GLOBAL_VALUES = {

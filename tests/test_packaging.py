@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -84,6 +86,14 @@ def test_completions_reach_both_archives(built: Path) -> None:
 def test_python_runs_it_by_its_name_as_the_command_does(module: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()[:1], done.stderr) == (0, ["connectctl"], "")
+
+
+def test_the_container_file_installs_the_extras_that_there_are() -> None:
+    steps = (ROOT / "Containerfile").read_text()
+    assert re.findall(r"^FROM \S+ AS (\w+)$", steps, re.MULTILINE) == ["build", "base", "spark"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(re.findall(r"\[(\w+)\]\"", steps)) - {"connectctl"} == {"spark"} <= extras.keys()
+    assert "USER connectctl" in steps.splitlines()[-1]
 
 
 def test_the_tree_is_found_under_its_name() -> None:

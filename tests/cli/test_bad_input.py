@@ -97,7 +97,7 @@ REFUSED = {("offsets restore", "empty"): 4}
 """A dump that can be read, and has nothing of the connector."""
 WITHOUT_CONTEXT = {
     *("offsets history", "offsets undo", "runs list", "runs show", "runs resume"),  # the journal, before any cluster
-    *("sandbox up", "sandbox down", "sandbox status", "sandbox logs", "demo", "completion", "context list"),
+    *("sandbox up", "sandbox down", "sandbox status", "sandbox logs", "demo", "completion", "docs man", "context list"),
 }
 """Commands that need no context, or need it only for a run that the journal has."""
 OF_CONTEXT: dict[str, tuple[str, ...]] = {

@@ -224,6 +224,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "sandbox status": (plain("sandbox", "status"), ""),
     "sandbox down": (plain("sandbox", "down"), "Sandbox"),
     "completion": (plain("completion", "bash"), "complete"),
+    "docs man": (plain("docs", "man"), "OPTIONS"),
 }
 CODES = {"preflight": 1, "audit": 1, "transactions commit": 4, "demo": 1}
 """Where a cluster in memory has findings, no records, nothing that hangs, or nothing to start."""

@@ -38,6 +38,7 @@ ORDER = (
     "docs/how-to/own-connector.md",
     "docs/commands/audit.md",
     "docs/commands/completion.md",
+    "docs/commands/docs.md",
 )
 """One sequence on one sandbox: a page finds what those before it left."""
 LAST = "connectctl sandbox down"

@@ -1,0 +1,114 @@
+"""Pages for ``man`` from the commands' own help, in roff's macros (man(7)).
+
+A page has no date, so that the same release gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NAME = "connectctl"
+_SAID_ELSEWHERE = ("--help",)
+
+
+@dataclass(frozen=True)
+class Manual:
+    """What every page of one release shares. ``environment`` and ``exit_codes`` are said on the program's own page; ``root``
+    is the program's context, from which commands have their help options.
+    """
+
+    root: Any
+    version: str
+    environment: Mapping[str, str]
+    exit_codes: Mapping[str, str]
+
+    def page(self, path: tuple[str, ...], command: Any) -> str:
+        """The page of ``command``, which ``path`` leads to; of the program itself with an empty one."""
+        return "\n".join([*self._lines(path, command), ""])
+
+    def _lines(self, path: tuple[str, ...], command: Any) -> Iterator[str]:
+        paragraphs = (command.help or "").split("\n\n")
+        yield f'.TH "{title(path).upper()}" "1" "" "{NAME} {self.version}" "{NAME} manual"'
+        yield from (".SH NAME", f"{_text(title(path))} \\- {_text(_first_sentence(paragraphs[0]))}")
+        ctx = command.context_class(command, parent=self.root, info_name=" ".join(path))
+        yield from (
+            ".SH SYNOPSIS",
+            f"\\fB{_text(' '.join((NAME, *path)))}\\fR {_text(' '.join(command.collect_usage_pieces(ctx)))}",
+        )
+        yield ".SH DESCRIPTION"
+        for paragraph in paragraphs:
+            yield from _paragraph(paragraph)
+        yield from _commands(path, command)
+        yield from _parameters(command, ctx)
+        if path:
+            yield from (
+                ".SH SEE ALSO",
+                f"\\fB{NAME}\\fR(1), for options of all commands, the environment and exit codes",
+            )
+        else:
+            yield from _listed("ENVIRONMENT", self.environment)
+            yield from _listed("EXIT STATUS", self.exit_codes)
+
+
+def title(path: tuple[str, ...]) -> str:
+    """The name of a page, and of its file without ``.1``."""
+    return "-".join((NAME, *path))
+
+
+def below(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """``command`` and all that are below it, each with its path. Hidden ones are left out."""
+    yield path, command
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            child = command.get_command(None, name)
+            if not child.hidden:
+                yield from below(child, (*path, name))
+
+
+def _first_sentence(paragraph: str) -> str:
+    whole = " ".join(paragraph.split())
+    return re.split(r"(?<=[.:;]) ", whole)[0].rstrip(".:;")
+
+
+def _paragraph(paragraph: str) -> Iterator[str]:
+    if not paragraph.startswith("\b"):
+        yield from (".PP", _text(" ".join(paragraph.split())))
+        return
+    heading, *examples = paragraph.removeprefix("\b").strip("\n").split("\n")
+    yield from (".PP", _text(heading), ".PP", ".nf", *map(_text, examples), ".fi")
+
+
+def _commands(path: tuple[str, ...], command: Any) -> Iterator[str]:
+    children = [child for child in below(command) if len(child[0]) == 1]
+    if children:
+        yield ".SH COMMANDS"
+    for (name,), child in children:
+        yield from (".TP", f"\\fB{_text(title((*path, name)))}\\fR(1)", _text(_first_sentence(child.help or "")))
+
+
+def _parameters(command: Any, ctx: Any) -> Iterator[str]:
+    for kind, heading in (("argument", "ARGUMENTS"), ("option", "OPTIONS")):
+        records = [
+            record
+            for param in command.params
+            if param.param_type_name == kind and not param.hidden and not set(param.opts) & set(_SAID_ELSEWHERE)
+            if (record := param.get_help_record(ctx)) is not None
+        ]
+        yield from _listed(heading, dict(records))
+
+
+def _listed(heading: str, entries: Mapping[str, str]) -> Iterator[str]:
+    if entries:
+        yield f".SH {heading}"
+    for name, meaning in entries.items():
+        yield from (".TP", f"\\fB{_text(name)}\\fR", _text(" ".join(meaning.split())))
+
+
+def _text(line: str) -> str:
+    r"""A line as it is: roff's escapes, hyphens that may be typed as minus signs, and no request at its beginning."""
+    escaped = line.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    ascii_only = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in escaped)
+    return f"\\&{ascii_only}" if ascii_only.startswith(".") else ascii_only
