@@ -1,0 +1,160 @@
+"""KIP-447's own claim: one transactional producer for each task against one for each input partition, by input partitions.
+
+    python tests/bench/partition_producers.py [--inputs 1,10,50,100] [--records 1000000] [--runs 3]
+
+One broker, 256-byte records spread evenly over the input's partitions, two tasks on Spark ``local[2]``, a class whose
+``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The two guarantees take turns.
+Medians of:
+
+- records/s, between the broker's own times of the first and the last output record;
+- transactions/s in that time: the output's end less its records, which is one marker for each;
+- start: seconds from the command to the first output record, Spark's start included;
+- memory: the most that Spark's Python workers had resident together, in MiB.
+
+Each run is checked with read_committed: every record is there once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from connectctl.ops.sandbox import cluster, launch
+from topiccopy import JVM, SIZE  # type: ignore[import-not-found]  # beside this file
+from transform import PLUGIN  # type: ignore[import-not-found]  # beside this file
+
+NAME = "partition-producers"
+SIDES = ("exactly-once", "exactly-once-per-partition")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run came to."""
+
+    rate: float
+    transactions: float
+    start: float
+    memory: float
+
+
+def create(bootstrap: str, topic: str, partitions: int, **config: str) -> None:
+    """A topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result()
+
+
+def fill(bootstrap: str, topic: str, partitions: int, records: int) -> None:
+    """An input, evenly: each record has its own number."""
+    create(bootstrap, topic, partitions)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.messages": 500_000})
+    pad = b"x" * (SIZE - 10)
+    for n in range(records):
+        while True:
+            try:
+                producer.produce(topic, b"%010d" % n + pad, partition=n % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+
+
+def output(bootstrap: str, topic: str, records: int) -> tuple[float, float, int]:
+    """The broker's times of the first and the last record, and how many transactions wrote them."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": NAME, "isolation.level": "read_committed"}
+    consumer = Consumer(settings | {"enable.partition.eof": True, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    seen, times, end = set[bytes](), list[int](), -1
+    while end < 0:
+        for message in consumer.consume(10_000, timeout=5):
+            if message.error() is not None:
+                end = message.offset()
+                continue
+            seen.add(message.value()[:10])
+            times.append(message.timestamp()[1])
+    consumer.close()
+    assert len(seen) == len(times) == records, f"{len(times)} records of {records}, {len(seen)} of them different"
+    return times[0] / 1000, times[-1] / 1000, end - records
+
+
+def resident(pid: int) -> float:
+    """MiB of Spark's Python workers below ``pid``."""
+    found = 0
+    with suppress(psutil.Error):
+        for below in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error):
+                found += below.memory_info().rss if "pyspark.daemon" in " ".join(below.cmdline()) else 0
+    return found / 2**20
+
+
+def timed(bootstrap: str, source: str, guarantee: str, turn: str, records: int) -> Figures:
+    """One run."""
+    topic = f"{source}-{guarantee}-{turn}"
+    create(bootstrap, topic, 1, **{"message.timestamp.type": "LogAppendTime"})
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / "same.py").write_text(PLUGIN)
+        job, said = Path(directory) / "job.yaml", Path(directory) / "said"
+        config = {"connector.class": "same:Same", "topics": source, "topic": topic, "tasks.max": "2"}
+        wish = {"name": topic, "config": config | {"guarantee": guarantee}, "spark": {"master": "local[2]"}}
+        job.write_text(json.dumps(wish | {"until": {"idle": "5s"}}))
+        command = [sys.executable, "-m", "connectctl", "--context", f"sandbox-{NAME}", "--group-id", f"g-{topic}"]
+        began, most = time.time(), 0.0
+        with said.open("wb") as into, subprocess.Popen([*command, "run", str(job), "--yes"], stderr=into) as process:
+            while process.poll() is None:
+                most = max(most, resident(process.pid))
+                time.sleep(0.5)
+        assert process.returncode == 0, said.read_text()
+    first, last, transactions = output(bootstrap, topic, records)
+    took = last - first
+    return Figures(records / took, transactions / took, first - began, most)
+
+
+def median(found: Sequence[Figures]) -> Figures:
+    """Of each figure."""
+    return Figures(*(statistics.median(getattr(each, f.name) for each in found) for f in fields(Figures)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", default="1,10,50,100")
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records:,} records of {SIZE} bytes", flush=True)
+    with tempfile.TemporaryDirectory() as state:
+        os.environ["XDG_STATE_HOME"] = state
+        launch._HEAP, launch._JVM = "-Xmx2g", JVM
+        bootstrap = cluster.up(cluster.SandboxSpec(name=NAME, workers=0)).bootstrap_servers
+        try:
+            for partitions in map(int, given.inputs.split(",")):
+                fill(bootstrap, source := f"in-{partitions}", partitions, given.records)
+                found: dict[str, list[Figures]] = {side: [] for side in SIDES}
+                for turn in range(given.runs):
+                    for side in SIDES:
+                        found[side].append(timed(bootstrap, source, side, str(turn), given.records))
+                for side in SIDES:
+                    of = median(found[side])
+                    print(
+                        f"{partitions:4} partitions  {side:27} {of.rate:9,.0f} records/s {of.transactions:7.1f} transactions/s "
+                        f"{of.start:6.1f} s to start {of.memory:7.0f} MiB, load {os.getloadavg()[0]:.1f}",
+                        flush=True,
+                    )
+        finally:
+            cluster.down(NAME)
+
+
+if __name__ == "__main__":
+    main()
