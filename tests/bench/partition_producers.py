@@ -3,8 +3,7 @@
     python tests/bench/partition_producers.py [--inputs 1,10,50,100] [--records 1000000] [--runs 3]
 
 One broker, 256-byte records spread evenly over the input's partitions, two tasks on Spark ``local[2]``, a class whose
-``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The two guarantees take turns.
-Medians of:
+``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The guarantees take turns. Medians of:
 
 - records/s, between the broker's own times of the first and the last output record;
 - transactions/s in that time: the output's end less its records, which is one marker for each;
@@ -147,11 +146,9 @@ def main() -> None:
                         found[side].append(timed(bootstrap, source, side, str(turn), given.records))
                 for side in SIDES:
                     of = median(found[side])
-                    print(
-                        f"{partitions:4} partitions  {side:27} {of.rate:9,.0f} records/s {of.transactions:7.1f} transactions/s "
-                        f"{of.start:6.1f} s to start {of.memory:7.0f} MiB, load {os.getloadavg()[0]:.1f}",
-                        flush=True,
-                    )
+                    speed = f"{of.rate:9,.0f} records/s {of.transactions:7.1f} transactions/s"
+                    cost = f"{of.start:6.1f} s to start {of.memory:7.0f} MiB, load {os.getloadavg()[0]:.1f}"
+                    print(f"{partitions:4} partitions  {side:27} {speed} {cost}", flush=True)
         finally:
             cluster.down(NAME)
 

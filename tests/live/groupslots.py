@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 from confluent_kafka.admin import NewPartitions
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.transactional_ids import partition_id
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings, consumer_settings
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
@@ -243,7 +245,8 @@ class CopyingColumns(Copying):
 
 class Slot:
     """An attempt of a slot on a thread of its own. It commits every ``interval`` seconds; ``each`` hears what it reads.
-    Where it is ``columnar``, its transform gives tables.
+    Where it is ``columnar``, its transform gives tables. With ``partition_producer`` it has one of that kind for each
+    partition.
     """
 
     def __init__(
@@ -254,6 +257,8 @@ class Slot:
         each: Callable[[list[str]], None] = lambda values: None,
         open_producer: Callable[[], TransactionalProducer] | None = None,
         columnar: bool = False,
+        partition_producer: type[TransactionalProducer] | None = None,
+        timeout_ms: int = 10_000,
     ):
         self.columnar = columnar
         self.slots, self.number, self.interval, self.each = slots, number, interval, each
@@ -264,8 +269,19 @@ class Slot:
         self.error: Exception | None = None
         self._end = threading.Event()
         self.ledger = GroupLedger(self._opened, PATIENCE)
+        if partition_producer is not None:
+            self._of_partitions(partition_producer, timeout_ms)
         self.task = ExactlyOnceTask(self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE)
         self._thread = threading.Thread(target=self.run, daemon=True)
+
+    def _of_partitions(self, kind: type[TransactionalProducer], timeout_ms: int) -> None:
+        ledger, slots = PartitionLedger(self._opened, PATIENCE), self.slots
+        self.ledger = ledger
+
+        def producer(place: TopicPartition) -> TransactionalProducer:
+            return kind(slots.kafka, partition_id("g", slots.name, *place), timeout_ms=timeout_ms)
+
+        self.open_producer = lambda: ledger.producers(producer, timeout_ms)
 
     def _opened(self) -> Member:
         self.members.append(self.slots.member(self.number))
@@ -277,7 +293,10 @@ class Slot:
     def run(self) -> None:
         output = OutputSettings(self.slots.target, columnar=self.columnar)
         kind = CopyingColumns if self.columnar else Copying
-        source = TransformSource(lambda: kind(self.read, self.each), {}, output, self.interval, 100, TaskMeter())
+        opened = lambda: kind(self.read, self.each)  # noqa: E731
+        source = TransformSource(
+            opened, {}, output, self.interval, 100, TaskMeter(), by_partition=isinstance(self.ledger, PartitionLedger)
+        )
         try:
             self.result = self.task.run(source)
         except Exception as e:  # noqa: BLE001 - for the test to look at

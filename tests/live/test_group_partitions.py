@@ -1,0 +1,94 @@
+"""Slots with a producer for each partition on a real broker, without Spark: what frees a partition and who is fenced."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from live.groupslots import PATIENCE, Slots
+from live.real import eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+SESSION = {"session_timeout_ms": "6000", "heartbeat_interval_ms": "1500"}
+
+
+@contextmanager
+def zombie(slots: Slots) -> Iterator[subprocess.Popen[str]]:
+    """Slot 0, which has stopped itself with a transaction open for each partition that it has read."""
+    given = [slots.bootstrap, slots.name, json.dumps(slots.settings.properties), str(slots.partitions)]
+    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    command, pipe = [sys.executable, "-m", "live.partitionzombie", *given], subprocess.PIPE
+    with subprocess.Popen(command, text=True, env=environ, stdin=pipe, stdout=pipe) as process:
+        try:
+            eventually(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, 60)
+            yield process
+        finally:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+
+
+def test_a_zombie_is_fenced_in_every_partition_that_it_lost_and_joins_again(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        slots.with_settings(ConsumerSettings, **SESSION)
+        slots.write()
+        with zombie(slots) as process:
+            successor = slots.slot(1, partition_producer=TransactionalProducer)
+            # Its transactions have a time-out of two minutes: the same ids are what ends them.
+            eventually(lambda: slots.seen() == slots.each_once, 60)
+            assert successor.assignment == slots.places
+            assert not slots.waits
+            process.send_signal(signal.SIGCONT)
+            eventually(lambda: len(successor.assignment) == slots.partitions // 2, 60)
+            slots.write()
+            eventually(lambda: slots.seen() == slots.each_once, 60)
+            said = json.loads(process.communicate(timeout=PATIENCE)[0])
+        assert (said["error"], successor.error) == (None, None)
+        assert said["doubts"]
+        assert slots.seen() == slots.each_once
+
+
+def test_a_newer_attempt_of_the_slot_takes_what_was_pending_at_once_and_ends_the_older(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        slots.write()
+        with zombie(slots) as process:
+            newer = slots.slot(0, partition_producer=TransactionalProducer)
+            eventually(lambda: slots.seen() == slots.each_once, 60)
+            assert not slots.waits
+            process.send_signal(signal.SIGCONT)
+            slots.write()
+            eventually(lambda: slots.seen() == slots.each_once, 60)
+            said = json.loads(process.communicate(timeout=PATIENCE)[0])
+        assert (said["doubts"], said["error"], newer.error) == ([], None, None)
+        assert not newer.ended
+
+
+def test_partitions_move_between_slots_with_their_producers(cluster: Sandbox) -> None:
+    with Slots.new(cluster) as slots:
+        first = slots.slot(0, partition_producer=TransactionalProducer)
+        eventually(lambda: first.assignment == slots.places, 60)
+        second = slots.slot(1, partition_producer=TransactionalProducer)
+        for _ in range(5):
+            slots.write()
+        eventually(lambda: len(second.assignment) == slots.partitions // 2, 60)
+        slots.write()
+        eventually(lambda: slots.seen() == slots.each_once, 60)
+        assert (first.task.stats.doubts, second.task.stats.doubts) == ([], [])
+        second.close()
+        assert second.result is not None
+        assert second.result.reason is EndReason.STOPPED
+        assert slots.seen() == slots.each_once
