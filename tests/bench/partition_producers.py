@@ -3,7 +3,8 @@
     python tests/bench/partition_producers.py [--inputs 1,10,50,100] [--records 1000000] [--runs 3]
 
 One broker, 256-byte records spread evenly over the input's partitions, two tasks on Spark ``local[2]``, a class whose
-``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The guarantees take turns. Medians of:
+``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The two take
+turns. Medians of:
 
 - records/s, between the broker's own times of the first and the last output record;
 - transactions/s in that time: the output's end less its records, which is one marker for each;
