@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connectctl.ops.core.step import step_from_data
-from connectctl.ops.operations.connectors import cure, republish
+from connectctl.ops.operations.connectors import config_steps, cure, republish
 from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
@@ -37,6 +37,11 @@ KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *OFFSETS,
         connectors_steps.Restart,
+        config_steps.CreateConnector,
+        config_steps.ChangeConnector,
+        config_steps.DeleteConnector,
+        config_steps.AwaitGone,
+        config_steps.RestartTask,
         cure.SetOverrides,
         cure.AwaitRound,
         cure.RestartWhatFailed,

@@ -19,6 +19,7 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts,
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.core.journal import Journal
 
 T = TypeVar("T")
 POLL = 0.5
@@ -43,7 +44,7 @@ class Wait:
 class StepContext(RunContext):
     """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
 
-    ``facts`` reads what decides on the state of connectors; None where only workers can be asked, whose statuses then count.
+    ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors; None where only workers can be asked, whose statuses then count.
     """
 
     calls: ConnectCalls
@@ -53,6 +54,7 @@ class StepContext(RunContext):
     before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
     waits: dict[str, Wait] = field(default_factory=dict)
     facts: Callable[[], Facts] | None = None
+    journal: Journal | None = None
 
     def read(self, name: str, facts: Facts | None = None) -> Connector:
         """The connector as it is now, by ``facts`` where they were read a moment ago."""
