@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connectctl.ops.core.step import step_from_data
-from connectctl.ops.operations.connectors import config_steps, cure, republish
+from connectctl.ops.operations.connectors import config_offsets, config_steps, cure, republish
 from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
@@ -41,7 +41,8 @@ KINDS: Mapping[str, type[Any]] = {
         config_steps.ChangeConnector,
         config_steps.DeleteConnector,
         config_steps.AwaitGone,
-        config_steps.RestartTask,
+        config_offsets.SetConnectorOffsets,
+        connectors_steps.RestartTask,
         cure.SetOverrides,
         cure.AwaitRound,
         cure.RestartWhatFailed,

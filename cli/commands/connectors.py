@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
+from connectctl.cli.commands import connectors_config
 from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
@@ -24,20 +25,23 @@ from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
     from connectctl.ops.operations.connectors.steps import StepContext
 
 app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See connectors, and change their state."
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See, create, change and delete connectors."
 )
 
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CONNECTOR]...", help="Connectors by name, or --all.", autocompletion=completed_names.connectors
+        metavar="[CONNECTOR]...",
+        help="Connectors by name or by glob, or --all.",
+        autocompletion=completed_names.connectors,
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
@@ -174,6 +178,7 @@ def restart(
     connectors: Names = None,
     every: AllOption = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
+    task: Annotated[int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")] = None,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -185,17 +190,21 @@ def restart(
     Examples:
       connectctl connectors restart orders --wait
       connectctl connectors restart --all --only-failed --yes --wait
+      connectctl connectors restart orders --task 2        any release of the workers
 
     With --wait, a FAILED from before the restart is not mistaken for a new one, and RUNNING counts when it has lasted
     for two seconds. Exit code 1: something failed; 6: it is not RUNNING in time.
     """
     from connectctl.ops.operations.connectors.steps import plan_restart
 
+    if task is not None and only_failed:
+        raise BadInput("--task names what to restart already", next_step="Leave out --only-failed.", code="usage")
     cluster, named = picked(ctx.obj, connectors, every)
     plan = plan_restart(
         cluster_id_of(cluster),
         named,
         only_failed=only_failed,
+        task=task,
         named=not every,
         wait=wait,
         group_id=group_id_of(cluster),
@@ -235,6 +244,9 @@ def cure(
     apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output)
 
 
+connectors_config.register(app)
+
+
 def _change_state(
     session: Session,
     verb: str,
@@ -267,7 +279,7 @@ def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[ConnectorHeal
 
     facts = cluster.facts() if cluster.facts else observe.Facts()
     found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
-    return found if names is None else observe.select(found, names)
+    return found if names is None else observe.select(found, observe.matching(found, names))
 
 
 def observed(session: Session) -> Cluster:
@@ -299,14 +311,23 @@ def context_of(session: Session, cluster: Cluster) -> StepContext:
     """What the steps work with."""
     from connectctl.ops.operations.connectors.steps import StepContext
 
-    return StepContext(cluster.calls, session.timeout, facts=cluster.facts)
+    return StepContext(cluster.calls, session.timeout, facts=cluster.facts, journal=apply.open_journal())
 
 
-def perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    """Print the plan, or ask and carry it out; says so where the cluster is not locked."""
+def perform(
+    session: Session,
+    cluster: Cluster,
+    plan: Plan,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+    begin: Callable[[Journal], None] | None = None,
+) -> None:
+    """Print the plan, or ask and carry it out; says so where the cluster is not locked. ``begin``: see ``apply.apply``."""
     if plan.steps and not plan.group_id and not dry_run:
         terminal.note(
             "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
             style="yellow",
         )
-    apply.apply(session, plan, context_of(session, cluster), dry_run=dry_run, yes=yes, output=output)
+    context = context_of(session, cluster)
+    apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output, begin=begin)

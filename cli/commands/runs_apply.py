@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands import connectors, connectors_cure, fence
+from connectctl.cli.commands import connectors, connectors_apply, connectors_cure, fence
 from connectctl.cli.commands.connectors import chosen
 from connectctl.cli.commands.transactions_end import context_of, plan_again
 from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
@@ -19,7 +19,11 @@ from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.steps import Await, Restart, plan_restart, plan_state
+from connectctl.ops.operations.connectors import config_files
+from connectctl.ops.operations.connectors.config_plan import ConfigPlan
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
+from connectctl.ops.operations.connectors.config_validation import resolved
+from connectctl.ops.operations.connectors.steps import Await, Restart, RestartTask, plan_restart, plan_state
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, plan_fence
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.operations.fencing.snapshot import FencePlan
 
-CONNECTORS = ("stop", "pause", "resume", "restart", "cure")
+CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "undo")
+CONNECTORS = ("stop", "pause", "resume", "restart", "cure", *CONFIGURATIONS)
 
 
 def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
@@ -70,6 +75,9 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
     check_where(
         (saved.cluster_id, saved.group_id), (connectors.cluster_id_of(cluster), connectors.group_id_of(cluster))
     )
+    if saved.operation.removeprefix("connectors ") in CONFIGURATIONS:
+        _configurations(session, cluster, saved, dry_run, yes, output)
+        return
     if saved.operation == "connectors cure":
         (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
         check_fresh(saved, connectors_cure.planned(session, cluster, name))
@@ -78,6 +86,16 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
         return
     check_fresh(saved, _states_again(cluster, saved))
     connectors.perform(session, cluster, saved, dry_run, yes, output)
+
+
+def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
+    files = {
+        Path(step.file) for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector) and step.file
+    }
+    given = {each.name: each for each in config_files.desired(sorted(files))}
+    configs = resolved(cluster.calls, saved, given)
+    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
 
 
 def _states_again(cluster: Cluster, saved: Plan) -> Plan:
@@ -90,7 +108,8 @@ def _states_again(cluster: Cluster, saved: Plan) -> Plan:
     if verb != "restart":
         return plan_state(saved.cluster_id, found, verb, **where)
     only_failed = any(isinstance(step, Restart) and step.only_failed for step in saved.steps)
-    return plan_restart(saved.cluster_id, found, only_failed=only_failed, named=False, **where)
+    task = next((step.task for step in saved.steps if isinstance(step, RestartTask)), None)
+    return plan_restart(saved.cluster_id, found, only_failed=only_failed, task=task, named=False, **where)
 
 
 def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:

@@ -1,8 +1,8 @@
 """Connector configurations from files: JSON, YAML and Java properties, in every shape in which Connect has them.
 
 A shape is what ``POST /connectors`` takes (``name`` and ``config``), what ``PUT …/config`` takes (a flat object), what
-``connectctl connectors show -o json`` prints, or a manifest of Strimzi's. Values become text as Connect's REST API makes them: numbers as they are
-written, ``true`` and ``false``. An object or a list for a value is refused there, and here.
+``connectctl connectors show -o json`` prints, or a manifest of Strimzi's. Values become text as Connect's REST API makes
+them: numbers as they are written, ``true`` and ``false``. An object or a list for a value is refused there, and here.
 """
 
 from __future__ import annotations

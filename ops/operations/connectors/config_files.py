@@ -1,4 +1,4 @@
-"""Connector configurations that a person gives: files and directories, in the forms of ``config_file``, checked to be usable."""
+"""Connector configurations that a person gives: files and directories, in the forms of ``config_file``, checked."""
 
 from __future__ import annotations
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.operations.connectors.config_steps import AwaitGone, ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config_steps import (
+    AwaitGone,
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+)
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
 from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState, already_satisfied
 
@@ -147,5 +152,3 @@ def refuse_existing(desired: Sequence[Desired], current: Mapping[str, ConnectorH
             next_step="To change it: connectctl connectors apply -f FILE.",
             code="exists",
         )
-
-

@@ -155,22 +155,6 @@ class AwaitGone(Step):
         return None
 
 
-@dataclass(frozen=True)
-class RestartTask(Step):
-    """Restart one task of a connector."""
-
-    subject: str
-    task: int
-    now: str = ""
-
-    def describe(self) -> str:
-        return f"restart task {self.task} of {self.subject}"
-
-    def apply(self, context: StepContext) -> str | None:
-        context.change(self.subject, "POST", f"/tasks/{self.task}/restart")
-        return None
-
-
 def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
     """The configuration of ``name``. Raises ``Refused`` where it is not the one with the digest ``before``."""
     found = read_config(context.calls, name)

@@ -1,4 +1,4 @@
-"""Configurations of connectors as plans and runs have them: by digest, with a copy for its owner only, and masked for print."""
+"""Configurations of connectors as plans and runs have them: by digest, kept for their owner only, and masked for print."""
 
 from __future__ import annotations
 
