@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.commands import connectors_config
-from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
+from connectctl.cli.commands.connectors_cluster import (
+    Cluster,
+    chosen,
+    cluster_id_of,
+    cluster_of,
+    group_id_of,
+    observed,
+    perform,
+)
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
     ConnectorArgument,
@@ -25,12 +33,7 @@ from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
-    from connectctl.ops.operations.connectors.steps import StepContext
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See, create, change and delete connectors."
@@ -271,63 +274,3 @@ def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Clus
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = observed(session)
     return cluster, chosen(cluster, None if every else names)
-
-
-def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[ConnectorHealth, ...]:
-    """The connectors that are named, or every one, looked at now. Raises ``BadInput`` for those that are not there."""
-    from connectctl.ops.operations.connectors import observe
-
-    facts = cluster.facts() if cluster.facts else observe.Facts()
-    found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
-    return found if names is None else observe.select(found, observe.matching(found, names))
-
-
-def observed(session: Session) -> Cluster:
-    """The cluster with what decides on the state of its connectors. Raises ``BadInput`` for a group that does not exist."""
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.connectors import observe
-
-    cluster = cluster_of(session)
-    if cluster.group is not None and is_unknown(cluster.group):
-        raise unknown_group(cluster.group, session.transactions.connect_groups)
-    if cluster.kafka is not None and cluster.group is not None:
-        cluster.facts = observe.facts_reader(cluster.kafka, cluster.group, session.named_topics)
-    return cluster
-
-
-def cluster_id_of(cluster: Cluster) -> str:
-    """The Kafka cluster that the workers use."""
-    if cluster.kafka is not None:
-        return cluster.kafka.cluster_id()
-    return str(cluster.calls.get("/").get("kafka_cluster_id"))
-
-
-def group_id_of(cluster: Cluster) -> str:
-    """The workers' group, empty where only workers are asked, who do not tell it."""
-    return cluster.group.id if cluster.group is not None else ""
-
-
-def context_of(session: Session, cluster: Cluster) -> StepContext:
-    """What the steps work with."""
-    from connectctl.ops.operations.connectors.steps import StepContext
-
-    return StepContext(cluster.calls, session.timeout, facts=cluster.facts, journal=apply.open_journal())
-
-
-def perform(
-    session: Session,
-    cluster: Cluster,
-    plan: Plan,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
-    begin: Callable[[Journal], None] | None = None,
-) -> None:
-    """Print the plan, or ask and carry it out; says so where the cluster is not locked. ``begin``: see ``apply.apply``."""
-    if plan.steps and not plan.group_id and not dry_run:
-        terminal.note(
-            "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
-            style="yellow",
-        )
-    context = context_of(session, cluster)
-    apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output, begin=begin)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli.commands import connectors
+from connectctl.cli.commands import connectors_cluster
 from connectctl.ops.operations.connectors import config_files
 from connectctl.ops.operations.connectors.config_offsets import check_initial, check_removable, initial, removal
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
@@ -29,7 +29,7 @@ PENDING = 3
 
 def planner_of(cluster: Cluster, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:
     """A planner for the connectors as they are now, with ``found`` of them."""
-    where = connectors.cluster_id_of(cluster), connectors.group_id_of(cluster)
+    where = connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)
     return Planner(operation, *where, {each.name: each for each in found}, wait=wait)
 
 
@@ -39,8 +39,8 @@ def create(
     """Create the connectors in ``files``, with initial ``offsets`` of one of them."""
     given = config_files.desired(files)
     entries = check_initial(given, offsets)
-    cluster = connectors.observed(session)
-    planner = planner_of(cluster, "connectors create", connectors.chosen(cluster, None), wait=wait)
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors create", connectors_cluster.chosen(cluster, None), wait=wait)
     refuse_existing(given, planner.current)
     state = "STOPPED" if stopped else None
     initial(cluster.calls, planner, [replace(each, state=state or each.state) for each in given], entries)
@@ -51,16 +51,16 @@ def create(
 def apply_files(session: Session, files: Sequence[Path], wait: bool, exit_code: bool, **how: Any) -> None:
     """Create or change the connectors in ``files``."""
     given = config_files.desired(files)
-    cluster = connectors.observed(session)
-    planner = planner_of(cluster, "connectors apply", connectors.chosen(cluster, None), wait=wait)
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors apply", connectors_cluster.chosen(cluster, None), wait=wait)
     change(session, cluster, planner, given, exit_code=exit_code, **how)
 
 
 def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **how: Any) -> None:
     """Set and remove single properties of the connectors that ``pattern`` means."""
     properties = assignments(texts)
-    cluster = connectors.observed(session)
-    planner = planner_of(cluster, "connectors patch", connectors.chosen(cluster, [pattern]), wait=wait)
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors patch", connectors_cluster.chosen(cluster, [pattern]), wait=wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
     change(session, cluster, planner, wanted, **how)
 
@@ -99,9 +99,9 @@ def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> Non
 
 def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: bool, **how: Any) -> None:
     """Delete connectors, and say what stays."""
-    cluster = connectors.observed(session)
-    planner = planner_of(cluster, "connectors delete", connectors.chosen(cluster, names), wait=wait)
-    group = connectors.group_id_of(cluster)
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors delete", connectors_cluster.chosen(cluster, names), wait=wait)
+    group = connectors_cluster.group_id_of(cluster)
     asked = (lambda: session.transactions) if cluster.kafka is not None else None
     if with_offsets:
         check_removable(cluster.calls, planner.current.values())
@@ -113,16 +113,16 @@ def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: boo
 
 def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
     """``(property, now, in the file)`` of what differs, masked. Raises ``BadInput`` for a connector that is not there."""
-    cluster = connectors.observed(session)
-    ((health,),) = (connectors.chosen(cluster, [wanted.name]),)
+    cluster = connectors_cluster.observed(session)
+    ((health,),) = (connectors_cluster.chosen(cluster, [wanted.name]),)
     former = health.connector.config
     changes = difference(former, wanted.config)
     hidden = defined_passwords(cluster.calls, wanted.config)
     now, then = shown({name: former.get(name) for name in changes}, hidden), shown(changes, hidden)
-    return [(name, now[name], _told(now[name], then[name])) for name in changes]
+    return [(name, now[name], _other(now[name], then[name])) for name in changes]
 
 
-def _told(now: str | None, then: str | None) -> str | None:
+def _other(now: str | None, then: str | None) -> str | None:
     return f"{then} (another one)" if now == then and then is not None else then
 
 
@@ -135,4 +135,4 @@ def carry_out(
         for config in planned.configs:
             keep(journal, config)
 
-    connectors.perform(session, cluster, planned.plan, dry_run, yes, output, begin=begin)
+    connectors_cluster.perform(session, cluster, planned.plan, dry_run, yes, output, begin=begin)

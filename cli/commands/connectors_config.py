@@ -1,4 +1,4 @@
-"""``connectctl connectors create|apply|patch|delete|diff``: configurations, from files and from the command line."""
+"""``connectctl connectors create|apply|edit|patch|delete|diff``: configurations, from files and from the command line."""
 
 from __future__ import annotations
 
@@ -99,6 +99,29 @@ def apply(
     connectors_apply.apply_files(session, file, wait, exit_code, dry_run=dry_run, yes=yes, output=output)
 
 
+def edit(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Change a connector's configuration in an editor: $VISUAL, else $EDITOR, else vi.
+
+    \b
+    Examples:
+      connectctl connectors edit orders --wait
+      EDITOR="code --wait" connectctl connectors edit orders --dry-run
+
+    A worker validates what was saved before anything is sent, and the plan shows what differs. Secrets are masked in the
+    editor; one that stays masked stays what it is.
+    """
+    from connectctl.cli.commands.connectors_edit import edit as edit_one
+
+    edit_one(ctx.obj, connector, wait, dry_run=dry_run, yes=yes, output=output)
+
+
 def patch(
     ctx: typer.Context,
     connector: Annotated[
@@ -191,5 +214,5 @@ def diff(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to ``connectctl connectors``."""
-    for command in (create, apply, patch, delete, diff):
+    for command in (create, apply, edit, patch, delete, diff):
         app.command(command.__name__)(command)

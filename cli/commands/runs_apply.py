@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands import connectors, connectors_apply, connectors_cure, fence
-from connectctl.cli.commands.connectors import chosen
+from connectctl.cli.commands import connectors_apply, connectors_cluster, connectors_cure, fence
+from connectctl.cli.commands.connectors_cluster import chosen
 from connectctl.cli.commands.transactions_end import context_of, plan_again
 from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
 from connectctl.cli.transaction_sources import group_of, sources_of
@@ -71,9 +71,10 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
 
 
 def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    cluster = connectors.observed(session)
+    cluster = connectors_cluster.observed(session)
     check_where(
-        (saved.cluster_id, saved.group_id), (connectors.cluster_id_of(cluster), connectors.group_id_of(cluster))
+        (saved.cluster_id, saved.group_id),
+        (connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)),
     )
     if saved.operation.removeprefix("connectors ") in CONFIGURATIONS:
         _configurations(session, cluster, saved, dry_run, yes, output)
@@ -85,7 +86,7 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
         apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
         return
     check_fresh(saved, _states_again(cluster, saved))
-    connectors.perform(session, cluster, saved, dry_run, yes, output)
+    connectors_cluster.perform(session, cluster, saved, dry_run, yes, output)
 
 
 def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:

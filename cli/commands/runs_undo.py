@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.commands import connectors, connectors_apply
+from connectctl.cli.commands import connectors_apply, connectors_cluster
 from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
@@ -29,9 +29,9 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
         )
     if run.state is RunState.UNDONE:
         raise Refused(f"The run {run.id} is undone already")
-    cluster = connectors.observed(session)
-    check_same_cluster(run, connectors.cluster_id_of(cluster), connectors.group_id_of(cluster))
-    current = {each.name: each for each in connectors.chosen(cluster, None)}
+    cluster = connectors_cluster.observed(session)
+    check_same_cluster(run, connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster))
+    current = {each.name: each for each in connectors_cluster.chosen(cluster, None)}
     planned = plan_undo(journal, run, plan, current, wait=wait)
     connectors_apply.carry_out(session, cluster, planned, **how)
     if not how["dry_run"]:

@@ -40,11 +40,16 @@ def desired(paths: Sequence[Path]) -> list[Desired]:
     """
     given = read([file for path in paths for file in _files(path)])
     for each in given:
-        remember(each.config)
-        if problem := next(_problems(each), None):
-            raise BadInput(f"{each.file}: {problem[0]}", next_step=problem[1])
+        refuse_unusable(each)
     _refuse_doubles(given)
     return [usable(each) for each in given]
+
+
+def refuse_unusable(given: Given) -> None:
+    """Raises ``BadInput`` for what no worker would take, and for masked values. Its secrets are masked from now on."""
+    remember(given.config)
+    if problem := next(_problems(given), None):
+        raise BadInput(f"{given.file}: {problem[0]}", next_step=problem[1])
 
 
 def usable(given: Given) -> Desired:
