@@ -103,8 +103,8 @@ def apply_(
       connectctl runs apply plan.json
       connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
 
-    It takes the plans of connectors stop, pause, resume, restart and cure, of changes of offsets, of fence, of
-    transactions abort and commit, of upgrade plan, and of run. The cluster is observed again, and the job file of a run is
+    It takes the plans of changes of connectors and of offsets, of fence, of transactions abort and commit, of upgrade plan,
+    and of run. The cluster is observed again, and the job file of a run is
     read again: a plan of another cluster is refused, and so is one that would not be the same if it were made now (exit code
     4). It prints what the command itself prints.
     """
