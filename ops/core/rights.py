@@ -343,6 +343,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "sandbox logs": NOTHING,
     "demo": NOTHING,
     "completion": NOTHING,
+    "docs man": NOTHING,
 }
 """Every command, with what its principal needs; those with nothing ask no cluster of the person's."""
 
