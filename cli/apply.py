@@ -21,8 +21,20 @@ if TYPE_CHECKING:
 MOST_TOLD = 5
 
 
-def apply(session: Session, plan: Plan, context: Any, *, dry_run: bool, yes: bool, output: Output) -> None:
-    """Print the plan, or ask and carry it out as a run. Exits with the code that the results amount to."""
+def apply(
+    session: Session,
+    plan: Plan,
+    context: Any,
+    *,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+    begin: Callable[[Journal], None] | None = None,
+) -> None:
+    """Print the plan, or ask and carry it out as a run. Exits with the code that the results amount to.
+
+    ``begin`` keeps in the journal what the plan is to be carried out with, when it was agreed to.
+    """
     if dry_run:
         show(plan, output)
         return
@@ -30,6 +42,8 @@ def apply(session: Session, plan: Plan, context: Any, *, dry_run: bool, yes: boo
     journal = open_journal() if plan.steps else None
     if journal is not None:
         confirm(session, plan, for_people, yes=yes)
+        if begin is not None:
+            begin(journal)
     results = [
         Result(noop.subject, f"{plan.operation} {noop.subject}", Outcome.ALREADY, noop.why) for noop in plan.noops
     ]

@@ -37,7 +37,7 @@ WATCH = Watch()
 
 COMMANDS = {
     "cluster": "Show workers, internal topics and connectors of a Connect cluster.",
-    "connectors": "List, show, stop, pause, resume and restart connectors.",
+    "connectors": "List, create, change, delete, stop, pause, resume and restart connectors.",
     "offsets": "Show and change source offsets: global, dedicated, effective, and what workers return.",
     "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
     "tasks": "Check connectors against tasks.max, now and after an upgrade.",

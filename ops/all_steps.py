@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connectctl.ops.core.step import step_from_data
-from connectctl.ops.operations.connectors import cure, republish
+from connectctl.ops.operations.connectors import config_offsets, config_steps, cure, republish
 from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
@@ -18,7 +18,6 @@ from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.transactions import abort, write_marker
 from connectctl.ops.operations.upgrade import steps as rolling
 from connectctl.ops.task_runtime.connectors.parquet_archive import sweep_steps
-from connectctl.ops.task_runtime.job import left_members
 from connectctl.ops.task_runtime.job import steps as job
 
 OFFSETS = (
@@ -38,6 +37,12 @@ KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *OFFSETS,
         connectors_steps.Restart,
+        config_steps.CreateConnector,
+        config_steps.ChangeConnector,
+        config_steps.DeleteConnector,
+        config_steps.AwaitGone,
+        config_offsets.SetConnectorOffsets,
+        connectors_steps.RestartTask,
         cure.SetOverrides,
         cure.AwaitRound,
         cure.RestartWhatFailed,
@@ -70,7 +75,6 @@ KINDS: Mapping[str, type[Any]] = {
         job.StartTasks,
         job.RunTasks,
         job.HandBack,
-        left_members.RemoveMembers,
         sweep_steps.RemoveOrphans,
     )
 }

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
-from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
+from connectctl.cli.commands import connectors_config
+from connectctl.cli.commands.connectors_cluster import (
+    Cluster,
+    chosen,
+    cluster_id_of,
+    cluster_of,
+    group_id_of,
+    observed,
+    perform,
+)
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
     ConnectorArgument,
@@ -24,20 +33,18 @@ from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
-    from connectctl.ops.operations.connectors.steps import StepContext
 
 app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See connectors, and change their state."
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See, create, change and delete connectors."
 )
 
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CONNECTOR]...", help="Connectors by name, or --all.", autocompletion=completed_names.connectors
+        metavar="[CONNECTOR]...",
+        help="Connectors by name or by glob, or --all.",
+        autocompletion=completed_names.connectors,
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
@@ -174,6 +181,7 @@ def restart(
     connectors: Names = None,
     every: AllOption = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
+    task: Annotated[int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")] = None,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -185,17 +193,21 @@ def restart(
     Examples:
       connectctl connectors restart orders --wait
       connectctl connectors restart --all --only-failed --yes --wait
+      connectctl connectors restart orders --task 2        any release of the workers
 
     With --wait, a FAILED from before the restart is not mistaken for a new one, and RUNNING counts when it has lasted
     for two seconds. Exit code 1: something failed; 6: it is not RUNNING in time.
     """
     from connectctl.ops.operations.connectors.steps import plan_restart
 
+    if task is not None and only_failed:
+        raise BadInput("--task names what to restart already", next_step="Leave out --only-failed.", code="usage")
     cluster, named = picked(ctx.obj, connectors, every)
     plan = plan_restart(
         cluster_id_of(cluster),
         named,
         only_failed=only_failed,
+        task=task,
         named=not every,
         wait=wait,
         group_id=group_id_of(cluster),
@@ -235,6 +247,9 @@ def cure(
     apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output)
 
 
+connectors_config.register(app)
+
+
 def _change_state(
     session: Session,
     verb: str,
@@ -259,54 +274,3 @@ def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Clus
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = observed(session)
     return cluster, chosen(cluster, None if every else names)
-
-
-def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[ConnectorHealth, ...]:
-    """The connectors that are named, or every one, looked at now. Raises ``BadInput`` for those that are not there."""
-    from connectctl.ops.operations.connectors import observe
-
-    facts = cluster.facts() if cluster.facts else observe.Facts()
-    found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
-    return found if names is None else observe.select(found, names)
-
-
-def observed(session: Session) -> Cluster:
-    """The cluster with what decides on the state of its connectors. Raises ``BadInput`` for a group that does not exist."""
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.connectors import observe
-
-    cluster = cluster_of(session)
-    if cluster.group is not None and is_unknown(cluster.group):
-        raise unknown_group(cluster.group, session.transactions.connect_groups)
-    if cluster.kafka is not None and cluster.group is not None:
-        cluster.facts = observe.facts_reader(cluster.kafka, cluster.group, session.named_topics)
-    return cluster
-
-
-def cluster_id_of(cluster: Cluster) -> str:
-    """The Kafka cluster that the workers use."""
-    if cluster.kafka is not None:
-        return cluster.kafka.cluster_id()
-    return str(cluster.calls.get("/").get("kafka_cluster_id"))
-
-
-def group_id_of(cluster: Cluster) -> str:
-    """The workers' group, empty where only workers are asked, who do not tell it."""
-    return cluster.group.id if cluster.group is not None else ""
-
-
-def context_of(session: Session, cluster: Cluster) -> StepContext:
-    """What the steps work with."""
-    from connectctl.ops.operations.connectors.steps import StepContext
-
-    return StepContext(cluster.calls, session.timeout, facts=cluster.facts)
-
-
-def perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    """Print the plan, or ask and carry it out; says so where the cluster is not locked."""
-    if plan.steps and not plan.group_id and not dry_run:
-        terminal.note(
-            "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
-            style="yellow",
-        )
-    apply.apply(session, plan, context_of(session, cluster), dry_run=dry_run, yes=yes, output=output)

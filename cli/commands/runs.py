@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, YesOption
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, WaitOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
@@ -103,8 +103,8 @@ def apply_(
       connectctl runs apply plan.json
       connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
 
-    It takes the plans of connectors stop, pause, resume, restart and cure, of changes of offsets, of fence, of
-    transactions abort and commit, of upgrade plan, and of run. The cluster is observed again, and the job file of a run is
+    It takes the plans of changes of connectors and of offsets, of fence, of transactions abort and commit, of upgrade plan,
+    and of run. The cluster is observed again, and the job file of a run is
     read again: a plan of another cluster is refused, and so is one that would not be the same if it were made now (exit code
     4). It prints what the command itself prints.
     """
@@ -157,6 +157,35 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
 
     data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
     terminal.emit("Result", data, output, table)
+
+
+@app.command()
+def undo(
+    ctx: typer.Context,
+    run: RunArgument,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take back a run of connectors create, apply, edit, patch or delete: with the configurations of before it.
+
+    \b
+    Examples:
+      connectctl runs undo 20260101-120000-ab12 --dry-run
+      connectctl runs undo 20260101-120000-ab12 --yes --wait
+
+    What it created is deleted, what it changed gets its former configuration, what it deleted is created again, with the
+    offsets that it deleted. A connector that was changed since is left as it is, and nothing else is undone (exit code 4).
+    """
+    from connectctl.cli.commands.runs_undo import undo as undo_run
+    from connectctl.ops.all_steps import KINDS
+    from connectctl.ops.core.journal import Journal
+
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
+    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), wait=wait, **how)
 
 
 def as_json(run: Run) -> dict[str, Any]:

@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands import connectors, connectors_cure, fence
-from connectctl.cli.commands.connectors import chosen
+from connectctl.cli.commands import connectors_apply, connectors_cluster, connectors_cure, fence
+from connectctl.cli.commands.connectors_cluster import chosen
 from connectctl.cli.commands.transactions_end import context_of, plan_again
 from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.steps import Await, Restart, plan_restart, plan_state
+from connectctl.ops.operations.connectors import config_files
+from connectctl.ops.operations.connectors.config_plan import ConfigPlan
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
+from connectctl.ops.operations.connectors.config_validation import resolved
+from connectctl.ops.operations.connectors.steps import Await, Restart, RestartTask, plan_restart, plan_state
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, plan_fence
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
@@ -29,7 +33,6 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
-from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.steps import RunTasks
 
 if TYPE_CHECKING:
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.operations.fencing.snapshot import FencePlan
 
-CONNECTORS = ("stop", "pause", "resume", "restart", "cure")
+CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "undo")
+CONNECTORS = ("stop", "pause", "resume", "restart", "cure", *CONFIGURATIONS)
 
 
 def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
@@ -67,10 +71,14 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
 
 
 def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    cluster = connectors.observed(session)
+    cluster = connectors_cluster.observed(session)
     check_where(
-        (saved.cluster_id, saved.group_id), (connectors.cluster_id_of(cluster), connectors.group_id_of(cluster))
+        (saved.cluster_id, saved.group_id),
+        (connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)),
     )
+    if saved.operation.removeprefix("connectors ") in CONFIGURATIONS:
+        _configurations(session, cluster, saved, dry_run, yes, output)
+        return
     if saved.operation == "connectors cure":
         (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
         check_fresh(saved, connectors_cure.planned(session, cluster, name))
@@ -78,7 +86,17 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
         apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
         return
     check_fresh(saved, _states_again(cluster, saved))
-    connectors.perform(session, cluster, saved, dry_run, yes, output)
+    connectors_cluster.perform(session, cluster, saved, dry_run, yes, output)
+
+
+def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
+    files = {
+        Path(step.file) for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector) and step.file
+    }
+    given = {each.name: each for each in config_files.desired(sorted(files))}
+    configs = resolved(cluster.calls, saved, given)
+    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
 
 
 def _states_again(cluster: Cluster, saved: Plan) -> Plan:
@@ -91,7 +109,8 @@ def _states_again(cluster: Cluster, saved: Plan) -> Plan:
     if verb != "restart":
         return plan_state(saved.cluster_id, found, verb, **where)
     only_failed = any(isinstance(step, Restart) and step.only_failed for step in saved.steps)
-    return plan_restart(saved.cluster_id, found, only_failed=only_failed, named=False, **where)
+    task = next((step.task for step in saved.steps if isinstance(step, RestartTask)), None)
+    return plan_restart(saved.cluster_id, found, only_failed=only_failed, task=task, named=False, **where)
 
 
 def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
@@ -186,17 +205,6 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
 
 def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     # What runs tasks is not loaded for other plans.
-    if saved.operation == MEMBERS:
-        from connectctl.cli.commands.run_execution import scene_of
-        from connectctl.cli.commands.run_status import members_context, planned_removal
-
-        scene = scene_of(session)
-        check_where((saved.cluster_id, saved.group_id), (scene.kafka.cluster_id(), session.group_id))
-        names = list(dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops))))
-        check_fresh(saved, planned_removal(scene, session.group_id, names))
-        context = members_context(scene, session.group_id)
-        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
-        return
     if saved.operation == SWEEP:
         from connectctl.cli.commands.run_sweep import sweep_saved
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands import connectors, connectors_cure
-from connectctl.cli.commands.run_execution import scene_of
-from connectctl.cli.commands.run_status import members_context
+from connectctl.cli.commands import connectors_cluster, connectors_cure
 from connectctl.cli.commands.transactions_end import context_of
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
@@ -22,7 +20,6 @@ from connectctl.ops.operations.fencing.planning import check, plan_fence
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
-from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -53,23 +50,20 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
     """What the steps of ``plan`` work with, and the Kafka cluster and the group that it changes."""
     if plan.operation == "fence":
         return _fence(session, journal, run, plan)
-    if plan.operation == MEMBERS:
-        scene = scene_of(session)
-        return members_context(scene, session.group_id), scene.kafka.cluster_id(), session.group_id
     if plan.operation == SWEEP:
-        from connectctl.cli.commands.run_sweep import sweep_again  # it loads pyarrow
+        from connectctl.cli.commands.run_sweep import sweep_again
 
         return sweep_again(session, plan)
     if plan.operation.startswith("transactions "):
         return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
 
-    cluster = connectors.observed(session)
+    cluster = connectors_cluster.observed(session)
     context = (
         connectors_cure.context_of(session, cluster, plan)
         if plan.operation == "connectors cure"
-        else connectors.context_of(session, cluster)
+        else connectors_cluster.context_of(session, cluster)
     )
-    return context, connectors.cluster_id_of(cluster), connectors.group_id_of(cluster)
+    return context, connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)
 
 
 def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
@@ -119,7 +113,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
         def work() -> str | None:
             request = FenceRequest(connectors=(name,))
             sources = sources_of(session, request)
-            context = connectors.context_of(session, connectors.observed(session))
+            context = connectors_cluster.context_of(session, connectors_cluster.observed(session))
             context.timeout = max(session.timeout, LEAST_PATIENCE)
             return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -72,9 +71,10 @@ def validate(
     """
     from connectctl.ops.checks import offline as judging
     from connectctl.ops.checks.types import Goal
+    from connectctl.ops.operations.connectors.config_files import read
 
     release = output_findings.release(for_version)
-    given = _read(file)
+    given = read(file)
     known = None if offline else _ask(ctx.obj, given)
     found = judging.report(given, Goal(for_.value), known, release)
     findings = output_findings.kept(found.findings, ignore)
@@ -92,22 +92,6 @@ def validate(
         fail_on=fail_on,
     )
     raise typer.Exit(output_findings.exit_code(findings, fail_on))
-
-
-def _read(files: Sequence[Path]) -> list[Given]:
-    from connectctl.ops.checks.connector_config.config_file import parse
-
-    names = [str(file) for file in files]
-    if names.count("-") > 1:
-        raise BadInput("Standard input can be read once", next_step="Give -f - once.")
-    found: list[Given] = []
-    for name, file in zip(names, files, strict=True):
-        try:
-            raw = sys.stdin.buffer.read() if name == "-" else file.read_bytes()
-        except OSError as e:
-            raise BadInput(f"{name} cannot be read", why=e.strerror) from e
-        found += parse(raw, name)
-    return found
 
 
 def _ask(session: Session, given: Sequence[Given]) -> Known | None:

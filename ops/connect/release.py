@@ -13,6 +13,9 @@ EXACTLY_ONCE = (3, 3, 0)
 CHANGES_OFFSETS = (3, 6, 0)
 """The first release whose REST API changes and resets offsets (KIP-875)."""
 
+INITIAL_STATE = (3, 7, 0)
+"""The first release that creates a connector STOPPED or PAUSED (KIP-980)."""
+
 
 def release_of(version: str | None) -> tuple[int, int, int] | None:
     """``(major, minor, patch)`` of Apache Kafka, None for a version without numbers."""

@@ -81,8 +81,6 @@ class Need:
 
 _D, _R, _W = Operation.DESCRIBE, Operation.READ, Operation.WRITE
 _DC, _C = Operation.DESCRIBE_CONFIGS, Operation.CREATE
-_DESCRIBED = "kafka_protocol.group_coordinator.Coordinator.describe"
-_LEAVE = "kafka_protocol.group_coordinator.Coordinator.remove_static"
 _STABLE_OFFSETS = "kafka_protocol.group_coordinator.Coordinator.stable_offsets"
 _TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
@@ -274,6 +272,12 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors resume": _CHANGE,
     "connectors restart": _CHANGE,
     "connectors cure": (*_CHANGE, _FENCED),
+    "connectors create": _CHANGE,
+    "connectors apply": _CHANGE,
+    "connectors edit": _CHANGE,
+    "connectors patch": _CHANGE,
+    "connectors delete": (*_CHANGE, *_EVERY_ID),
+    "connectors diff": _CHANGE,
     "offsets show": (*_OFFSETS_SHOWN, *_SINKS_SHOWN),
     "offsets diff": _OFFSETS_WHOLE,
     "offsets backup": (*_OFFSETS_WHOLE, _SINKS_SHOWN[0]),
@@ -310,10 +314,6 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         _WORKERS_IN_PART,
         *_reads(Name.STATUS, _REFUSED, "statuses"),
         *_reads(Name.RUN_STATUS, _PART, "statuses of a run that took a connector over"),
-        *_reads(Name.CONFIG, _PART, "which consumer groups sinks and transforms of runs have"),
-        _RUNS,
-        Need(_DESCRIBED, _D, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left"),
-        Need(_LEAVE, _R, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left are not removed"),
     ),
     "audit": (
         *_reads(Name.TARGETS, _REFUSED, "the records"),
@@ -333,6 +333,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "runs list": NOTHING,
     "runs show": NOTHING,
     "runs resume": _OFFSETS_WRITTEN,
+    "runs undo": _CHANGE,
     "runs apply": _OFFSETS_WRITTEN,
     "context show": NOTHING,
     "context list": NOTHING,
@@ -342,6 +343,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "sandbox logs": NOTHING,
     "demo": NOTHING,
     "completion": NOTHING,
+    "docs man": NOTHING,
 }
 """Every command, with what its principal needs; those with nothing ask no cluster of the person's."""
 

@@ -117,6 +117,17 @@ def _runs_resume(at: Clusters) -> Result:
     return at.plain.run("runs", "resume", at.last_run(), "--yes")
 
 
+def _runs_undo(at: Clusters) -> Result:
+    assert at.plain.change("connectors delete", "--yes").exit_code == 0
+    return at.plain.run("runs", "undo", at.last_run(), "--yes")
+
+
+def _edit(at: Clusters) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDITOR", "sed -i s/Source/Other/")
+        return at.plain.run("connectors", "edit", "orders", "--yes")
+
+
 def _audit(at: Clusters) -> Result:
     at.plain.kafka.records["t"] = []
     return at.plain.run("audit", "t", "--headers-only")
@@ -185,6 +196,11 @@ RUN: dict[str, tuple[Call, str]] = {
     "connectors list": (plain("connectors", "list"), "users"),
     "connectors show": (plain("connectors", "show", "orders"), "orders"),
     **{name: (changed(name), "fenced" if name == "fence" else "done") for name in COMMANDS},
+    "connectors edit": (_edit, "connector.class=x.y.Other (was x.y.Source)"),
+    "connectors diff": (
+        lambda at: at.plain.run("connectors", "diff", "orders", "-f", str(at.directory / "all" / "orders.properties")),
+        "PROPERTY",
+    ),
     "offsets show": (offsets("show"), "moved"),
     "offsets merge": (offsets("merge", "moved", "--into", "dedicated", "--stop", "--yes"), "moved"),
     "offsets copy": (offsets("copy", "moved", "plain", "--stop", "--yes"), "plain"),
@@ -215,6 +231,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "runs list": (plain("runs", "list"), ""),
     "runs show": (_runs_show, "fence"),
     "runs apply": (_runs_apply, "done"),
+    "runs undo": (_runs_undo, "create orders"),
     "runs resume": (_runs_resume, "done"),
     "context show": (plain("context", "show"), "bootstrap_servers"),
     "context list": (plain("context", "list"), ""),

@@ -23,9 +23,16 @@ COMMANDS: dict[str, list[str]] = {
     "connectors resume": ["off", "--wait"],
     "connectors restart": ["users", "--only-failed", "--wait"],
     "connectors cure": ["users"],
+    "connectors create": ["-f", "{directory}/new.json", "--wait"],
+    "connectors apply": ["-f", "{directory}/all", "--wait"],
+    "connectors patch": ["*s", "batch.size=5"],
+    "connectors delete": ["orders", "users", "--with-offsets", "--wait"],
     "fence": [word for id_ in IDS for word in ("--transactional-id", id_)],
     "transactions abort": ["app-0"],
 }
+
+
+CONFIG = {"connector.class": "x.y.Source"}
 
 
 class Killed(BaseException):
@@ -62,7 +69,12 @@ class World:
         self.kafka = FakeKafka(topics, groups={"connect": connect_group("connect", one=owners)})
         connectors = {"orders": FakeConnector(), "users": FakeConnector(tasks=["RUNNING", "FAILED"])}
         self.workers = FakeWorkers(connectors | {"off": FakeConnector(own="STOPPED", tasks=[])})
-        self.workers.commanded = FakeLeader(self.kafka).command
+        leader = FakeLeader(self.kafka)
+        self.workers.commanded, self.workers.configured = leader.command, leader.configure
+        (self.directory / "new.json").write_text(json.dumps(CONFIG | {"name": "new", "db.password": "${file:a:b}"}))
+        (self.directory / "all").mkdir(exist_ok=True)
+        (self.directory / "all" / "a.yaml").write_text("connector.class: x.y.Source\nname: a\n")
+        (self.directory / "all" / "orders.properties").write_text("connector.class=x.y.Source\nname=orders\nx=1\n")
         open_ = Transaction(IDS[0], "Ongoing", 7, 3, 60_000, 1, (Place("t", 0),))
         others = {id_: Transaction(id_, "Empty", 8 + n, 0) for n, id_ in enumerate(IDS[1:])}
         self.coordinators = FakeCoordinators({open_.id: open_} | others, partitions={Place("t", 0): ()})
@@ -99,7 +111,8 @@ class World:
         return CliRunner().invoke(app, list(args), obj=self.session)
 
     def change(self, operation: str, *more: str) -> Result:
-        return self.run(*operation.split(), *COMMANDS[operation], *more)
+        given = [word.format(directory=self.directory) for word in COMMANDS[operation]]
+        return self.run(*operation.split(), *given, *more)
 
     def runs(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.run("runs", "list", "-o", "json").stdout)["runs"]
@@ -114,5 +127,5 @@ class World:
         """How everything is."""
         known = self.coordinators.known.values()
         fakes = self.workers.connectors.items()
-        connectors = {name: (fake.own, "FAILED" in fake.tasks, sorted(fake.config)) for name, fake in fakes}
+        connectors = {name: (fake.own, "FAILED" in fake.tasks, sorted(fake.config.items())) for name, fake in fakes}
         return connectors, {t.id: t.is_open for t in known}

@@ -123,24 +123,37 @@ class FakeLeader:
     topic: str = "cfg"
 
     def command(self, name: str, verb: str) -> None:
-        """``verb`` is a request's; others than stop, pause and resume change nothing."""
+        """``verb`` is a request's; others than stop, pause, resume and delete change nothing."""
+        if verb == "delete":
+            for key in (f"connector-{name}", f"target-state-{name}"):
+                self._write(key, None)
+            self._assign([part for part in self._assigned() if part[0] != name])
+            return
         state = {"stop": "STOPPED", "pause": "PAUSED", "resume": "STARTED"}.get(verb)
         if state is None:
             return
         tasks = 0 if verb == "stop" else max(1, len([n for c, n in self._assigned() if c == name and n >= 0]))
         self._write(f"target-state-{name}", {"state.v2": state})
         self._write(f"commit-{name}", {"tasks": tasks})
+        kept = [part for part in self._assigned() if part[0] != name or part[1] < 0]
+        self._assign([*kept, *((name, n) for n in range(tasks))])
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        """Write a configuration; a new connector is assigned."""
+        self._write(f"connector-{name}", {"properties": dict(config)})
+        self._assign(list(dict.fromkeys([*self._assigned(), (name, -1)])))
+
+    def _assign(self, owners: list[tuple[str, int]]) -> None:
         if self.kafka.groups[self.group_id].members:
-            kept = [part for part in self._assigned() if part[0] != name or part[1] < 0]
-            owners = [*kept, *((name, n) for n in range(tasks))]
             self.kafka.groups[self.group_id] = connect_group(self.group_id, one=owners)
 
     def _assigned(self) -> list[tuple[str, int]]:
         return list(self.kafka.groups[self.group_id].owners)
 
-    def _write(self, key: str, value: Mapping[str, Any]) -> None:
+    def _write(self, key: str, value: Mapping[str, Any] | None) -> None:
         log = self.kafka.records[self.topic]
-        log.append(Record(key.encode(), json.dumps(value).encode(), 0, len(log)))
+        raw = None if value is None else json.dumps(value).encode()
+        log.append(Record(key.encode(), raw, 0, len(log)))
 
 
 def connect_group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,8 @@ class FakeWorkers:
     configured: Callable[[str, dict[str, str]], None] = lambda name, config: None
     altered: Callable[[str, str, Any], None] = lambda name, method, body: None
     commanded: Callable[[str, str], None] = lambda name, verb: None
+    offsets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Source offsets by connector and source partition as JSON text: they outlive the connector."""
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         self._maybe_fail(path, url)
@@ -74,6 +77,9 @@ class FakeWorkers:
         name = unquote(name)
         if name not in self.connectors:
             raise ConnectctlError("not there", why=f"Connector {name} not found", code="not-found")
+        if what == "offsets":
+            known = self.offsets.get(name, {}).items()
+            return {"offsets": [{"partition": json.loads(key), "offset": offset} for key, offset in known]}
         if what == "status":
             self.connectors[name].advance()
             return self._status(name)
@@ -86,8 +92,14 @@ class FakeWorkers:
         if path.endswith("/config/validate"):
             return {"configs": [{"value": {"name": "exactly.once.support", "errors": []}}]}
         self.sent.append(f"{method} {path}")
+        if (method, path) == ("POST", "/connectors"):
+            return self._create(body)
         name, _, verb = path.removeprefix("/connectors/").partition("/")
         connector = self.connectors[unquote(name)]
+        if method == "DELETE" and not verb:
+            del self.connectors[unquote(name)]
+            self.commanded(unquote(name), "delete")
+            return None
         if verb == "config":
             config = connector.config | body if method == "PATCH" else body
             connector.config = {name: value for name, value in config.items() if value is not None}
@@ -97,10 +109,24 @@ class FakeWorkers:
             if connector.own != "STOPPED":
                 raise ConnectctlError("The worker answers 400", why="Connectors must be in the STOPPED state")
             self.altered(unquote(name), method, body)
+            kept = self.offsets.setdefault(unquote(name), {})
+            for each in body["offsets"] if body else [{"partition": json.loads(key)} for key in kept]:
+                kept[json.dumps(each["partition"])] = each.get("offset")
+            self.offsets[unquote(name)] = {key: offset for key, offset in kept.items() if offset is not None}
             return {"message": "The offsets for this connector have been altered successfully"}
         self.commanded(unquote(name), verb)
         connector.change(verb.partition("?")[0], max(len(connector.tasks), 1))
         return self._status(unquote(name)) if verb.startswith("restart") else None
+
+    def _create(self, body: dict[str, Any]) -> dict[str, Any]:
+        name, state = body["name"], body.get("initial_state", "RUNNING")
+        if name in self.connectors:
+            raise ConnectctlError("The worker answers 409", why=f"Connector {name} already exists", code="rebalancing")
+        tasks = ["RUNNING"] if state == "RUNNING" else []
+        self.connectors[name] = FakeConnector(state, tasks, dict(body["config"]))
+        self.configured(name, body["config"])
+        self.commanded(name, {"RUNNING": "resume", "STOPPED": "stop", "PAUSED": "pause"}[state])
+        return self._info(name)
 
     def _maybe_fail(self, path: str, url: str | None) -> None:
         for begin, error in self.errors.items():

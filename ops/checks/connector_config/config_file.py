@@ -1,8 +1,8 @@
 """Connector configurations from files: JSON, YAML and Java properties, in every shape in which Connect has them.
 
-A shape is what ``POST /connectors`` takes (``name`` and ``config``), what ``PUT …/config`` takes (a flat object), or what
-``connectctl connectors show -o json`` prints. Values become text as Connect's REST API makes them: numbers as they are
-written, ``true`` and ``false``. An object or a list for a value is refused there, and here.
+A shape is what ``POST /connectors`` takes (``name`` and ``config``), what ``PUT …/config`` takes (a flat object), what
+``connectctl connectors show -o json`` prints, or a manifest of Strimzi's. Values become text as Connect's REST API makes
+them: numbers as they are written, ``true`` and ``false``. An object or a list for a value is refused there, and here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, NoReturn
 
+from connectctl.ops.checks.connector_config import strimzi
 from connectctl.ops.config import java_properties, yaml_text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
@@ -31,7 +32,8 @@ class Given:
     """A configuration as a file gives it. ``name`` is empty where the file has none; a value is None for null.
 
     ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
-    connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995).
+    connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995). ``kept_state`` is
+    the one that a manifest wants it to have at all times.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Given:
     repeated: Mapping[str, Sequence[int]] = field(default_factory=dict)
     initial_state: str | None = None
     with_offsets: bool = False
+    kept_state: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,8 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
     if not isinstance(whole, _Pairs):
         kind = {list: "a list in a list", type(None): "null"}.get(type(whole), "a single value")
         raise BadInput(f"{file} is not a connector configuration", why=f"there is {kind} in it", next_step=_SHAPES)
+    if strimzi.is_manifest(whole.last):
+        return _from_manifest(whole, text, file, form)
     if _is_list_of_connectors(whole):
         raise BadInput(
             f"{file} is not a connector configuration",
@@ -209,6 +214,18 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         # What connectors show prints has its offsets elsewhere, and is no request.
         "offsets" in around and "kind" not in around,
     )
+
+
+def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
+    parts = {name: value.last for name, value in whole.last.items() if isinstance(value, _Pairs)}
+    metadata, spec = parts.get("metadata", {}), parts.get("spec", {})
+    name, state = strimzi.read(whole.last.get("kind"), metadata, spec, file)
+    inner = spec.get("config") or _Pairs(())
+    if not isinstance(inner, _Pairs):
+        raise BadInput(f"{file} is not a connector configuration", why="spec.config is not an object")
+    config = {name: _value(name, value, line, file) for name, value, line in inner.members}
+    config |= {name: _value(name, value, None, file) for name, value in strimzi.properties(spec)}
+    return Given(name, config, file, dict(_repeated(inner, text, form)), state, kept_state=state)
 
 
 def _is_list_of_connectors(whole: _Pairs) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
@@ -263,6 +264,23 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
     """The connector called ``name`` as the config topic has it, None where it has none."""
     images = kafka.image([config_topic], patience=PATIENCE)
     return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
+
+
+def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> list[str]:
+    """``names`` with globs (``*``, ``?``, ``[…]``) as the connectors that match. Raises ``BadInput`` where none does."""
+    known = [each.name for each in found]
+    wanted: list[str] = []
+    for name in names:
+        if name in known or not set(name) & set("*?["):
+            wanted.append(name)
+            continue
+        there = [each for each in known if fnmatchcase(each, name)]
+        if not there:
+            raise BadInput(
+                f"No connector matches {name}", next_step="See connectctl connectors list.", code="unknown-connector"
+            )
+        wanted += there
+    return wanted
 
 
 def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:

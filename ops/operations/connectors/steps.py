@@ -11,7 +11,7 @@ from connectctl.ops.connect.connector import Connector, State, Status, at_rest, 
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
@@ -19,6 +19,7 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts,
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.core.journal import Journal
 
 T = TypeVar("T")
 POLL = 0.5
@@ -43,7 +44,8 @@ class Wait:
 class StepContext(RunContext):
     """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
 
-    ``facts`` reads what decides on the state of connectors; None where only workers can be asked, whose statuses then count.
+    ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
+    None where only workers can be asked, whose statuses then count.
     """
 
     calls: ConnectCalls
@@ -53,6 +55,7 @@ class StepContext(RunContext):
     before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
     waits: dict[str, Wait] = field(default_factory=dict)
     facts: Callable[[], Facts] | None = None
+    journal: Journal | None = None
 
     def read(self, name: str, facts: Facts | None = None) -> Connector:
         """The connector as it is now, by ``facts`` where they were read a moment ago."""
@@ -145,6 +148,22 @@ class Restart(Step):
                 next_step=f"Restart each task: POST /connectors/{self.subject}/tasks/N/restart",
                 code="unsupported",
             )
+        return None
+
+
+@dataclass(frozen=True)
+class RestartTask(Step):
+    """Restart one task of a connector."""
+
+    subject: str
+    task: int
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"restart task {self.task} of {self.subject}"
+
+    def apply(self, context: StepContext) -> str | None:
+        context.change(self.subject, "POST", f"/tasks/{self.task}/restart")
         return None
 
 
@@ -287,9 +306,13 @@ def plan_restart(
     only_failed: bool,
     named: bool,
     wait: bool,
+    task: int | None = None,
     group_id: str = "",
 ) -> Plan:
-    """The plan that restarts the connectors. Raises ``Refused`` where one that is ``named`` is stopped or paused."""
+    """The plan that restarts the connectors, or the ``task`` of each.
+
+    Raises ``Refused`` where one that is ``named`` is stopped or paused, ``BadInput`` where one has no such task.
+    """
     resting = [j for j in picked if _rests(j.connector)]
     if resting and named:
         told = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
@@ -298,7 +321,14 @@ def plan_restart(
     idle = {j.name: f"it is {j.verdict.state}" for j in resting}
     if only_failed:
         idle |= {j.name: "nothing of it has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
-    changes = [Restart(j.name, only_failed, str(j.verdict)) for j in picked if j.name not in idle]
+    todo = [j for j in picked if j.name not in idle]
+    if without := [j.name for j in todo if task is not None and task not in j.connector.tasks]:
+        hint = "Tasks are counted from 0: connectctl connectors show NAME."
+        raise BadInput(f"There is no task {task} of {', '.join(without)}", next_step=hint, code="unknown-task")
+    changes = [
+        Restart(j.name, only_failed, str(j.verdict)) if task is None else RestartTask(j.name, task, str(j.verdict))
+        for j in todo
+    ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
     return _independent("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
 

@@ -16,7 +16,6 @@ from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites
     from connectctl.ops.connect.run_presence import Holder
-    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.observe import Sources
 
 SETTLING = 10.0
@@ -31,7 +30,6 @@ class OffsetContext(StepContext):
 
     sources: Sources | None = None
     group_id: str = ""
-    journal: Journal | None = None
     others: dict[str, KafkaWrites] = field(default_factory=dict)
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)

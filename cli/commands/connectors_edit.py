@@ -1,0 +1,68 @@
+"""``connectctl connectors edit``: a configuration in the person's editor, validated and compared before it is sent."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.commands import connectors_cluster
+from connectctl.cli.commands.connectors_apply import change, planner_of
+from connectctl.ops.checks.connector_config.config_file import parse
+from connectctl.ops.clients.editor import edit as open_editor
+from connectctl.ops.config.masking import MASK
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.connectors.config_files import refuse_unusable, usable
+from connectctl.ops.operations.connectors.config_values import shown
+from connectctl.ops.operations.connectors.observe import defined_passwords
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.config_plan import Desired
+
+
+def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
+    """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
+    cluster = connectors_cluster.observed(session)
+    found = connectors_cluster.chosen(cluster, [pattern])
+    if len(found) != 1:
+        names = ", ".join(each.name for each in found)
+        raise BadInput(f"One connector is edited at a time, and {pattern} means {names}", next_step="Name one of them.")
+    planner = planner_of(cluster, "connectors edit", found, wait=wait)
+    name, former = found[0].name, found[0].connector.config
+    masked = shown(former, defined_passwords(cluster.calls, former))
+    text = json.dumps(masked, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    directory = Path(tempfile.mkdtemp(prefix="connectctl-edit-"))  # for its owner only
+    path = directory / "connector.json"
+    path.write_text(text)
+    try:
+        open_editor(path, os.environ)
+        change(session, cluster, planner, [_edited(path, name, former, masked)], **how)
+    except ConnectctlError as e:
+        if path.exists() and path.read_text() != text:
+            e.next_step = f"{e.next_step or ''} What you wrote is in {path}.".strip()
+        else:
+            rmtree(directory)
+        raise
+    rmtree(directory)
+
+
+def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[str, str | None]) -> Desired:
+    """What the person made of the configuration; a secret that is masked as it was stays what it is."""
+    given, *more = parse(path.read_bytes(), str(path))
+    if more:
+        raise BadInput("There is more than one configuration in the file", next_step="Leave one.")
+    config = {
+        each: former[each] if value and MASK in value and masked.get(each) == value else value
+        for each, value in given.config.items()
+    }
+    refuse_unusable(given := replace(given, config=config, name=config.get("name") or name))
+    if given.name != name:
+        raise BadInput(f"A connector cannot get another name, and {name} became {given.name}")
+    return usable(given)

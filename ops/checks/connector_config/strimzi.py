@@ -1,0 +1,58 @@
+"""Strimzi's ``KafkaConnector`` manifests as connector configurations.
+
+As Strimzi's operator makes a configuration of them: ``spec.config`` with ``connector.class`` of ``spec.class``,
+``tasks.max`` of ``spec.tasksMax`` and, for KIP-891, ``connector.plugin.version`` of ``spec.version``
+(``AbstractConnectOperator.asJson``). ``spec.state`` is the state that it keeps the connector in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from connectctl.ops.core.errors import BadInput
+
+GROUP = "kafka.strimzi.io/"
+KIND = "KafkaConnector"
+PROPERTIES = {"class": "connector.class", "tasksMax": "tasks.max", "version": "connector.plugin.version"}
+STATES = {"running": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED"}
+_OPERATORS_OWN = frozenset({"autoRestart", "listOffsets", "alterOffsets"})
+"""What the operator does later, and no part of a configuration."""
+
+
+def is_manifest(members: Mapping[str, Any]) -> bool:
+    """Whether an object is one of Strimzi's resources."""
+    return str(members.get("apiVersion") or "").startswith(GROUP)
+
+
+def read(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: str) -> tuple[str, str | None]:
+    """Name and wanted state (RUNNING, PAUSED, STOPPED, None for none) of a manifest. Raises ``BadInput``."""
+    if problem := next(_problems(kind, metadata, spec), None):
+        raise BadInput(
+            f"{file} is not a connector configuration",
+            why=problem,
+            next_step="Give KafkaConnector manifests, with metadata.name, spec.class and spec.config.",
+        )
+    state = spec.get("state")
+    if state is None and spec.get("pause") is True:
+        state = "paused"  # deprecated, and still read by the operator
+    return str(metadata["name"]), None if state is None else STATES[str(state).lower()]
+
+
+def properties(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The properties that a spec has beside its ``config``."""
+    return ((name, spec[member]) for member, name in PROPERTIES.items() if spec.get(member) is not None)
+
+
+def _problems(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
+    if kind != KIND:
+        yield f"it is a {kind}, and no {KIND}"
+    if not isinstance(metadata.get("name"), str):
+        yield "it has no metadata.name"
+    if not spec.get("class"):
+        yield "it has no spec.class"
+    for name in spec.keys() - PROPERTIES.keys() - _OPERATORS_OWN - {"config", "state", "pause"}:
+        yield f"spec.{name} is unknown"
+    state = spec.get("state")
+    if state is not None and str(state).lower() not in STATES:
+        yield f"spec.state is {state}, which is not one of {', '.join(STATES)}"

@@ -1,0 +1,101 @@
+"""Connector configurations that a person gives: files and directories, in the forms of ``config_file``, checked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.config_file import FORMS, parse
+from connectctl.ops.config.masking import MASK, remember
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.connectors.config_plan import Desired
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.connector_config.config_file import Given
+
+STATES = ("RUNNING", "PAUSED", "STOPPED")
+
+
+def read(files: Sequence[Path]) -> list[Given]:
+    """The configurations in ``files``, ``-`` for standard input. Raises ``BadInput`` with file and line."""
+    names = [str(file) for file in files]
+    if names.count("-") > 1:
+        raise BadInput("Standard input can be read once", next_step="Give -f - once.")
+    found: list[Given] = []
+    for name, file in zip(names, files, strict=True):
+        try:
+            raw = sys.stdin.buffer.read() if name == "-" else file.read_bytes()
+        except OSError as e:
+            raise BadInput(f"{name} cannot be read", why=e.strerror) from e
+        found += parse(raw, name)
+    return found
+
+
+def desired(paths: Sequence[Path]) -> list[Desired]:
+    """The connectors in ``paths``; a directory is for all of its files with a suffix of ``FORMS``, in order of their names.
+
+    Raises ``BadInput`` for what no worker would take, for a name that is there twice, and for masked values.
+    """
+    given = read([file for path in paths for file in _files(path)])
+    for each in given:
+        refuse_unusable(each)
+    _refuse_doubles(given)
+    return [usable(each) for each in given]
+
+
+def refuse_unusable(given: Given) -> None:
+    """Raises ``BadInput`` for what no worker would take, and for masked values. Its secrets are masked from now on."""
+    remember(given.config)
+    if problem := next(_problems(given), None):
+        raise BadInput(f"{given.file}: {problem[0]}", next_step=problem[1])
+
+
+def usable(given: Given) -> Desired:
+    """``given`` as it is sent: with its name among the properties, as workers keep it, and without what is null."""
+    config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
+    file = None if given.file == "-" else str(Path(given.file).absolute())
+    state = given.initial_state.upper() if given.initial_state else None
+    return Desired(given.name, config, state, given.kept_state, file)
+
+
+def _files(path: Path) -> Iterable[Path]:
+    if str(path) == "-" or not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in FORMS and file.is_file())
+    if not found:
+        raise BadInput(
+            f"{path} has no configuration of a connector", next_step=f"It takes files with {', '.join(FORMS)}."
+        )
+    return found
+
+
+def _problems(given: Given) -> Iterator[tuple[str, str]]:
+    config = given.config
+    if not given.name:
+        yield "the connector has no name", "Add the property name."
+    if config.get("name") not in (None, given.name):
+        yield f"the connector is called {given.name} and {config['name']}", "Give it one name."
+    if not (config.get("connector.class") or "").strip():
+        yield f"{given.name} has no connector.class", "Add the property connector.class."
+    for name, lines in given.repeated.items():
+        where = f" (lines {', '.join(map(str, lines))})" if lines else ""
+        yield f"{name} is there more than once{where}", "Leave one of them out."
+    if given.initial_state is not None and given.initial_state.upper() not in STATES:
+        yield f"initial_state is {given.initial_state}, which is not one of {', '.join(STATES)}", "Correct it."
+    if masked := next((n for n, v in config.items() if v and MASK in v), None):
+        hint = "Write the secret, or a reference to it such as ${file:…}."
+        yield f"{masked} of {given.name} is masked, as connectctl prints it", hint
+    if given.with_offsets:
+        hint = f"Take them out, and give them to connectors create with --offsets {given.file}."
+        yield "no worker takes offsets beside a configuration (KIP-995 is in no release)", hint
+
+
+def _refuse_doubles(given: Sequence[Given]) -> None:
+    seen: dict[str, str] = {}
+    for each in given:
+        if each.name in seen:
+            where = f"{seen[each.name]} and {each.file}" if seen[each.name] != each.file else each.file
+            raise BadInput(f"{each.name} is configured twice in {where}", next_step="Leave one of them out.")
+        seen[each.name] = each.file

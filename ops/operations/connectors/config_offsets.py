@@ -1,0 +1,161 @@
+"""Offsets with which connectors are created, and that go with them: through the workers' own endpoint (KIP-875)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.connector import State, path_of
+from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_plan import Desired, Planner
+from connectctl.ops.operations.connectors.steps import POLL, Await, SetTargetState, StepContext
+from connectctl.ops.operations.offsets.input_file import read_entries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+Entries = tuple[tuple[str, str], ...]
+"""Partitions and offsets as JSON texts; an offset ``null`` is for none."""
+WAIT = 10.0
+"""Seconds in which workers write to the second topic after their answer."""
+
+
+@dataclass(frozen=True)
+class SetConnectorOffsets(Step):
+    """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
+
+    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted.
+    """
+
+    subject: str
+    entries: Entries = ()
+    run: str | None = None
+    of_step: int = 0
+    every: bool = False
+    now: str = ""
+
+    def describe(self) -> str:
+        if self.run:
+            return f"restore the offsets of {self.subject} from run {self.run}"
+        if self.every:
+            return f"delete the offsets of {self.subject}"
+        return f"set {len(self.entries)} offsets of {self.subject}"
+
+    def is_done(self, context: StepContext) -> str | None:
+        return None if self._missing(context) else "already set"
+
+    def apply(self, context: StepContext) -> str | None:
+        assert context.journal is not None
+        assert context.run is not None
+        name = file_of(context.step)
+        if not context.journal.path(context.run.id, name).exists():
+            context.journal.write(context.run.id, name, json.dumps(_read(context, self.subject)).encode())
+        missing = self._missing(context)
+        path = path_of("connectors", self.subject, "offsets")
+        if self.every and not self._wanted(context):
+            context.calls.send("DELETE", path)
+        else:
+            body = [{"partition": read_json(key), "offset": read_json(value)} for key, value in missing.items()]
+            context.calls.send("PATCH", path, {"offsets": body})
+        if not context.until(lambda: None if self._missing(context) else True, WAIT, POLL):
+            raise ConnectctlError(
+                f"Offsets of {self.subject} are others than were written; another writer is active, or its dedicated topic "
+                "has others",
+                next_step=f"See connectctl offsets show {self.subject}.",
+            )
+        return f"{len(missing)} written and read back"
+
+    def _wanted(self, context: StepContext) -> dict[str, str]:
+        if self.run is None:
+            return {_text(read_json(key)): _text(read_json(value)) for key, value in self.entries}
+        assert context.journal is not None
+        return _by_partition(read_json(context.journal.path(self.run, file_of(self.of_step)).read_bytes()))
+
+    def _missing(self, context: StepContext) -> dict[str, str]:
+        """What is to be written yet, by partition."""
+        found, wanted = _by_partition(_read(context, self.subject)), self._wanted(context)
+        if self.every:
+            wanted = dict.fromkeys(found, "null") | wanted
+        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+
+
+def file_of(step: int) -> str:
+    """The file of a run with the offsets that were there before its step ``step``."""
+    return f"offsets-{step}.json"
+
+
+def _read(context: StepContext, name: str) -> Any:
+    return context.calls.get(path_of("connectors", name, "offsets"))["offsets"]
+
+
+def _by_partition(offsets: Any) -> dict[str, str]:
+    return {_text(each["partition"]): _text(each["offset"]) for each in offsets}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
+    """The offsets in ``file`` for the one connector in ``given``; none without a file. Raises ``BadInput``."""
+    if file is None:
+        return ()
+    if len(given) != 1:
+        raise BadInput(f"--offsets is for one connector, and there are {len(given)}", next_step="Give one with -f.")
+    return read_entries(file, given[0].name)
+
+
+def initial(calls: ConnectCalls, planner: Planner, given: Sequence[Desired], entries: Entries) -> None:
+    """Plan the creation of ``given``. Raises ``Refused`` where the workers cannot create in a state, or set offsets."""
+    version = str(calls.get("/").get("version"))
+    if (entries or any(each.state not in (None, "RUNNING") for each in given)) and older(version, INITIAL_STATE):
+        raise Refused(
+            f"The workers are {version}, and create a connector in another state than RUNNING from 3.7 on (KIP-980)",
+            next_step=f"Set its offsets first: connectctl offsets set {given[0].name} -f FILE; then create it."
+            if entries
+            else "Create it without --stopped, and stop it: connectctl connectors stop.",
+            code="unsupported",
+        )
+    for each in given:
+        state = each.state or "RUNNING"
+        planner.create(Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file))
+        if entries:
+            planner.steps.append(SetConnectorOffsets(each.name, entries))
+            planner.waits.clear()
+            if state != "STOPPED":
+                planner.steps.append(SetTargetState(each.name, "resume" if state == "RUNNING" else "pause", "STOPPED"))
+            if planner.wait:
+                planner.waits.append(Await(each.name, State(state)))
+
+
+def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) -> None:
+    """Raises ``Refused`` where workers cannot delete offsets, or would leave topics that contradict each other."""
+    version = str(calls.get("/").get("version"))
+    hint = "Delete them first: connectctl offsets reset NAME --stop; then delete it without --with-offsets."
+    if older(version, CHANGES_OFFSETS):
+        raise Refused(f"The workers are {version}, and delete offsets from 3.6 on", next_step=hint, code="unsupported")
+    if own := [each.name for each in connectors if each.connector.config.get("offsets.storage.topic")]:
+        raise Refused(
+            f"The workers may fail to delete the offsets of {', '.join(own)}",
+            why="with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do",
+            next_step=hint,
+            code="unsupported",
+        )
+
+
+def removal(health: ConnectorHealth) -> list[Step]:
+    """The steps that delete the offsets of a connector before it is deleted itself."""
+    name = health.name
+    return [
+        SetTargetState(name, "stop", str(health.verdict)),
+        Await(name, State.STOPPED),
+        SetConnectorOffsets(name, every=True),
+    ]

@@ -1,0 +1,154 @@
+"""Plans that create, change and delete connectors. Pure: from what is wanted and what was read to steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.operations.connectors.config_steps import (
+    AwaitGone,
+    ChangeConnector,
+    CreateConnector,
+    DeleteConnector,
+)
+from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
+from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState, already_satisfied
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.step import Step
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
+TARGETS = {"STARTED": "RUNNING"}
+"""Target states of the config topic whose connectors are called otherwise."""
+
+
+@dataclass(frozen=True)
+class Desired:
+    """A connector as it is to be. ``state`` is the one to create it in, ``kept_state`` the one that it is always to have.
+
+    Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere.
+    """
+
+    name: str
+    config: Config
+    state: str | None = None
+    kept_state: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class ConfigPlan:
+    """A plan, and the configurations that its steps mean: to be kept before it is carried out."""
+
+    plan: Plan
+    configs: tuple[Config, ...]
+
+
+@dataclass
+class Planner:
+    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` what their plugins hide."""
+
+    operation: str
+    cluster_id: str
+    group_id: str
+    current: Mapping[str, ConnectorHealth]
+    passwords: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    wait: bool = False
+    steps: list[Step] = field(default_factory=list)
+    waits: list[Step] = field(default_factory=list)
+    noops: list[Noop] = field(default_factory=list)
+    configs: list[Config] = field(default_factory=list)
+
+    def planned(self) -> ConfigPlan:
+        """What was added, as one plan; waits come last, so that many take no longer than one."""
+        steps = (*self.steps, *self.waits)
+        plan = Plan(self.operation, self.cluster_id, steps, tuple(self.noops), self.group_id, independent=True)
+        return ConfigPlan(plan, tuple(self.configs))
+
+    def create(self, desired: Desired) -> None:
+        """Create a connector that is not there."""
+        self.configs.append(desired.config)
+        config = shown(desired.config, self._hidden(desired.name))
+        state = None if desired.state == "RUNNING" else desired.state
+        self.steps.append(CreateConnector(desired.name, config, digest(desired.config), state, desired.file))
+        self._await(desired.name, desired.state or "RUNNING")
+
+    def change(self, desired: Desired) -> None:
+        """Make an existing connector what it is to be."""
+        health = self.current[desired.name]
+        former, name = health.connector.config, desired.name
+        changes = difference(former, desired.config)
+        verb = VERBS[desired.kept_state] if desired.kept_state else None
+        moves = verb is not None and already_satisfied(verb, health.connector) is None
+        if changes:
+            self.configs += [former, desired.config]
+            was = {each: former.get(each) for each in changes}
+            hidden = self._hidden(name)
+            told = shown(changes, hidden), shown(was, hidden)
+            digests = digest(former), digest(desired.config)
+            self.steps.append(ChangeConnector(name, *told, *digests, desired.file, str(health.verdict.state)))
+        if moves and verb:
+            self.steps.append(SetTargetState(name, verb, str(health.verdict)))
+        if not changes and not moves:
+            self.noops.append(Noop(name, "it is so already"))
+            return
+        self._await(name, desired.kept_state or self._state(name))
+
+    def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[Step] = ()) -> None:
+        """Delete a connector; ``before`` are steps that come before that."""
+        health = self.current[name]
+        config = health.connector.config
+        self.configs.append(config)
+        self.steps += before
+        self.steps.append(DeleteConnector(name, digest(config), self._state(name), tuple(leaves), str(health.verdict)))
+        if self.wait:
+            self.waits.append(AwaitGone(name))
+
+    def _state(self, name: str) -> str:
+        """The target state; where only workers were asked, the state that they report."""
+        health = self.current[name]
+        target = health.connector.target_state
+        if target is None:
+            own = health.verdict.state.value
+            return own if own in VERBS else "RUNNING"
+        return TARGETS.get(target, target)
+
+    def _await(self, name: str, state: str) -> None:
+        if self.wait:
+            self.waits.append(Await(name, WANTED[VERBS[state]]))
+
+    def _hidden(self, name: str) -> frozenset[str]:
+        return self.passwords.get(name, frozenset())
+
+
+def assignments(texts: Sequence[str]) -> dict[str, str | None]:
+    """Properties as ``patch`` takes them: ``name=value`` sets one, ``name-`` removes it. Raises ``BadInput``."""
+    found: dict[str, str | None] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign and text.endswith("-"):
+            name, sign, value = text[:-1], "-", ""
+        if not sign or not name.strip():
+            raise BadInput(
+                f"{text!r} is neither name=value nor name-", next_step="Write tasks.max=2, or tasks.max- to remove it."
+            )
+        if name in found:
+            raise BadInput(f"{name} is given twice", next_step="Leave one of them out.")
+        if name == "name":
+            raise BadInput("A connector cannot get another name", next_step="Create it with the new name.")
+        found[name] = None if sign == "-" else value
+    return found
+
+
+def refuse_existing(desired: Sequence[Desired], current: Mapping[str, ConnectorHealth]) -> None:
+    """Raises ``Refused`` where one that is to be created is there already."""
+    if there := [each.name for each in desired if each.name in current]:
+        raise Refused(
+            f"There is a connector {', '.join(there)} already",
+            next_step="To change it: connectctl connectors apply -f FILE.",
+            code="exists",
+        )

@@ -1,0 +1,178 @@
+"""The steps that create, change and delete connectors. Plans have configurations masked, and by their digests.
+
+Each reads the connector again, compares it with what the plan was made from, and changes nothing where it is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_values import Changes, difference, digest, kept, read_config
+from connectctl.ops.operations.connectors.configure import ChangeConfig
+from connectctl.ops.operations.connectors.observe import read_one
+from connectctl.ops.operations.connectors.steps import POLL
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.connectors.steps import StepContext
+
+
+@dataclass(frozen=True)
+class CreateConnector(Step):
+    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest."""
+
+    subject: str
+    config: Mapping[str, str | None]
+    after: str
+    state: str | None = None
+    file: str | None = None
+    now: str = ""
+
+    def describe(self) -> str:
+        state = f", {self.state}" if self.state else ""
+        return f"create {self.subject} ({self.config.get('connector.class')}, {len(self.config)} properties{state})"
+
+    def is_done(self, context: StepContext) -> str | None:
+        found = read_config(context.calls, self.subject)
+        if found is None:
+            return None
+        if digest(found) == self.after:
+            return "already there, with this configuration"
+        raise Refused(
+            f"{self.subject} was created by somebody else since the plan was made",
+            next_step=f"See connectctl connectors diff {self.subject} -f FILE.",
+            code="stale",
+        )
+
+    def apply(self, context: StepContext) -> str | None:
+        config = kept(context.journal, self.after)
+        state = {"initial_state": self.state} if self.state else {}
+        context.calls.send("POST", "/connectors", {"name": self.subject, "config": config} | state)
+        _until(context, self.subject, lambda found: found is not None and digest(found) == self.after)
+        return None
+
+
+@dataclass(frozen=True)
+class _Set(ChangeConfig):
+    subject: str
+    values: Changes
+    now: str = ""
+
+    @property
+    def properties(self) -> Changes:
+        return self.values
+
+
+@dataclass(frozen=True)
+class ChangeConnector(Step):
+    """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
+
+    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked.
+    """
+
+    subject: str
+    changes: Mapping[str, str | None]
+    was: Mapping[str, str | None]
+    before: str
+    after: str
+    file: str | None = None
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"change {self.subject}: {'; '.join(map(self._change, self.changes))}"
+
+    def _change(self, name: str) -> str:
+        old, new = self.was.get(name), self.changes[name]
+        if new is None:
+            return f"remove {name} (was {old})"
+        return f"{name}={new}" + ("" if old is None else f" (was {old})" if old != new else " (another one)")
+
+    def is_done(self, context: StepContext) -> str | None:
+        found = read_config(context.calls, self.subject)
+        return "already set" if found is not None and digest(found) == self.after else None
+
+    def apply(self, context: StepContext) -> str | None:
+        found = compared(context, self.subject, self.before)
+        seen = read_one(context.calls, self.subject)
+        _Set(self.subject, difference(found, kept(context.journal, self.after))).apply(context)
+        context.before[self.subject] = seen, context.now()
+        return None
+
+
+@dataclass(frozen=True)
+class DeleteConnector(Step):
+    """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target state.
+
+    ``leaves`` is what stays behind, in words.
+    """
+
+    subject: str
+    before: str
+    state: str | None = None
+    leaves: tuple[str, ...] = ()
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"delete {self.subject}" + (f"; what stays: {', '.join(self.leaves)}" if self.leaves else "")
+
+    def is_done(self, context: StepContext) -> str | None:
+        return "not there" if read_config(context.calls, self.subject) is None else None
+
+    def apply(self, context: StepContext) -> str | None:
+        compared(context, self.subject, self.before)
+        try:
+            context.calls.send("DELETE", path_of("connectors", self.subject))
+        except ConnectctlError as e:
+            if e.code != "not-found":
+                raise
+        _until(context, self.subject, lambda found: found is None)
+        return None
+
+
+@dataclass(frozen=True)
+class AwaitGone(Step):
+    """Wait until no worker has a part of a connector that was deleted."""
+
+    subject: str
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"wait until no worker runs {self.subject}"
+
+    def apply(self, context: StepContext) -> str | None:
+        def gone() -> bool | None:
+            owners = context.facts().owners if context.facts else None
+            if context.facts and owners is None:
+                return None  # a rebalance
+            return not (owners and owners.parts(self.subject)) or None
+
+        if not context.until(gone, context.timeout, POLL):
+            raise TimedOut(f"Workers still run {self.subject} after {context.timeout:g} s, although it is deleted")
+        return None
+
+
+def compared(context: StepContext, name: str, before: str) -> dict[str, str]:
+    """The configuration of ``name``. Raises ``Refused`` where it is not the one with the digest ``before``."""
+    found = read_config(context.calls, name)
+    if found is not None and digest(found) == before:
+        return found
+    raise Refused(
+        f"{name} was {'deleted' if found is None else 'changed'} since the plan was made; it is left as it is",
+        next_step="Make a new plan.",
+        code="stale",
+    )
+
+
+def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | None], bool]) -> None:
+    """Another worker than the leader has it a moment later."""
+    if not context.until(lambda: enough(read_config(context.calls, name)) or None, context.timeout, POLL):
+        raise TimedOut(
+            f"The change of {name} was accepted, and is not to be seen after {context.timeout:g} s",
+            why="something else changes it, or the workers do not read their config topic",
+            next_step=f"See connectctl connectors show {name} -o json.",
+            code="not-configured",
+        )

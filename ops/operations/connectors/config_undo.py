@@ -1,0 +1,138 @@
+"""The way back of a run that created, changed or deleted connectors: from the configurations that it kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.connector import State
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of
+from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config_values import digest, kept, shown
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+
+def plan_undo(
+    journal: Journal, run: Run, plan: Plan, current: Mapping[str, ConnectorHealth], *, wait: bool
+) -> ConfigPlan:
+    """The steps of ``run`` that were done or begun, the other way round and from the last to the first.
+
+    Raises ``Refused`` where a connector is no longer as the run left it.
+    """
+    undo = _Undo(journal, run, current, Planner("connectors undo", plan.cluster_id, plan.group_id, current, wait=wait))
+    begun = {mark.step for mark in run.marks if mark.what in ("done", "begun")}
+    for number, step in reversed(list(enumerate(plan.steps))):
+        if number in begun and not run_found_it_done(run, number):
+            undo.add(number, step)
+    return undo.planner.planned()
+
+
+def run_found_it_done(run: Run, number: int) -> bool:
+    """Whether the step was so already when the run came to it, so that it is not the run's to take back."""
+    whats = {mark.what for mark in run.marks if mark.step == number}
+    return "already" in whats and "done" not in whats and len([m for m in run.marks if m.step == number]) == 2
+
+
+class _Undo:
+    """The way back as it is planned. ``states`` are those of the connectors that are created again."""
+
+    def __init__(self, journal: Journal, run: Run, current: Mapping[str, ConnectorHealth], planner: Planner) -> None:
+        self.journal, self.run, self.current, self.planner = journal, run, current, planner
+        self.states: dict[str, str] = {}
+
+    def add(self, number: int, step: Step) -> None:
+        """The way back of one step."""
+        if isinstance(step, CreateConnector):
+            self._delete(step)
+        elif isinstance(step, ChangeConnector):
+            self._change(step)
+        elif isinstance(step, DeleteConnector):
+            self._create(step)
+        elif isinstance(step, SetConnectorOffsets):
+            self._offsets(number, step)
+        elif isinstance(step, SetTargetState) and step.subject in self.current:
+            self._state(step)
+
+    def _delete(self, step: CreateConnector) -> None:
+        if self._is(step.subject, step.after):
+            self.planner.delete(step.subject)
+
+    def _change(self, step: ChangeConnector) -> None:
+        now = self.current.get(step.subject)
+        if now is not None and digest(now.connector.config) == step.before:
+            return
+        if self._is(step.subject, step.after):
+            former = kept(self.journal, step.before)
+            self.planner.configs += [now.connector.config, former] if now else [former]
+            back = {name: step.was.get(name) for name in step.changes}
+            was = {name: step.changes.get(name) for name in step.changes}
+            self.planner.steps.append(ChangeConnector(step.subject, back, was, step.after, step.before))
+            self._await(step.subject, "RUNNING")
+
+    def _create(self, step: DeleteConnector) -> None:
+        name, former = step.subject, kept(self.journal, step.before)
+        if name in self.current:
+            if digest(self.current[name].connector.config) != step.before:
+                raise self._otherwise(name)
+            return
+        self.states[name] = step.state or "RUNNING"
+        self.planner.configs.append(former)
+        state = None if self.states[name] == "RUNNING" else self.states[name]
+        self.planner.steps.append(CreateConnector(name, shown(former), step.before, state))
+        self._await(name, self.states[name])
+
+    def _offsets(self, number: int, step: SetConnectorOffsets) -> None:
+        """Offsets are put back while their connector is stopped: before it is deleted, after it is created."""
+        name = step.subject
+        if not self.journal.path(self.run.id, file_of(number)).exists():
+            return
+        restore = SetConnectorOffsets(name, run=self.run.id, of_step=number, every=True)
+        steps = self.planner.steps
+        at = next(
+            (n for n, each in enumerate(steps) if isinstance(each, CreateConnector) and each.subject == name), None
+        )
+        if at is None:
+            now = str(self.current[name].verdict) if name in self.current else ""
+            steps += [SetTargetState(name, "stop", now), Await(name, State.STOPPED), restore]
+            return
+        created = steps[at]
+        assert isinstance(created, CreateConnector)
+        verb = VERBS[self.states[name]]
+        again = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
+        stopped = CreateConnector(name, created.config, created.after, "STOPPED")
+        steps[at : at + 1] = [stopped, restore, *again]
+
+    def _state(self, step: SetTargetState) -> None:
+        """What an apply paused or stopped had another state before, which the step says."""
+        verb = next((v for state, v in VERBS.items() if step.now.startswith(state)), "resume")
+        if verb != step.verb and not any(
+            isinstance(each, SetTargetState | DeleteConnector) and each.subject == step.subject
+            for each in self.planner.steps
+        ):
+            self.planner.steps.append(SetTargetState(step.subject, verb, str(self.current[step.subject].verdict)))
+
+    def _is(self, name: str, after: str) -> bool:
+        """Whether the connector is as the run left it; False where it is not there. Raises ``Refused`` where others were."""
+        found = self.current.get(name)
+        if found is not None and digest(found.connector.config) != after:
+            raise self._otherwise(name)
+        return found is not None
+
+    def _otherwise(self, name: str) -> Refused:
+        return Refused(
+            f"{name} was changed since the run {self.run.id}; nothing was undone",
+            next_step=f"See connectctl connectors show {name}, and undo what came later first: connectctl runs list.",
+            code="stale",
+        )
+
+    def _await(self, name: str, state: str) -> None:
+        if self.planner.wait:
+            self.planner.waits.append(Await(name, State(state)))

@@ -1,0 +1,80 @@
+"""What stays behind when a connector is deleted: Connect removes its configuration and its tasks, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.sink_group import sink_group
+from connectctl.ops.connect.transactional_ids import of_connector
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
+    from connectctl.ops.connect.connector import Connector
+
+DEAD_LETTERS = "errors.deadletterqueue.topic.name"
+MOST_NAMED = 5
+
+
+def leftovers(
+    calls: ConnectCalls,
+    connector: Connector,
+    group_id: str,
+    transactions: Callable[[], TransactionCalls] | None,
+    *,
+    with_offsets: bool,
+) -> tuple[str, ...]:
+    """What stays, in words; what cannot be seen is said to be unknown. ``with_offsets``: those are deleted, too.
+
+    ``transactions`` asks the brokers, None where they are not given.
+    """
+    found = [] if with_offsets else [_offsets(calls, connector)]
+    found.append(_topics(calls, connector))
+    if connector.type == "sink":
+        group = f"the consumer group {sink_group(connector.name, connector.config)}"
+        found.append(group + (", without offsets" if with_offsets else ""))
+    else:
+        found.append(_ids(connector.name, group_id, transactions))
+    return tuple(each for each in found if each)
+
+
+def _offsets(calls: ConnectCalls, connector: Connector) -> str:
+    if connector.type == "sink":
+        return ""  # they are the consumer group's
+    own = connector.config.get("offsets.storage.topic")
+    where = f" and the offsets topic {own}" if own else ""
+    try:
+        number = len(calls.get(path_of("connectors", connector.name, "offsets"))["offsets"])
+    except (ConnectctlError, KeyError, TypeError):
+        return f"its source offsets (how many is unknown){where}"
+    count = f"its offsets of {number} source partition{'' if number == 1 else 's'}"
+    return f"{count}{where}" if number else where.removeprefix(" and ")
+
+
+def _topics(calls: ConnectCalls, connector: Connector) -> str:
+    dead = connector.config.get(DEAD_LETTERS)
+    try:
+        answer: Any = calls.get(path_of("connectors", connector.name, "topics"))
+        topics = {*answer[connector.name]["topics"], *([dead] if dead else ())}
+    except (ConnectctlError, KeyError, TypeError):
+        return "its topics (which ones is unknown)"
+    return f"the topics {_named(sorted(topics))}" if topics else ""
+
+
+def _ids(name: str, group_id: str, transactions: Callable[[], TransactionCalls] | None) -> str:
+    if transactions is None:
+        return "its transactional ids, if any (the brokers are not given)"
+    try:
+        listed = transactions().listed(prefixes=[f"{group_id}-{name}-"])
+    except ConnectctlError:
+        return "its transactional ids, if any (they could not be listed)"
+    ids = of_connector((each.id for each in listed.seen), group_id, name)
+    unseen = ", and maybe others that could not be seen" if listed.gaps else ""
+    return f"the transactional ids {_named(ids)}{unseen}" if ids or unseen else ""
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
