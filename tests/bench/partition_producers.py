@@ -4,7 +4,7 @@
 
 One broker, 256-byte records spread evenly over the input's partitions, two tasks on Spark ``local[2]``, a class whose
 ``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The two take
-turns. Medians of:
+turns, after a turn of each that is not counted. Medians of:
 
 - records/s, between the broker's own times of the first and the last output record;
 - transactions/s in that time: the output's end less its records, which is one marker for each;
@@ -28,13 +28,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-from connectctl.ops.sandbox import cluster, launch
-from topiccopy import JVM, SIZE  # type: ignore[import-not-found]  # beside this file
+from benchbroker import (  # type: ignore[import-not-found]  # beside this file
+    SIZE,
+    broker,
+    committed,
+    create_topic,
+    fill,
+    in_turns,
+)
+from confluent_kafka import Consumer, TopicPartition
 from transform import PLUGIN  # type: ignore[import-not-found]  # beside this file
 
 NAME = "partition-producers"
@@ -50,41 +56,19 @@ class Figures:
     start: float
     memory: float
 
-
-def create(bootstrap: str, topic: str, partitions: int, **config: str) -> None:
-    """A topic."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result()
-
-
-def fill(bootstrap: str, topic: str, partitions: int, records: int) -> None:
-    """An input, evenly: each record has its own number."""
-    create(bootstrap, topic, partitions)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.messages": 500_000})
-    pad = b"x" * (SIZE - 10)
-    for n in range(records):
-        while True:
-            try:
-                producer.produce(topic, b"%010d" % n + pad, partition=n % partitions)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    producer.flush()
+    def __str__(self) -> str:
+        speed = f"{self.rate:9,.0f} records/s {self.transactions:7.1f} transactions/s"
+        return f"{speed} {self.start:6.1f} s to start {self.memory:7.0f} MiB"
 
 
 def output(bootstrap: str, topic: str, records: int) -> tuple[float, float, int]:
     """The broker's times of the first and the last record, and how many transactions wrote them."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": NAME, "isolation.level": "read_committed"}
-    consumer = Consumer(settings | {"enable.partition.eof": True, "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    seen, times, end = set[bytes](), list[int](), -1
-    while end < 0:
-        for message in consumer.consume(10_000, timeout=5):
-            if message.error() is not None:
-                end = message.offset()
-                continue
-            seen.add(message.value()[:10])
-            times.append(message.timestamp()[1])
+    seen, times = set[bytes](), list[int]()
+    for message in committed(bootstrap, topic, 1):
+        seen.add(message.value()[:10])
+        times.append(message.timestamp()[1])
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": NAME})
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
     consumer.close()
     assert len(seen) == len(times) == records, f"{len(times)} records of {records}, {len(seen)} of them different"
     return times[0] / 1000, times[-1] / 1000, end - records
@@ -103,7 +87,7 @@ def resident(pid: int) -> float:
 def timed(bootstrap: str, source: str, guarantee: str, turn: str, records: int) -> Figures:
     """One run."""
     topic = f"{source}-{guarantee}-{turn}"
-    create(bootstrap, topic, 1, **{"message.timestamp.type": "LogAppendTime"})
+    create_topic(bootstrap, topic, 1)
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "same.py").write_text(PLUGIN)
         job, said = Path(directory) / "job.yaml", Path(directory) / "said"
@@ -112,7 +96,8 @@ def timed(bootstrap: str, source: str, guarantee: str, turn: str, records: int) 
         job.write_text(json.dumps(wish | {"until": {"idle": "5s"}}))
         command = [sys.executable, "-m", "connectctl", "--context", f"sandbox-{NAME}", "--group-id", f"g-{topic}"]
         began, most = time.time(), 0.0
-        with said.open("wb") as into, subprocess.Popen([*command, "run", str(job), "--yes"], stderr=into) as process:
+        command += ["run", str(job), "--yes"]
+        with said.open("wb") as into, subprocess.Popen(command, stdout=into, stderr=into) as process:
             while process.poll() is None:
                 most = max(most, resident(process.pid))
                 time.sleep(0.5)
@@ -120,6 +105,11 @@ def timed(bootstrap: str, source: str, guarantee: str, turn: str, records: int) 
     first, last, transactions = output(bootstrap, topic, records)
     took = last - first
     return Figures(records / took, transactions / took, first - began, most)
+
+
+def measured(bootstrap: str, source: str, records: int, side: str, turn: int) -> Figures:
+    """The same in the order that turns want."""
+    return timed(bootstrap, source, side, str(turn), records)
 
 
 def median(found: Sequence[Figures]) -> Figures:
@@ -134,24 +124,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records:,} records of {SIZE} bytes", flush=True)
-    with tempfile.TemporaryDirectory() as state:
-        os.environ["XDG_STATE_HOME"] = state
-        launch._HEAP, launch._JVM = "-Xmx2g", JVM
-        bootstrap = cluster.up(cluster.SandboxSpec(name=NAME, workers=0)).bootstrap_servers
-        try:
-            for partitions in map(int, given.inputs.split(",")):
-                fill(bootstrap, source := f"in-{partitions}", partitions, given.records)
-                found: dict[str, list[Figures]] = {side: [] for side in SIDES}
-                for turn in range(given.runs):
-                    for side in SIDES:
-                        found[side].append(timed(bootstrap, source, side, str(turn), given.records))
-                for side in SIDES:
-                    of = median(found[side])
-                    speed = f"{of.rate:9,.0f} records/s {of.transactions:7.1f} transactions/s"
-                    cost = f"{of.start:6.1f} s to start {of.memory:7.0f} MiB, load {os.getloadavg()[0]:.1f}"
-                    print(f"{partitions:4} partitions  {side:27} {speed} {cost}", flush=True)
-        finally:
-            cluster.down(NAME)
+    with broker(NAME) as sandbox:
+        bootstrap = sandbox.bootstrap_servers
+        for partitions in map(int, given.inputs.split(",")):
+            fill(bootstrap, source := f"in-{partitions}", partitions, given.records)
+            print(f"{partitions} input partitions", flush=True)
+            measure = partial(measured, bootstrap, source, given.records)
+            for side, found in in_turns(SIDES, given.runs, measure, str).items():
+                print(f"  median of {side}: {median(found)}", flush=True)
 
 
 if __name__ == "__main__":
