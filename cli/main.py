@@ -48,7 +48,7 @@ COMMANDS = {
     "audit": "Prove on the topics that exactly-once held: transactions, duplicates, gaps.",
     "upgrade": "Roll exactly-once source support out over the workers, and back.",
     "runs": "List changes, resume interrupted ones, and apply saved plans.",
-    "context": "Show where every setting comes from.",
+    "context": "Show where every setting comes from, and change the context file.",
     "sandbox": "A real Kafka broker and real Connect workers on this machine.",
     "demo": "Demonstrate connectctl on a sandbox, from start to finish.",
     "completion": "Print the completion script for bash, zsh or fish.",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.options import ListOption, OutputOption
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
 
 app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show where every setting comes from."
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Show where every setting comes from, and change the context file.",
 )
+ContextArgument = Annotated[str, typer.Argument(metavar="NAME", help="A context of the context file.")]
 
 
 @app.command()
@@ -94,6 +98,70 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
                 terminal.note(f"{row['name']}: {row['problem']}", style="red")
 
     terminal.emit("ContextList", {"contexts": found}, output, table)
+
+
+@app.command()
+def use(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False) -> None:
+    """Make a context of the context file the current one.
+
+    \b
+    Examples:
+      connectctl context use prod
+
+    Comments, order and everything else in the file stay as they are, byte for byte; --dry-run prints the difference.
+    """
+    from connectctl.cli.commands import context_change
+
+    context_change.use(ctx.obj, name, dry_run=dry_run)
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: ContextArgument,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Another key of the context, as client.security.protocol=SSL; of a secret env:NAME, file:FILE or "
+            "command:COMMAND. Repeatable.",
+        ),
+    ] = None,
+    current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Add a context to the context file; its cluster is given by the options for all commands.
+
+    \b
+    Examples:
+      connectctl context add prod --bootstrap-servers b1:9092 --group-id connect
+      connectctl context add prod --rest http://w1:8083 --set protected=true --use
+      connectctl context add prod --bootstrap-servers b1:9093 --group-id connect \\
+        --set client.security.protocol=SASL_SSL --set client.sasl.mechanism=PLAIN \\
+        --set client.sasl.username=ops --set client.sasl.password=env:KAFKA_PASSWORD
+
+    Passwords are written as references only: env:NAME, file:FILE or command:COMMAND. A new file is for its owner only.
+    """
+    from connectctl.cli.commands import context_change
+
+    context_change.add(ctx.obj, name, settings or [], current=current, dry_run=dry_run)
+
+
+@app.command()
+def remove(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+    """Remove a context from the context file, with the comments within it.
+
+    \b
+    Examples:
+      connectctl context remove old --dry-run
+      connectctl context remove old --yes
+
+    Of the current context, current: goes as well.
+    """
+    from connectctl.cli.commands import context_change
+
+    context_change.remove(ctx.obj, name, dry_run=dry_run, yes=yes)
 
 
 def _problem(parsed: Parsed, name: str) -> str | None:

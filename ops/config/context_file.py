@@ -129,12 +129,15 @@ class Parsed:
         return self.content.contexts[context]
 
 
-def read(path: Path) -> Parsed:
-    """Read and check a context file. Raises ``BadInput`` with the line of what is wrong outside of its contexts."""
+def read(path: Path, text: str | None = None) -> Parsed:
+    """Read and check a context file. Raises ``BadInput`` with the line of what is wrong outside of its contexts.
+
+    ``text`` is what the file is to hold, where it is not what it holds.
+    """
     import yaml
 
     try:
-        text = path.read_text()
+        text = path.read_text() if text is None else text
         node = yaml_text.compose(text)
         data = yaml_text.read_yaml(text)
     except OSError as e:

@@ -140,6 +140,10 @@ def _run(at: Clusters) -> Result:
     return at.plain.run("run", at.file("job.yaml", config), "--master", "local[1]", "--dry-run")
 
 
+def _context(*args: str) -> Call:
+    return lambda at: invoke(["--config", at.file("config.yaml", "contexts: {a: {}}"), "context", *args])
+
+
 def _sandbox_up(at: Clusters) -> Result:
     def up(spec: Any, on_progress: Any) -> Any:
         return SimpleNamespace(
@@ -235,6 +239,9 @@ RUN: dict[str, tuple[Call, str]] = {
     "runs resume": (_runs_resume, "done"),
     "context show": (plain("context", "show"), "bootstrap_servers"),
     "context list": (plain("context", "list"), ""),
+    "context use": (_context("use", "a"), ""),
+    "context add": (_context("add", "b", "--rest", "http://w:1"), ""),
+    "context remove": (_context("remove", "a", "--yes"), ""),
     "sandbox up": (_sandbox_up, "is up"),
     "sandbox logs": (_sandbox_logs, "it started"),
     "demo": (_demo, "cluster"),

@@ -26,6 +26,7 @@ DIFFERENT = {
     "--partition": "a source partition is JSON; one of Kafka's is a number",
     "--patience": "for open transactions to end; for a Kafka that does not answer a job",
     "--prefix": "ids to fence; ids to list",
+    "--set": "a key of a context; what a migration has to be told",
     "--topic": "the topic that a connector is to get; topics to read; the topic of one transaction",
 }
 """Options that are declared more than once, and why."""

@@ -1,0 +1,154 @@
+"""What ``connectctl context use``, ``add`` and ``remove`` do with the context file."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.output import terminal
+from connectctl.ops.config import context_edit, context_file, masking, paths, yaml_text
+from connectctl.ops.config.replace_file import replace_file
+from connectctl.ops.core.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+
+NAME = re.compile(r"[\w.-]+")
+FROM_FLAGS = ("bootstrap_servers", "group_id", "rest", "topics.config", "topics.offsets", "topics.status", "lock")
+SCALAR = re.compile(r"[\w.+-]+")
+REFERENCES = ("env", "file", "command")
+
+
+def use(session: Session, name: str, *, dry_run: bool) -> None:
+    """Make ``name`` the current context. Raises ``BadInput`` where there is none."""
+    path, former, text = _read(session)
+    _known(path, text, name)
+    _write(path, former, text, lambda: context_edit.use(text, name), dry_run=dry_run)
+    terminal.note(f"{'Would be' if dry_run else 'Now'} current: {name}")
+
+
+def add(session: Session, name: str, settings: Sequence[str], *, current: bool, dry_run: bool) -> None:
+    """Add the context ``name`` of the flags and ``settings``. Raises ``BadInput`` for what the file may not hold."""
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            f"Invalid context name: {name!r}", next_step="Use letters, digits, dots, dashes and underscores."
+        )
+    path, former, text = _read(session)
+    if name in context_file.read(path, text).names:
+        hint = f"Give another name, or remove it first: connectctl context remove {name}"
+        raise BadInput(f"There is a context called {name} already in {path}", next_step=hint, code="exists")
+    entry = _entry(session, settings)
+    if not entry.get("bootstrap_servers") and not entry.get("rest"):
+        raise BadInput("The context has no cluster", next_step="Give --bootstrap-servers, or --rest.")
+
+    def changed() -> str:
+        added = context_edit.add(text, name, entry)
+        problem = context_file.read(path, added).broken.get(name)
+        if problem is not None:
+            where = problem.what.partition(": ")[2] or problem.what
+            raise BadInput(f"{where}; nothing was written", why=problem.why, next_step=problem.next_step)
+        return context_edit.use(added, name) if current else added
+
+    _write(path, former, text, changed, dry_run=dry_run)
+    terminal.note(f"{'Would add' if dry_run else 'Added'} the context {name} to {path}")
+
+
+def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
+    """Remove the context ``name``, after a question. Raises ``BadInput`` where there is none, ``Refused`` for a no."""
+    path, former, text = _read(session)
+    _known(path, text, name)
+    changed = context_edit.remove(text, name)
+    if not dry_run and not yes:
+        if not apply.somebody_is_there():
+            hint = "Give --yes to remove it, or --dry-run to print what goes."
+            raise BadInput("There is no terminal to ask for confirmation; nothing was done", next_step=hint)
+        if not typer.confirm(f"Remove the context {name} from {path}?", err=True):
+            raise Refused("Not confirmed; nothing was done", code="not-confirmed")
+    _write(path, former, text, lambda: changed, dry_run=dry_run)
+    terminal.note(f"{'Would remove' if dry_run else 'Removed'} the context {name} from {path}")
+
+
+def _read(session: Session) -> tuple[Path, bytes | None, str]:
+    """The context file, its bytes (None where there is none) and its text. Raises ``BadInput``."""
+    path = session.config or paths.config_file()
+    if not path.exists():
+        return path, None, ""
+    context_file.read(path)
+    former = path.read_bytes()
+    return path, former, former.decode()
+
+
+def _known(path: Path, text: str, name: str) -> None:
+    known = context_file.read(path, text).names
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "See connectctl context list."
+        raise BadInput(f"There is no context called {name} in {path}", next_step=hint, code="unknown-context")
+
+
+def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str], *, dry_run: bool) -> None:
+    changed = change()
+    context_file.read(path, changed)
+    if dry_run:
+        # Lines around a change may hold secrets that stand in the file themselves.
+        lines = difflib.unified_diff(text.splitlines(), changed.splitlines(), str(path), str(path), n=1, lineterm="")
+        for line in lines:
+            terminal.say(masking.masked(line))
+    elif changed != text:
+        replace_file(path, changed, former)
+
+
+def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
+    """What the context file is to hold of the flags and of ``KEY=VALUE``."""
+    entry: dict[str, Any] = {}
+    for name in FROM_FLAGS:
+        if (value := session.flags.get(name)) not in (None, []):
+            _put(entry, name, list(value) if isinstance(value, (list, tuple)) else value)
+    for url in entry.get("rest", []):
+        if masking.addresses_masked(url) != url:
+            hint = "Give --set rest_auth.username=NAME and --set rest_auth.password=env:NAME."
+            raise BadInput("The address of a worker has a password in it, which is not written", next_step=hint)
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key or not value:
+            raise BadInput(f"--set takes KEY=VALUE, and not {masking.masked(setting)!r}", code="usage")
+        _put(entry, key, _value(key, value))
+    return entry
+
+
+def _put(entry: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = _parts(key)
+    for section in sections:
+        entry = entry.setdefault(section, {})
+        if not isinstance(entry, dict):
+            raise BadInput(f"--set {key} does not fit beside what was given before", code="usage")
+    entry[last] = value
+
+
+def _parts(key: str) -> Iterator[str]:
+    """A key in the parts that the file nests: names of properties have dots themselves."""
+    section, dot, rest = key.partition(".")
+    yield section
+    if section == "spark" and rest.startswith("conf."):
+        yield from ("conf", rest.removeprefix("conf."))
+    elif dot:
+        yield from [rest] if section == "client" else rest.split(".")
+
+
+def _value(key: str, value: str) -> Any:
+    """A value of ``--set``. Raises ``BadInput`` for a secret that is not a reference."""
+    kind, colon, where = value.partition(":")
+    if masking.is_secret(key):
+        if colon and kind in REFERENCES and where:
+            return {kind: where}
+        hint = f"Give --set {key}=env:NAME, file:FILE or command:COMMAND."
+        raise BadInput(f"{key} is a secret, which is not written to the context file", next_step=hint)
+    if "\n" in value or "\r" in value:
+        raise BadInput(f"The value of {key} has more than one line", code="usage")
+    typed = yaml_text.read_yaml(value) if SCALAR.fullmatch(value) else None
+    return typed if isinstance(typed, bool | int | float) else value

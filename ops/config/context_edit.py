@@ -1,0 +1,202 @@
+"""Changes of the context file as text: what a person wrote beside them stays byte for byte.
+
+A library that writes YAML anew keeps comments, and still indents lists, folds lines and spaces braces its own way. Here the
+place of a change is taken from the marks of PyYAML's nodes, only the text there is replaced, and the result is read again:
+where it does not say exactly what it has to, nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config import yaml_text
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    import yaml
+
+_PLAIN = re.compile(r"[A-Za-z_]([\w./:-]*[\w/])?")
+_BY_HAND = "Change the file by hand."
+
+
+def use(text: str, name: str) -> str:
+    """``text`` with ``current`` naming the context ``name``. Raises ``BadInput`` where that cannot be done for sure."""
+    root = _mapping(text)
+    found = _entry(root, "current")
+    if found is None:
+        at = root.value[0][0].start_mark.index
+        changed = f"{text[:at]}current: {scalar(name)}{', ' if root.flow_style else _newline(text)}{text[at:]}"
+    else:
+        start, end = found[1].start_mark.index, found[1].end_mark.index
+        changed = f"{text[:start]}{' ' if start == end else ''}{scalar(name)}{text[end:]}"
+    return _checked(changed, {**yaml_text.read_yaml(text), "current": name})
+
+
+def add(text: str, name: str, entry: Mapping[str, Any]) -> str:
+    """``text`` with the context ``name`` behind the others. Raises ``BadInput`` as ``use``; ``name`` is not there yet."""
+    data = yaml_text.read_yaml(text) or {}
+    expected = {**data, "contexts": {**(data.get("contexts") or {}), name: entry}}
+    if not data:
+        whole = "\n".join(["contexts:", *_lines({name: entry}, 2)])
+        return _checked(f"{_ended(text)}{whole}\n", expected)
+    root, newline = _mapping(text), _newline(text)
+    found = _entry(root, "contexts")
+    if found is None:
+        lines = ["contexts:", *_lines({name: entry}, 2)]
+        return _checked(_ended(text) + "".join(line + newline for line in lines), expected)
+    contexts = found[1]
+    if not getattr(contexts, "value", None) or contexts.flow_style:
+        return _checked(_added_in_braces(text, found, name, entry), expected)
+    column = contexts.start_mark.column
+    at = _end_of(text, contexts.value[-1], column)
+    before = text[:at] if text[:at].endswith("\n") else text[:at] + newline
+    added = "".join(line + newline for line in _lines({name: entry}, column, column or 2))
+    return _checked(before + added + text[at:], expected)
+
+
+def remove(text: str, name: str) -> str:
+    """``text`` without the context ``name``, and without ``current`` where that names it. Raises ``BadInput`` as ``use``."""
+    data = yaml_text.read_yaml(text)
+    expected = {**data, "contexts": {k: v for k, v in data["contexts"].items() if k != name}}
+    found = _entry(_mapping(text), "contexts")
+    entry = _entry(found[1], name) if found else None
+    if found is None or entry is None:
+        raise BadInput(f"The context {name} does not stand under contexts: itself", next_step=_BY_HAND)
+    changed = _without(text, found, entry)
+    if data.get("current") == name:
+        del expected["current"]
+        root = _mapping(changed)
+        current = _entry(root, "current")
+        changed = _without_entry(changed, root, current) if current else changed
+    return _checked(changed, expected)
+
+
+def scalar(value: Any) -> str:
+    """A value on one line of YAML, without quotes where it needs none."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and yaml_text.read_yaml(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(entry: Mapping[str, Any], column: int, step: int = 2) -> list[str]:
+    """A mapping as lines of YAML; a mapping of one reference (``{env: NAME}``) and lists stay on theirs."""
+    lines: list[str] = []
+    for name, value in entry.items():
+        key = " " * column + scalar(name)
+        if isinstance(value, Mapping) and not (len(value) == 1 and value.keys() & {"env", "file", "command"}):
+            lines += [f"{key}:", *_lines(value, column + step, step)] if value else [f"{key}: {{}}"]
+        elif isinstance(value, Mapping):
+            lines.append(f"{key}: {{{', '.join(f'{k}: {_in_braces(v)}' for k, v in value.items())}}}")
+        else:
+            lines.append(f"{key}: {scalar(value)}")
+    return lines
+
+
+def _in_braces(value: Any) -> str:
+    text = scalar(value)
+    return json.dumps(value, ensure_ascii=False) if ":" in text and not text.startswith('"') else text
+
+
+def _mapping(text: str) -> yaml.MappingNode:
+    import yaml
+
+    node = yaml_text.compose(text)
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise BadInput("The context file is not a mapping", next_step=_BY_HAND)
+    return node
+
+
+def _entry(node: Any, name: str) -> tuple[Any, Any] | None:
+    """The nodes of a key and its value, None where there is no such key."""
+    pairs = node.value if isinstance(node.value, list) else []
+    return next(((key, value) for key, value in pairs if str(key.value) == name), None)
+
+
+def _added_in_braces(text: str, found: tuple[Any, Any], name: str, entry: Mapping[str, Any]) -> str:
+    contexts = found[1]
+    start, end = contexts.start_mark.index, contexts.end_mark.index
+    flow = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(entry, ensure_ascii=False)}"
+    if contexts.value:
+        comma = "" if text[: end - 1].rstrip().endswith(",") else ", "
+        return f"{text[: end - 1].rstrip()}{comma}{flow}{text[end - 1 :]}"
+    block = "".join(_newline(text) + line for line in _lines({name: entry}, found[0].start_mark.column + 2))
+    start = found[0].end_mark.index + text[found[0].end_mark.index :].index(":") + 1
+    return text[:start] + block + text[max(start, end) :]
+
+
+def _without(text: str, found: tuple[Any, Any], entry: tuple[Any, Any]) -> str:
+    contexts = found[1]
+    if len(contexts.value) > 1 or contexts.flow_style:
+        return _without_entry(text, contexts, entry)
+    left = _without_entry(text, contexts, entry)
+    colon = found[0].end_mark.index + text[found[0].end_mark.index :].index(":") + 1
+    return f"{left[:colon]} {{}}{left[colon:]}"
+
+
+def _without_entry(text: str, node: Any, entry: tuple[Any, Any]) -> str:
+    """``text`` without one entry of a mapping: its lines in a block, its part between commas in braces."""
+    key, value = entry
+    if not node.flow_style:
+        return text[: _start_of_line(text, key.start_mark.index)] + text[_end_of(text, entry, key.start_mark.column) :]
+    number = next(n for n, (k, _) in enumerate(node.value) if k is key)
+    if number + 1 < len(node.value):
+        return text[: key.start_mark.index] + text[node.value[number + 1][0].start_mark.index :]
+    start = node.value[number - 1][1].end_mark.index if number else key.start_mark.index
+    return text[:start] + text[value.end_mark.index :]
+
+
+def _start_of_line(text: str, index: int) -> int:
+    return text.rfind("\n", 0, index) + 1
+
+
+def _end_of(text: str, entry: tuple[Any, Any], column: int) -> int:
+    """Where the lines of a block's entry end, with the comments behind it that are indented deeper than its key."""
+    at = _last_index(entry[1])
+    at = at if text[at - 1 : at] == "\n" and at > entry[0].end_mark.index else _next_line(text, at)
+    end = at
+    while at < len(text):
+        following = _next_line(text, at)
+        line = text[at:following]
+        if line.strip() and not (line.lstrip().startswith("#") and len(line) - len(line.lstrip()) > column):
+            break
+        at = following
+        end = at if line.strip() else end
+    return end
+
+
+def _next_line(text: str, index: int) -> int:
+    return text.index("\n", index) + 1 if "\n" in text[index:] else len(text)
+
+
+def _last_index(node: Any) -> int:
+    """Where the text of a node ends; a block's own mark stands where the next token begins."""
+    if getattr(node, "flow_style", None) or not isinstance(node.value, list) or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return max(_last_index(each) for each in (last if isinstance(last, tuple) else (last,)))
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + _newline(text)
+
+
+def _checked(text: str, expected: Any) -> str:
+    """``text``, if it says what it has to. Raises ``BadInput``."""
+    import yaml
+
+    try:
+        if yaml_text.read_yaml(text) == expected:
+            return text
+        why = "its other values would not stay as they are"
+    except yaml.YAMLError as e:
+        why = getattr(e, "problem", None) or "it would no longer be YAML"
+    raise BadInput(
+        "The context file cannot be changed without a risk for what stands in it", why=why, next_step=_BY_HAND
+    )
