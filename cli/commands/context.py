@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli.commands import context_change
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -110,8 +111,6 @@ def use(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = False
 
     Comments, order and everything else in the file stay as they are, byte for byte; --dry-run prints the difference.
     """
-    from connectctl.cli.commands import context_change
-
     context_change.use(ctx.obj, name, dry_run=dry_run)
 
 
@@ -143,8 +142,6 @@ def add(
 
     Passwords are written as references only: env:NAME, file:FILE or command:COMMAND. A new file is for its owner only.
     """
-    from connectctl.cli.commands import context_change
-
     context_change.add(ctx.obj, name, settings or [], current=current, dry_run=dry_run)
 
 
@@ -159,8 +156,6 @@ def remove(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = Fa
 
     Of the current context, current: goes as well.
     """
-    from connectctl.cli.commands import context_change
-
     context_change.remove(ctx.obj, name, dry_run=dry_run, yes=yes)
 
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-from connectctl.ops.config import context_edit, context_file, masking, paths, yaml_text
+from connectctl.ops.config import context_edit, masking, paths, yaml_text
 from connectctl.ops.config.replace_file import replace_file
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
+    from connectctl.ops.config.context_file import Parsed
 
 NAME = re.compile(r"[\w.-]+")
 FROM_FLAGS = ("bootstrap_servers", "group_id", "rest", "topics.config", "topics.offsets", "topics.status", "lock")
@@ -39,7 +40,7 @@ def add(session: Session, name: str, settings: Sequence[str], *, current: bool, 
             f"Invalid context name: {name!r}", next_step="Use letters, digits, dots, dashes and underscores."
         )
     path, former, text = _read(session)
-    if name in context_file.read(path, text).names:
+    if name in _parsed(path, text).names:
         hint = f"Give another name, or remove it first: connectctl context remove {name}"
         raise BadInput(f"There is a context called {name} already in {path}", next_step=hint, code="exists")
     entry = _entry(session, settings)
@@ -48,7 +49,7 @@ def add(session: Session, name: str, settings: Sequence[str], *, current: bool, 
 
     def changed() -> str:
         added = context_edit.add(text, name, entry)
-        problem = context_file.read(path, added).broken.get(name)
+        problem = _parsed(path, added).broken.get(name)
         if problem is not None:
             where = problem.what.partition(": ")[2] or problem.what
             raise BadInput(f"{where}; nothing was written", why=problem.why, next_step=problem.next_step)
@@ -78,13 +79,19 @@ def _read(session: Session) -> tuple[Path, bytes | None, str]:
     path = session.config or paths.config_file()
     if not path.exists():
         return path, None, ""
-    context_file.read(path)
+    _parsed(path)
     former = path.read_bytes()
     return path, former, former.decode()
 
 
+def _parsed(path: Path, text: str | None = None) -> Parsed:
+    from connectctl.ops.config import context_file
+
+    return context_file.read(path, text)
+
+
 def _known(path: Path, text: str, name: str) -> None:
-    known = context_file.read(path, text).names
+    known = _parsed(path, text).names
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else "See connectctl context list."
@@ -93,7 +100,7 @@ def _known(path: Path, text: str, name: str) -> None:
 
 def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str], *, dry_run: bool) -> None:
     changed = change()
-    context_file.read(path, changed)
+    _parsed(path, changed)
     if dry_run:
         # Lines around a change may hold secrets that stand in the file themselves.
         lines = difflib.unified_diff(text.splitlines(), changed.splitlines(), str(path), str(path), n=1, lineterm="")

@@ -101,12 +101,11 @@ def _in_braces(value: Any) -> str:
 
 
 def _mapping(text: str) -> yaml.MappingNode:
-    import yaml
-
-    node = yaml_text.compose(text)
-    if not isinstance(node, yaml.MappingNode) or not node.value:
+    node: Any = yaml_text.compose(text)
+    if getattr(node, "id", None) != "mapping" or not node.value:
         raise BadInput("The context file is not a mapping", next_step=_BY_HAND)
-    return node
+    mapping: yaml.MappingNode = node
+    return mapping
 
 
 def _entry(node: Any, name: str) -> tuple[Any, Any] | None:
