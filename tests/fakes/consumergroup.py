@@ -163,6 +163,8 @@ class Member:
 
     def rewind(self, patience: float) -> bool:
         if self.usable:
+            assert self.listener is not None
+            self.listener.assigning(sorted(self.positions))
             committed = self.committed(self.positions, patience)
             self.positions = {p: committed[p].offset if p in committed else 0 for p in self.positions}
         return self.usable

@@ -134,11 +134,11 @@ class Slots:
         image = self.kafka.image([self.target], patience=2, superseded=True)[self.target]
         return sorted((r.value or b"").decode() for r in (*image.latest, *image.superseded))
 
-    def stable(self, candidates: Sequence[int] = ()) -> StableOffsets:
-        return StableOffsets(self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self.waits.append)
+    def stable(self, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets) -> StableOffsets:
+        return kind(self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self.waits.append)
 
-    def member(self, number: int, candidates: Sequence[int] = ()) -> Member:
-        stable = self.stable(candidates)
+    def member(self, number: int, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets) -> Member:
+        stable = self.stable(candidates, kind)
         opened = Member(self.kafka, self.settings, [self.source], self.id_of(number), stable)
         self._open.append(opened)
         return opened
@@ -259,7 +259,10 @@ class Slot:
         columnar: bool = False,
         partition_producer: type[TransactionalProducer] | None = None,
         timeout_ms: int = 10_000,
+        ledger: type[GroupLedger] = GroupLedger,
+        stable: type[StableOffsets] = StableOffsets,
     ):
+        self._stable = stable
         self.columnar = columnar
         self.slots, self.number, self.interval, self.each = slots, number, interval, each
         self.open_producer = open_producer or (lambda: slots.producer(number))
@@ -268,7 +271,7 @@ class Slot:
         self.result: TaskResult | None = None
         self.error: Exception | None = None
         self._end = threading.Event()
-        self.ledger = GroupLedger(self._opened, PATIENCE)
+        self.ledger = ledger(self._opened, PATIENCE)
         if partition_producer is not None:
             self._of_partitions(partition_producer, timeout_ms)
         self.task = ExactlyOnceTask(self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE)
@@ -284,7 +287,7 @@ class Slot:
         self.open_producer = lambda: ledger.producers(producer, timeout_ms)
 
     def _opened(self) -> Member:
-        self.members.append(self.slots.member(self.number))
+        self.members.append(self.slots.member(self.number, kind=self._stable))
         return self.members[-1]
 
     def start(self) -> None:

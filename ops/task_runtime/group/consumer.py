@@ -42,7 +42,7 @@ class RebalanceListener(Protocol):
     """
 
     def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        """``partitions`` are about to be added; their committed offsets are read behind this call."""
+        """``partitions`` are about to be added, or kept by ``rewind``; their committed offsets are read behind this call."""
         ...
 
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:

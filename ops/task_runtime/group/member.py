@@ -253,9 +253,10 @@ class Member:
 
     def rewind(self, patience: float) -> bool:
         """Read on from stable offsets; see ``GroupConsumer``."""
-        if not (self._joined and self._usable):
+        if not (self._joined and self._usable) or self._listener is None:
             return False
         places, self._ahead = tuple(self._next), []
+        self._listener.assigning(places)
         committed = self.committed(places, patience)
         self._usable = False
         self.seek({place: self._start(place, committed) for place in places})
