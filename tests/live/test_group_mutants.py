@@ -163,7 +163,7 @@ def test_a_commit_after_the_revocation_is_of_records_that_another_one_has_carrie
 ) -> None:
     with Slots.new(cluster) as slots:
         slots.write()
-        giving = slots.slot(0, interval=10.0, ledger=ledger)
+        giving = slots.slot(0, interval=15.0, ledger=ledger)
         eventually(lambda: len(giving.read) == 20)
         taking = slots.slot(1)
         eventually(lambda: len(taking.assignment) == len(giving.assignment) == 2)
