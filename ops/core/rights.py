@@ -36,6 +36,7 @@ class Name(StrEnum):
     ANY_ID = "every transactional id"
     SINK_GROUPS = "the consumer groups of sinks"
     SINK_TOPICS = "the topics that sinks read"
+    SINK_OUTPUTS = "manifests and dead letters of sinks"
 
 
 class Effect(StrEnum):
@@ -212,6 +213,7 @@ _CHECKS = (
     _OTHER_GROUPS,
 )
 _ROLL = (*_CHECKS, Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "how the coordinators' topic is laid out"))
+_RUN_ARCHIVES = "runs of archives, and of sinks with dead letters"
 _RUN_SINKS = "runs of sinks and transforms: membership, records and offsets"
 _RUN = (
     _WORKERS,
@@ -247,6 +249,10 @@ _RUN = (
     Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS),
     Need("librdkafka.client.Kafka.ask", _R, _GROUP, Name.SINK_GROUPS, _PART, _RUN_SINKS),
     Need("librdkafka.client.Kafka.ask", _R, _TOPIC, Name.SINK_TOPICS, _PART, _RUN_SINKS),
+    Need("KafkaReads.topics", _D, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES),
+    Need("KafkaWrites.transact", _W, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES),
+    Need("KafkaWrites.create_topic", _C, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES, When.CREATES),
+    Need("KafkaReads.image", _R, _TOPIC, Name.SINK_OUTPUTS, _PART, "the orphans that --sweep removes"),
     Need("TransactionCalls.describe", _D, _ID, Name.LEADER, _REFUSED, "the leader's transactional id"),
     Need("TransactionCalls.fence", _W, _ID, Name.LEADER, _REFUSED, "writing to the config topic as a leader does"),
     _BROKER_SETTINGS,
@@ -322,6 +328,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         *_reads(Name.DEDICATED, _PART, "the source offsets that the records are compared with"),
         Need("KafkaReads.topics", _DC, _TOPIC, Name.TARGETS, _PART, "whether gaps are the cleaner's"),
         *_reads(Name.SINK_TOPICS, _PART, "the inputs that --from names"),
+        *_reads(Name.SINK_OUTPUTS, _PART, "the archive that --manifest names"),
         Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "what --group has committed of the inputs"),
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),

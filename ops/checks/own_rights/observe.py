@@ -17,12 +17,15 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.connectors.observe import from_workers
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
 
+ARCHIVE = "ParquetArchive"
+_DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 PATIENCE = 3.0
 """Seconds to wait for an open transaction on the config topic."""
 LOG = "__transaction_state"
@@ -34,6 +37,7 @@ OF_CONNECTORS = (
     Name.PRESENCE,
     Name.SINK_GROUPS,
     Name.SINK_TOPICS,
+    Name.SINK_OUTPUTS,
 )
 
 
@@ -122,7 +126,10 @@ def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dic
     sources = [each for each in connectors if each.looks_like != "sink"]
     sinks = [each for each in connectors if each.looks_like == "sink" and unknown_group(each.name, each.config) is None]
     transforms = [each for each in connectors if each.looks_like == "sink" and _is_transform(each)]
-    writers = [*sources, *transforms]
+    of_runs = [each for each in sinks if _is_of_runs(each)]
+    archives = {each.name: manifest_topic(each.name) for each in of_runs if _is_archive(each)}
+    letters = {dead for each in sinks if (dead := each.config.get(_DEAD_LETTERS, "").strip())}
+    writers = [*sources, *transforms, *(each for each in sinks if each.name in archives)]
     own = [topic for each in sources if (topic := each.config.get("offsets.storage.topic"))]
     outputs = {each.config["topic"] for each in transforms}
     targets = sorted({topic for each in sources for topic in configured_topics(each.config)} | outputs)
@@ -135,13 +142,23 @@ def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dic
         Name.DEDICATED: tuple(dict.fromkeys(own)),
         Name.TARGETS: tuple(targets),
         Name.TASKS: tuple(ids),
-        Name.PRESENCE: tuple(presence_group(group, each.name) for each in writers),
+        Name.PRESENCE: tuple(presence_group(group, each.name) for each in (*sources, *of_runs)),
         Name.SINK_GROUPS: tuple(dict.fromkeys(sink_group(each.name, each.config) for each in sinks)),
         Name.SINK_TOPICS: tuple(sorted({topic for each in sinks for topic in topics_of_sink(each.config)})),
+        Name.SINK_OUTPUTS: tuple(sorted({*archives.values(), *letters})),
     }
 
 
 def _is_transform(connector: ConfiguredConnector) -> bool:
-    """Whether it reads topics, writes to one, and is no class of Java: what only ``connectctl run`` runs."""
+    """Whether it reads topics and writes to one, which only a transform of ``connectctl run`` does."""
+    return bool(connector.config.get("topic")) and _is_of_runs(connector)
+
+
+def _is_of_runs(connector: ConfiguredConnector) -> bool:
+    """Whether it is no class of Java: workers may run it, too, where it is one of their aliases."""
     name = connector.config.get("connector.class", "")
-    return bool(connector.config.get("topic")) and (":" in name or "." not in name)
+    return ":" in name or "." not in name
+
+
+def _is_archive(connector: ConfiguredConnector) -> bool:
+    return connector.config.get("connector.class", "").rpartition(":")[2] == ARCHIVE

@@ -208,6 +208,32 @@ def test_a_transform_writes_to_its_output_with_the_ids_of_its_tasks_and_reads_in
     }
 
 
+def test_an_archive_writes_its_manifest_with_the_ids_of_its_tasks_and_sinks_write_dead_letters() -> None:
+    kafka = cluster()
+    config = {"connector.class": "ParquetArchive", "topics": "in", "errors.deadletterqueue.topic.name": "bad"}
+    kafka.records["cfg"] += records(("connector-a", {"properties": config}), ("commit-a", {"tasks": 2}))
+    kafka.records["bad"] = []
+    plain = {"connector.class": "FileStreamSink", "topics": "in2"}
+    kafka.records["cfg"] += records(("connector-f", {"properties": plain}), ("commit-f", {"tasks": 1}))
+    named: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "sta"}
+    places = observe.look(kafka, None, connect_group("connect", one=[("c", 0)]), named, ["a", "f"])
+    assert places.names[Name.TASKS] == ("connect-a-0", "connect-a-1")
+    assert places.names[Name.SINK_OUTPUTS] == ("a-archive", "bad")
+    assert places.names[Name.PRESENCE] == ("connectctl-run-connect-a", "connectctl-run-connect-f")
+    here = replace(PLACES, names={**PLACES.names, **places.names}, exist=PLACES.exist | {"bad"})
+    lacks = missing(one(FakeRights((), TOPICS), "run job", here))
+    assert lacks >= {
+        "Describe on Topic a-archive",
+        "Write on Topic a-archive",
+        "Create on Topic a-archive",
+        "Read on Topic a-archive",
+        "Write on Topic bad",
+        "Write on TransactionalId connect-a-1",
+    }
+    assert "Create on Topic bad" not in lacks
+    assert missing(one(FakeRights((), TOPICS), "audit", here)) >= {"Read on Topic a-archive"}
+
+
 def test_names_that_may_not_be_seen_are_lost_with_the_reason() -> None:
     kafka = cluster()
     kafka.forbidden = {"cfg"}
