@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli.commands import connectors_cluster
+from connectctl.cli.commands import connectors_cluster, connectors_offsets
 from connectctl.ops.operations.connectors import config_files
 from connectctl.ops.operations.connectors.config_offsets import check_initial, check_removable, initial, removal
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PENDING = 3
@@ -42,9 +42,14 @@ def create(
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors create", connectors_cluster.chosen(cluster, None), wait=wait)
     refuse_existing(given, planner.current)
-    state = "STOPPED" if stopped else None
-    initial(cluster.calls, planner, [replace(each, state=state or each.state) for each in given], entries)
     _learn(cluster, planner, given)
+    state = "STOPPED" if stopped else None
+    wanted = [replace(each, state=state or each.state) for each in given]
+    if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
+        planner.create(wanted[0])
+        connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, **how)
+        return
+    initial(cluster.calls, planner, wanted, entries)
     carry_out(session, cluster, planner.planned(), **how)
 
 
@@ -93,7 +98,12 @@ def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> Non
     differing = [
         each for each in wanted if each.name not in found or each.config != dict(found[each.name].connector.config)
     ]
-    planner.passwords = {each.name: defined_passwords(cluster.calls, each.config) for each in differing}
+    former = {each.name: found[each.name].connector.config for each in differing if each.name in found}
+    planner.passwords = {
+        each.name: defined_passwords(cluster.calls, each.config)
+        | defined_passwords(cluster.calls, former.get(each.name, {}))
+        for each in differing
+    }
     refuse_invalid(cluster.calls, {each.name: each.config for each in differing})
 
 
@@ -131,8 +141,6 @@ def carry_out(
 ) -> None:
     """Print the plan, or ask and carry it out, with its configurations kept before anything is done."""
 
-    def begin(journal: Journal) -> None:
-        for config in planned.configs:
-            keep(journal, config)
-
-    connectors_cluster.perform(session, cluster, planned.plan, dry_run, yes, output, begin=begin)
+    connectors_cluster.perform(
+        session, cluster, planned.plan, dry_run, yes, output, begin=partial(keep, planned.configs)
+    )

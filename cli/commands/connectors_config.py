@@ -62,9 +62,9 @@ def create(
       connectctl connectors create -f orders.yaml --stopped --dry-run
       connectctl connectors create -f orders.json --offsets offsets.json      to continue where another one ended
 
-    With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it is resumed; that needs
-    workers from 3.7 on. A connector that is created under the name of an older one resumes from the offsets of that one.
-    Undo: connectctl runs undo RUN.
+    With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it is resumed; for workers
+    before 3.7 they are written to the offsets topic before it is created. A connector that is created under the name of an
+    older one resumes from the offsets of that one. Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands import connectors_apply
 

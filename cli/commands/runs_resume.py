@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.commands import connectors_cluster, connectors_cure
+from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.transactions_end import context_of
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
@@ -19,6 +20,7 @@ from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, plan_fence
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 
 if TYPE_CHECKING:
@@ -57,6 +59,10 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
     if plan.operation.startswith("transactions "):
         return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
 
+    if any(isinstance(step, Change) for step in plan.steps):
+        looked, _ = execution.look_at(session, [])
+        kafka = looked.sources.kafka
+        return execution.context_of(session, looked, journal), kafka.cluster_id(), looked.group_id
     cluster = connectors_cluster.observed(session)
     context = (
         connectors_cure.context_of(session, cluster, plan)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.commands import connectors_apply, connectors_cluster
+from connectctl.cli.output import terminal
 from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.operations.connectors.config_undo import plan_undo
+from connectctl.ops.operations.connectors.observe import defined_passwords
+from connectctl.ops.operations.offsets.steps import Change
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -32,7 +36,11 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
     cluster = connectors_cluster.observed(session)
     check_same_cluster(run, connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster))
     current = {each.name: each for each in connectors_cluster.chosen(cluster, None)}
-    planned = plan_undo(journal, run, plan, current, wait=wait)
+    planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=wait)
+    if any(isinstance(step, Change) for step in plan.steps):
+        terminal.note(
+            f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id}", style="yellow"
+        )
     connectors_apply.carry_out(session, cluster, planned, **how)
     if not how["dry_run"]:
         journal.end(run.id, RunState.UNDONE)

@@ -10,6 +10,7 @@ import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from fakes.changingworld import World
+from fakes.offsetworld import World as OffsetWorld
 from typer.testing import Result
 
 SECRET = "hush-hush-4711"
@@ -225,3 +226,20 @@ def test_older_workers_do_not_create_in_a_state(world: World) -> None:
     world.workers.version = "3.6.1"
     refused = change(world, "create", "-f", given(world, "new"), "--stopped", code=4)
     assert "from 3.7 on (KIP-980)" in refused.stderr
+
+
+def test_offsets_of_older_workers_are_in_the_topic_before_the_connector_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    world = OffsetWorld(tmp_path / "journal")
+    world.workers.version = "3.6.1"
+    (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "x.y.Source"}')
+    (tmp_path / "o.json").write_text('[{"partition": {"table": "a"}, "offset": {"lsn": 9}}]')
+    args = ("create", "-f", str(tmp_path / "new.json"), "--offsets", str(tmp_path / "o.json"), "--yes")
+    result = world.run("connectors", *args)
+    assert result.exit_code == 0, result.output
+    assert [line.split()[1] for line in result.stdout.splitlines()] == ["back", "set", "create"]
+    shown = json.loads(world.run("offsets", "show", "new", "-o", "json").stdout)
+    assert [each["effective"] for each in shown["connectors"][0]["offsets"]] == [{"lsn": 9}]
+    assert "new" in world.workers.connectors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
@@ -11,7 +11,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config_values import digest, kept, shown
+from connectctl.ops.operations.connectors.config_values import Config, digest, kept, shown
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 
 if TYPE_CHECKING:
@@ -21,13 +21,22 @@ if TYPE_CHECKING:
 
 
 def plan_undo(
-    journal: Journal, run: Run, plan: Plan, current: Mapping[str, ConnectorHealth], *, wait: bool
+    journal: Journal,
+    run: Run,
+    plan: Plan,
+    current: Mapping[str, ConnectorHealth],
+    passwords: Callable[[Config], frozenset[str]],
+    *,
+    wait: bool,
 ) -> ConfigPlan:
     """The steps of ``run`` that were done or begun, the other way round and from the last to the first.
 
-    Raises ``Refused`` where a connector is no longer as the run left it.
+    ``passwords`` gives those of a configuration. Raises ``Refused`` where a connector is no longer as the run left it.
     """
-    undo = _Undo(journal, run, current, Planner("connectors undo", plan.cluster_id, plan.group_id, current, wait=wait))
+    deleted = (step for step in plan.steps if isinstance(step, DeleteConnector))
+    hidden = {step.subject: passwords(kept(journal, step.before)) for step in deleted}
+    planner = Planner("connectors undo", plan.cluster_id, plan.group_id, current, hidden, wait=wait)
+    undo = _Undo(journal, run, current, planner)
     begun = {mark.step for mark in run.marks if mark.what in ("done", "begun")}
     for number, step in reversed(list(enumerate(plan.steps))):
         if number in begun and not run_found_it_done(run, number):
@@ -86,7 +95,9 @@ class _Undo:
         self.states[name] = step.state or "RUNNING"
         self.planner.configs.append(former)
         state = None if self.states[name] == "RUNNING" else self.states[name]
-        self.planner.steps.append(CreateConnector(name, shown(former), step.before, state))
+        self.planner.steps.append(
+            CreateConnector(name, shown(former, self.planner.passwords.get(name, frozenset())), step.before, state)
+        )
         self._await(name, self.states[name])
 
     def _offsets(self, number: int, step: SetConnectorOffsets) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,10 @@ def digest(config: Config) -> str:
     return sha256(content(config)).hexdigest()
 
 
-def keep(journal: Journal, config: Config) -> None:
-    """Keep ``config`` for later steps and for the way back, readable for the owner of the journal only."""
-    journal.store_artifact([content(config)])
+def keep(configs: Iterable[Config], journal: Journal) -> None:
+    """Keep ``configs`` for later steps and for the way back, readable for the owner of the journal only."""
+    for config in configs:
+        journal.store_artifact([content(config)])
 
 
 def kept(journal: Journal | None, of: str) -> dict[str, str]:
