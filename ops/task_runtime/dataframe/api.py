@@ -79,8 +79,10 @@ class Target:
     ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
 
     A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the brokers is slow, and is
-    aborted by its coordinator after ``transaction_timeout_ms``: for as long readers wait for a task that died. While Kafka
-    does not answer, driver and tasks wait for ``patience`` seconds.
+    aborted by its coordinator after ``transaction_timeout_ms`` milliseconds: for as long readers wait for a task that died.
+    While Kafka does not answer, driver and tasks wait for ``patience`` seconds.
+
+    Executors get ``client``, with its secrets, and the names of the columns, pickled. A ``Target`` opens nothing.
 
     With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
     its partitions. Where that is not so, a task finds it out and ends with one line.

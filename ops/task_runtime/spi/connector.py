@@ -3,6 +3,13 @@
 The names and the order of calls are those of ``org.apache.kafka.connect.source``: a connector says what its configuration
 is and splits it into tasks, a task polls records that carry their place in the source. An offset is what ``start`` finds
 again through ``context.offsets`` after whatever happened.
+
+Where it runs: the connector in the driver, each task in a Python process of an executor, on a thread of its own beside other
+tasks. Nothing of either is pickled: executors import the class by its name and get the task's configuration, strings only
+(``task_configs``). So a task shares no object with its connector, and with other tasks only what is global to the process.
+
+How long: a task object is made, started, polled and stopped for each lease (``run --lease``, 30 s), and anew behind each
+commit whose outcome is unknown. What it has to keep from one to the next belongs into its offsets.
 """
 
 from __future__ import annotations
@@ -49,10 +56,21 @@ class TransactionBoundaries(StrEnum):
 
 @dataclass(eq=False, slots=True)  # frozen, it would take five times as long to make, and there is one for each record
 class SourceRecord:
-    """A record and its place in the source. ``partition`` None leaves the Kafka partition to Java's partitioner.
+    """A record and its place in the source. ``source_offset`` is where to resume *after* it; None adds none.
 
-    ``timestamp`` is in milliseconds since the epoch. Records are told apart by identity, as Java's are, and are not
-    changed any more once ``poll`` has given them.
+    ``partition`` is the Kafka partition; None leaves it to Java's partitioner: by the bytes of the key, any without one.
+    ``timestamp`` is in milliseconds since the epoch; None is the time of sending. ``headers`` are names with values.
+
+    ``key``, ``value`` and the values of headers are what the converters take; None is null, a value of None a tombstone:
+
+    - ``StringConverter`` (default): str; bool, int, float, dict and list as JSON; bytes as they are
+    - ``JsonConverter``: bool, int, float, str, dict, list and tuple of these, bytes as base64; with ``schemas.enable``, the
+      default, in the envelope, whose schema is that of a plain value, and null for a dict or list
+    - ``ByteArrayConverter``: bytes
+    - ``SimpleHeaderConverter`` (default of headers): as ``StringConverter``
+
+    Anything else, such as a datetime or a Decimal, fails the task. Records are told apart by identity, as Java's are, and
+    are not changed any more once ``poll`` has given them.
     """
 
     source_partition: Partition
@@ -120,17 +138,35 @@ class TaskContext:
 
 
 class SourceTask(ABC):
-    """One task; used by one thread. ``context`` is set before ``start``."""
+    """One task. Every method and property is called by the same thread; ``context`` is set before ``start``.
+
+    The order is ``start``, then ``poll`` again and again, and behind each transaction ``commit_record`` for each of its
+    records and ``commit``; ``stop`` at the end. A process that is killed calls none of them: what has to last is in the
+    offsets.
+
+    What a method raises fails the task, with its trace in the status topic: what it has not committed is aborted, and comes
+    again when the connector is run again. Only ``RetriableError`` of ``poll`` does not. Kafka's failures are no business of
+    the task: the runtime settles them, and starts a new task where it has to read the committed offsets.
+    """
 
     context: TaskContext
 
     @abstractmethod
     def start(self, configs: Mapping[str, str]) -> None:
-        """Begin where ``context.offsets`` says."""
+        """Begin where ``context.offsets`` says. ``configs`` is one of ``task_configs``; durations and sizes in it have the
+        units of their properties. What is opened here is closed in ``stop``, which is called also where this raises.
+        """
 
     @abstractmethod
     def poll(self) -> Batch | None:
-        """The next records, None where there are none for now; may wait for up to a second or so."""
+        """The next records, None or nothing where there are none for now; may wait for up to a second or so. A longer wait
+        delays the end of the run, and of a transaction that is open; ``transaction.timeout.ms`` ends one that takes too
+        long.
+
+        Records of a source partition come in the order of their offsets. They may be asked for again: not what was given is
+        done, but what is committed. Raises ``RetriableError`` for what may pass: it is polled again at once, and the run is
+        not idle meanwhile, so wait before raising it. Anything else that it raises fails the task.
+        """
 
     def commit_record(self, record: SourceRecord) -> None:  # noqa: B027  # a hook that most tasks do not need
         """``record`` is committed, or was left out. Called after the transaction, before ``commit``."""
@@ -163,7 +199,9 @@ class SourceTask(ABC):
 
 @dataclass(frozen=True)
 class Setting:
-    """One property of a connector's configuration, as ``ConfigDef`` has it."""
+    """One property of a connector's configuration, as ``ConfigDef`` has it: a string, whose unit ``help`` says. ``default``
+    is documentation: a property that is missing is missing from ``configs``.
+    """
 
     name: str
     help: str
@@ -226,7 +264,7 @@ class Connector(ABC):
         self.configs: Mapping[str, str] = {}
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Error messages by property; none where the configuration will do."""
+        """Error messages by property; none where the configuration will do. What it raises is an error message, too."""
         missing = [s.name for s in self.settings if s.required and not configs.get(s.name)]
         return {name: [f'Missing required configuration "{name}" which has no default value.'] for name in missing}
 
@@ -242,7 +280,10 @@ class Connector(ABC):
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """A configuration for each task, at most ``max_tasks`` (KIP-1004)."""
+        """A configuration for each task, at most ``max_tasks`` (KIP-1004): strings, which executors get as they are. A
+        source partition belongs to one of the tasks, and to the same one in each call with the same configuration, where it
+        can.
+        """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
         """Let go of what was opened in ``start``."""

@@ -2,6 +2,8 @@
 
 The names and the order of calls are those of ``org.apache.kafka.connect.sink``, with ``is_closing`` of KIP-275. A record
 may come again, with the same topic, partition and offset, as long as its offset is not committed.
+
+Where it runs, what is pickled (nothing) and how long a task lives is as for sources (``connector.py``).
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ class TimestampType(StrEnum):
 class SinkRecord:
     """A record of a topic, converted. ``timestamp`` is in milliseconds since the epoch, None where there is none.
 
+    ``key``, ``value`` and values of headers are what the converters read: ``StringConverter`` (default) str,
+    ``JsonConverter`` what JSON has (with ``schemas.enable``, the default, the payload, with bytes, Decimal and datetime
+    where its schema says so), ``ByteArrayConverter`` bytes; None is null. ``offset`` and ``partition`` are Kafka's numbers.
     Schemas are None where a converter has none. ``original`` is confluent-kafka's message, for a dead letter.
     """
 
@@ -108,7 +113,12 @@ class SinkTaskContext(Protocol):
 
 
 class SinkTask(ABC):
-    """One task; used by one thread. ``context`` is set before ``start``."""
+    """One task. Every method is called by the same thread; ``context`` is set before ``start``.
+
+    What a method raises fails the task: partitions are closed, and what is not committed comes again when the connector is
+    run again. Only ``RetriableError`` of ``put``, and whatever ``pre_commit`` or ``flush`` raise, do not: those records
+    come again.
+    """
 
     context: SinkTaskContext
 
@@ -122,7 +132,8 @@ class SinkTask(ABC):
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Take ``records``, in the order of each partition; there may be none. Raises ``RetriableError`` to get the same
-        ones again.
+        ones again after ``context.timeout``, else a second; no others come before. Anything else that it raises fails the
+        task. It may take as long as ``max.poll.interval.ms`` of the consumer allows.
         """
 
     def flush(self, offsets: GroupOffsets) -> None:  # noqa: B027  # a hook that sinks that pre_commit do not need

@@ -112,8 +112,12 @@ class TransformContext:
 
 
 class Transform(ABC):
-    """One task; used by one thread. It may be started again, and has to forget what it holds then: whatever is not yet
-    committed is given once more.
+    """One task. Every method is called by the same thread. It may be started again, and has to forget what it holds then:
+    whatever is not yet committed is given once more. Nothing of it is pickled: executors import its class by name, and a
+    function of DataFrames as well.
+
+    What a method raises fails the task, and the open transaction is aborted; there is nothing that is retried. Keys and
+    values are bytes: converters are not asked.
     """
 
     settings: ClassVar[Sequence[Setting]] = ()
