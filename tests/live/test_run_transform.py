@@ -102,6 +102,25 @@ def test_a_function_of_a_dataframe_is_a_transform(
     assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, 400, 2))
 
 
+def test_large_polls_of_a_function_of_dataframes_are_written_as_columns_each_record_once(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Piped(cluster, tmp_path, "evens", **{"consumer.override.max.poll.records": "5000"})
+    place.append(2000)
+    with place.running() as process:
+        eventually(lambda: len(place.seen()) >= 1000, 300)
+        for _ in range(2):
+            place.append(400)  # not waited for
+            for worker in python_workers(process)[:1]:
+                worker.kill()
+            place.append(400)
+            eventually(lambda: len(place.seen()) >= place.written / 2, 300)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 0
+    assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, place.written, 2))
+    assert place.committed() == 4
+
+
 def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
     cluster: Sandbox, tmp_path: Path
 ) -> None:
