@@ -102,10 +102,10 @@ def test_a_function_of_a_dataframe_is_a_transform(
     assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, 400, 2))
 
 
-def test_large_polls_of_a_function_of_dataframes_are_written_as_columns_each_record_once(
+def test_what_a_function_of_dataframes_gives_is_written_as_columns_each_record_once(
     cluster: Sandbox, tmp_path: Path
 ) -> None:
-    place = Piped(cluster, tmp_path, "evens", **{"consumer.override.max.poll.records": "5000"})
+    place = Piped(cluster, tmp_path, "evens")
     place.append(2000)
     with place.running() as process:
         eventually(lambda: len(place.seen()) >= 1000, 300)

@@ -123,7 +123,7 @@ class Transform(ABC):
     settings: ClassVar[Sequence[Setting]] = ()
     columnar: ClassVar[bool] = False
     """Whether ``process`` gives columns alone. They are written as whole record batches then, without an object for each
-    record, where the job has an output topic and ``consumer.override.max.poll.records`` gives large tables.
+    record, where the job has an output topic and ``consumer.override.max.poll.records`` is not below its default.
     """
 
     def start(self, configs: Mapping[str, str]) -> None:  # noqa: B027  # a hook that most do not need

@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProduc
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
-LARGE = {"topics": "in", "topic": "out", "consumer.override.max.poll.records": "5000"}
+JOB = {"topics": "in", "topic": "out"}
 
 
 class Columns(Transform):
@@ -47,11 +47,11 @@ def kind_for(monkeypatch: pytest.MonkeyPatch, made: Any, config: dict[str, str])
 
 
 @pytest.mark.parametrize("made", [Columns, frame])
-def test_large_polls_of_a_transform_of_columns_are_written_as_whole_batches(
+def test_what_a_transform_of_columns_gives_is_written_as_whole_batches(
     monkeypatch: pytest.MonkeyPatch, made: Any
 ) -> None:
-    assert kind_for(monkeypatch, made, LARGE) is ColumnarProducer
-    assert kind_for(monkeypatch, made, LARGE | {"producer.override.compression.type": "zstd"}) is ColumnarProducer
+    assert kind_for(monkeypatch, made, JOB) is ColumnarProducer
+    assert kind_for(monkeypatch, made, JOB | {"producer.override.compression.type": "zstd"}) is ColumnarProducer
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_large_polls_of_a_transform_of_columns_are_written_as_whole_batches(
     [
         (Objects, {}),
         (Columns, {"topic": ""}),  # each record names its own
-        (Columns, {"consumer.override.max.poll.records": "500"}),
+        (Columns, {"consumer.override.max.poll.records": "100"}),
         (Columns, {"producer.override.linger.ms": "5"}),  # which only librdkafka heeds
         (Columns, {"producer.override.compression.type": "lz4"}),
     ],
@@ -67,8 +67,8 @@ def test_large_polls_of_a_transform_of_columns_are_written_as_whole_batches(
 def test_all_others_are_written_by_librdkafka(
     monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str]
 ) -> None:
-    assert kind_for(monkeypatch, made, LARGE | changed) is TransactionalProducer
+    assert kind_for(monkeypatch, made, JOB | changed) is TransactionalProducer
 
 
 def test_at_least_once_has_no_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kind_for(monkeypatch, Columns, LARGE | {"guarantee": "at-least-once"}) is GroupIdempotentProducer
+    assert kind_for(monkeypatch, Columns, JOB | {"guarantee": "at-least-once"}) is GroupIdempotentProducer
