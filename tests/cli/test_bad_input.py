@@ -34,6 +34,13 @@ NAMED: dict[str, tuple[str, ...]] = {
     "connectors resume": ("NAME", "--yes"),
     "connectors restart": ("NAME", "--yes"),
     "connectors cure": ("NAME", "--yes"),
+    "connectors create": ("-f", "NAME/", "--yes"),
+    "connectors apply": ("-f", "NAME/", "--yes"),
+    "connectors edit": ("NAME", "--yes"),
+    "connectors patch": ("NAME", "a=1", "--yes"),
+    "connectors delete": ("NAME", "--yes"),
+    "connectors diff": ("NAME", "-f", "NAME/"),
+    "runs undo": ("NAME", "--yes"),
     "offsets show": ("NAME",),
     "offsets merge": ("NAME", "--into", "global", "--yes"),
     "offsets copy": ("NAME", "plain", "--yes"),
@@ -74,6 +81,9 @@ FILES = {
     "not there": None,
 }
 READ: dict[str, tuple[str, ...]] = {
+    "connectors create": ("-f", "FILE", "--yes"),
+    "connectors apply": ("-f", "FILE", "--yes"),
+    "connectors diff": ("plain", "-f", "FILE"),
     "offsets set": ("plain", "-f", "FILE", "--stop", "--yes"),
     "offsets restore": ("plain", "-f", "FILE", "--stop", "--yes"),
     "offsets diff": ("-f", "FILE"),
@@ -96,12 +106,22 @@ EXPIRED = {"transactions show": 1, "transactions abort": 1}
 REFUSED = {("offsets restore", "empty"): 4}
 """A dump that can be read, and has nothing of the connector."""
 WITHOUT_CONTEXT = {
-    *("offsets history", "offsets undo", "runs list", "runs show", "runs resume"),  # the journal, before any cluster
+    *(
+        "offsets history",
+        "offsets undo",
+        "runs list",
+        "runs show",
+        "runs resume",
+        "runs undo",
+    ),  # the journal, before any cluster
     *("sandbox up", "sandbox down", "sandbox status", "sandbox logs", "demo", "completion", "docs man", "context list"),
 }
 """Commands that need no context, or need it only for a run that the journal has."""
 OF_CONTEXT: dict[str, tuple[str, ...]] = {
     **{name: args for name, args in NAMED.items() if not name.startswith("context")},
+    "connectors create": ("-f", "connector", "--yes"),
+    "connectors apply": ("-f", "connector", "--yes"),
+    "connectors diff": ("x", "-f", "connector"),
     "offsets set": ("x", "-f", "offsets", "--yes"),
     "offsets restore": ("x", "-f", "nothing", "--yes"),
     "validate": ("-f", "connector"),
@@ -137,7 +157,7 @@ def run(command: str, args: tuple[str, ...], directory: Path) -> Result:
         return RollingWorld.of(directory / "journal", "disabled", "disabled").run(*words)
     world = World(directory)
     world.kafka.records["t"] = []
-    return world.run(*words)
+    return world.run(*(word.replace("{directory}", str(directory)) for word in words))
 
 
 def is_one_line(result: Result, code: int = 2) -> None:

@@ -61,9 +61,12 @@ def usable(given: Given) -> Desired:
 
 
 def _files(path: Path) -> Iterable[Path]:
-    if str(path) == "-" or not path.is_dir():
-        return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in FORMS and file.is_file())
+    try:
+        if str(path) == "-" or not path.is_dir():
+            return [path]
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in FORMS and file.is_file())
+    except OSError as e:
+        raise BadInput(f"{path} cannot be read", why=e.strerror) from e
     if not found:
         raise BadInput(
             f"{path} has no configuration of a connector", next_step=f"It takes files with {', '.join(FORMS)}."
