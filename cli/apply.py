@@ -51,7 +51,10 @@ def apply(
         print_result(result)
     if journal is not None:
         on_result = print_result if for_people else None
-        results += carry_out(session, plan, context, journal, journal.begin_plan(plan), on_result=on_result)
+        run = journal.begin_plan(plan)
+        results += carry_out(session, plan, context, journal, run, on_result=on_result)
+        if begin is not None and for_people:
+            terminal.say(f"Undo it with: connectctl runs undo {run.id}")
     report(plan, results, output)
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
@@ -13,6 +14,7 @@ from fakes.changingworld import World
 from fakes.offsetworld import World as OffsetWorld
 from typer.testing import Result
 
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 SECRET = "hush-hush-4711"
 
 
@@ -222,6 +224,17 @@ def test_bad_input_is_one_line(world: World, args: tuple[str, ...], code: int, w
     assert world.workers.sent == []
 
 
+def test_a_diff_keeps_to_its_schema_and_masks_both_sides(world: World) -> None:
+    change(world, "patch", "orders", f"db.password={SECRET}", "a=1")
+    file = given(world, **{"db.password": "another-secret", "b": "2"})
+    result = world.run("connectors", "diff", "orders", "-f", file, "-o", "json", "--exit-code")
+    data = json.loads(result.stdout)
+    jsonschema.validate(data, json.loads((SCHEMAS / "connectors-diff.json").read_text()))
+    rows = {each["name"]: (each["now"], each["file"]) for each in data["differences"]}
+    assert rows == {"a": ("1", None), "b": (None, "2"), "db.password": ("******", "****** (another one)")}
+    assert result.exit_code == 3
+
+
 def test_older_workers_do_not_create_in_a_state(world: World) -> None:
     world.workers.version = "3.6.1"
     refused = change(world, "create", "-f", given(world, "new"), "--stopped", code=4)
@@ -239,7 +252,7 @@ def test_offsets_of_older_workers_are_in_the_topic_before_the_connector_is_there
     args = ("create", "-f", str(tmp_path / "new.json"), "--offsets", str(tmp_path / "o.json"), "--yes")
     result = world.run("connectors", *args)
     assert result.exit_code == 0, result.output
-    assert [line.split()[1] for line in result.stdout.splitlines()] == ["back", "set", "create"]
+    assert [line.split()[1] for line in result.stdout.splitlines()] == ["back", "set", "create", "it"]
     shown = json.loads(world.run("offsets", "show", "new", "-o", "json").stdout)
     assert [each["effective"] for each in shown["connectors"][0]["offsets"]] == [{"lsn": 9}]
     assert "new" in world.workers.connectors
