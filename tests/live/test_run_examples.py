@@ -17,6 +17,9 @@ import pytest
 import yaml
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.job.skeleton import skeleton, write
+from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.source import SourceConnector
+from connectctl.testing import run_source
 from live.real import Ran, create_topic
 from live.test_run import well
 from test_http_pages import Api
@@ -49,13 +52,21 @@ def values(cluster: Sandbox, topic: str) -> list[bytes | None]:
     return [record.value for record in found]
 
 
-def test_the_job_that_init_writes_runs_and_a_second_time_finds_nothing_new(cluster: Sandbox, tmp_path: Path) -> None:
+def test_the_job_that_init_writes_runs_and_a_second_time_finds_nothing_new(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = f"src_{secrets.token_hex(4)}"
     write(skeleton(tmp_path / name))
     topic, group = create_topic(cluster.bootstrap_servers, name.replace("_", "-"), 1, "delete"), f"g-{name}"
     assert run(cluster, tmp_path / f"{name}.yaml", group)["records"] == 100
     assert run(cluster, tmp_path / f"{name}.yaml", group)["records"] == 0
-    assert values(cluster, topic) == [b'{"id":%d,"text":"row %d"}' % (n, n) for n in range(1, 101)]
+    seen = values(cluster, topic)
+    assert seen == [b'{"id":%d,"text":"row %d"}' % (n, n) for n in range(1, 101)]
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = connector_class(f"{name}:{''.join(part.capitalize() for part in name.split('_'))}")
+    assert issubclass(kind, SourceConnector)
+    config = {"topic": topic, "value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+    assert seen == run_source(kind, config).values()  # memory shows what the cluster has
 
 
 def example(cluster: Sandbox, directory: Path, name: str, **config: str) -> tuple[Path, str]:

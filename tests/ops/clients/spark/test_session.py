@@ -92,11 +92,12 @@ def test_the_archive_is_enough_to_run_a_task_and_the_same_each_time(tmp_path: Pa
     (tmp_path / "again").mkdir()
     first, again = executors.archive(tmp_path), executors.archive(tmp_path / "again")
     assert first.read_bytes() == again.read_bytes()
-    program = "import connectctl.ops.task_runtime.job.spark_round, connectctl.ops.jobs.audit as a; print(a.__file__)"
+    program = "import connectctl.ops.task_runtime.job.spark_round, connectctl.ops.jobs.audit as a; print(a.__file__); "
+    program += "from connectctl import Target, source, sink, transform; print(source.__file__)"
     hidden = "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in str(f)]; "
     hidden += f"sys.path.insert(0, {str(first)!r}); "
     ran = subprocess.run([sys.executable, "-c", hidden + program], capture_output=True, text=True, check=False)
-    assert ran.stdout.startswith(str(first)), ran.stderr
+    assert [line.startswith(str(first)) for line in ran.stdout.splitlines()] == [True, True], ran.stderr
 
 
 def test_what_an_executor_lacks_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
