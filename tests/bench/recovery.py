@@ -11,8 +11,9 @@ A kill: a Python worker is killed in the middle of a lease. Printed is the time 
 had, of which the latest counts; to Spark's next attempt of its task; and the difference, which is connectctl's share. The
 longest silence of the other task's partitions, until all partitions are back, is printed, too.
 
-A lease change: the silence of a partition between the last record of one attempt and the first of the next one, without a
-kill; of each change the partition with the longest. Leases have 30 s.
+A lease change: the silence of a partition between the last record of one attempt and the first of the next one, before the
+first kill; of each change the partition with the longest. Leases have 30 s. Those behind a kill are printed as well: there
+the tasks' leases do not end together.
 
 At the end all records are there once and in order. Fails where the median behind Spark's retry is 2 s or more, or that of the
 lease changes 1 s or more.
@@ -199,17 +200,21 @@ def launches(directory: Path) -> list[float]:
     return sorted(e["Task Info"]["Launch Time"] / 1000 for e in events if e["Event"] == "SparkListenerTaskStart")
 
 
-def lease_changes(scene: Scene, kills: Sequence[Kill]) -> list[float]:
-    """The silences around lease changes, the longest partition of each change. Changes within 5 s are one."""
-    found = sorted((b.came, b.came - a.came) for p in range(PARTITIONS) for a, b in scene.changes(p))
-    found = [each for each in found if not any(k.at < each[0] <= k.back for k in kills)]
+def lease_changes(scene: Scene, kills: Sequence[Kill]) -> list[tuple[float, float]]:
+    """Lease changes: the moment, and the silence of the partition with the longest. Changes within 5 s are one."""
+    found = sorted(
+        (b.came, b.came - a.came)
+        for p in range(PARTITIONS)
+        for a, b in scene.changes(p)
+        if not any(p in k.partitions and a.came - 1 <= k.at < b.came for k in kills)
+    )
     changes: list[list[tuple[float, float]]] = []
     for each in found:
         if changes and each[0] - changes[-1][-1][0] < 5:
             changes[-1].append(each)
         else:
             changes.append([each])
-    return [max(silence for _, silence in those) for those in changes]
+    return [max(those, key=lambda each: each[1]) for those in changes]
 
 
 def check(bootstrap: str, topic: str, records: int) -> None:
@@ -233,8 +238,10 @@ def report(scene: Scene, kills: Sequence[Kill], spark: Sequence[float]) -> str |
             f"  kill: next record after {each.back - each.at:5.2f} s, Spark's retry after {retry - each.at:5.2f} s, "
             f"behind it {behind[-1]:5.2f} s; longest silence of others {others:5.2f} s"
         )
-    silences = lease_changes(scene, kills)
-    print("  lease changes:", ", ".join(f"{each:.2f} s" for each in silences))
+    changes, first = lease_changes(scene, kills), min((each.at for each in kills), default=float("inf"))
+    silences = [silence for at, silence in changes if at < first]
+    for what, those in ("lease changes", silences), ("after kills", [silence for at, silence in changes if at > first]):
+        print(f"  {what}:", ", ".join(f"{each:.2f} s" for each in those) or "none")
     missed = []
     for what, those, goal in (("behind Spark's retry", behind, BEHIND_SPARK), ("lease change", silences, LEASE_CHANGE)):
         if those:
