@@ -3,48 +3,57 @@
     python tests/bench/partition_producers.py [--inputs 1,10,50,100] [--records 1000000] [--runs 3]
 
 One broker, 256-byte records spread evenly over the input's partitions, two tasks on Spark ``local[2]``, a class whose
-``process`` gives back each record, ``commit.interval.ms`` 100, an output topic of one partition. The two take
+``process`` gives each record's value in capitals, ``commit.interval.ms`` 100, an output topic of one partition. The two take
 turns, after a turn of each that is not counted. Medians of:
 
-- records/s, between the broker's own times of the first and the last output record;
+- records/s, from the broker's own time of the first output record to the last transaction that is seen committed;
 - transactions/s in that time: the output's end less its records, which is one marker for each;
-- start: seconds from the command to the first output record, Spark's start included;
-- memory: the most that Spark's Python workers had resident together, in MiB.
+- start: seconds from the generation in the config topic, when Spark is ready, to the first output record;
+- memory: the most that Spark's Python workers had resident together, in MiB, with pages that they share counted for each.
 
-Each run is checked with read_committed: every record is there once.
+Each run is checked with read_committed: every record is there once, and those of an input partition in order.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 from benchbroker import (  # type: ignore[import-not-found]  # beside this file
+    DEADLINE,
+    QUIET,
     SIZE,
+    Watch,
+    begin,
     broker,
     committed,
     create_topic,
+    delete_topic,
     fill,
     in_turns,
+    result,
+    running,
 )
-from confluent_kafka import Consumer, TopicPartition
-from transform import PLUGIN  # type: ignore[import-not-found]  # beside this file
+from transform import PLUGIN, PLUGIN_CLASS, PLUGIN_FILE  # type: ignore[import-not-found]  # beside this file
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox import cluster
 
 NAME = "partition-producers"
 SIDES = ("exactly-once", "exactly-once-per-partition")
+SAMPLED = 0.2
+"""Seconds between two looks at the memory."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +67,7 @@ class Figures:
 
     def __str__(self) -> str:
         speed = f"{self.rate:9,.0f} records/s {self.transactions:7.1f} transactions/s"
-        return f"{speed} {self.start:6.1f} s to start {self.memory:7.0f} MiB"
-
-
-def output(bootstrap: str, topic: str, records: int) -> tuple[float, float, int]:
-    """The broker's times of the first and the last record, and how many transactions wrote them."""
-    seen, times = set[bytes](), list[int]()
-    for message in committed(bootstrap, topic, 1):
-        seen.add(message.value()[:10])
-        times.append(message.timestamp()[1])
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": NAME})
-    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
-    consumer.close()
-    assert len(seen) == len(times) == records, f"{len(times)} records of {records}, {len(seen)} of them different"
-    return times[0] / 1000, times[-1] / 1000, end - records
+        return f"{speed} {self.start:6.2f} s to start {self.memory:7.0f} MiB"
 
 
 def resident(pid: int) -> float:
@@ -84,32 +80,31 @@ def resident(pid: int) -> float:
     return found / 2**20
 
 
-def timed(bootstrap: str, source: str, guarantee: str, turn: str, records: int) -> Figures:
+def most_resident(process: subprocess.Popen[str]) -> float:
+    """The most that it has until its end."""
+    most, late = 0.0, time.monotonic() + DEADLINE
+    while process.poll() is None and time.monotonic() < late:
+        most = max(most, resident(process.pid))
+        time.sleep(SAMPLED)
+    return most
+
+
+def timed(sandbox: cluster.Sandbox, source: str, inputs: int, records: int, side: str, turn: int) -> Figures:
     """One run."""
-    topic = f"{source}-{guarantee}-{turn}"
-    create_topic(bootstrap, topic, 1)
-    with tempfile.TemporaryDirectory() as directory:
-        (Path(directory) / "same.py").write_text(PLUGIN)
-        job, said = Path(directory) / "job.yaml", Path(directory) / "said"
-        config = {"connector.class": "same:Same", "topics": source, "topic": topic, "tasks.max": "2"}
-        wish = {"name": topic, "config": config | {"guarantee": guarantee}, "spark": {"master": "local[2]"}}
-        job.write_text(json.dumps(wish | {"until": {"idle": "5s"}}))
-        command = [sys.executable, "-m", "connectctl", "--context", f"sandbox-{NAME}", "--group-id", f"g-{topic}"]
-        began, most = time.time(), 0.0
-        command += ["run", str(job), "--yes"]
-        with said.open("wb") as into, subprocess.Popen(command, stdout=into, stderr=into) as process:
-            while process.poll() is None:
-                most = max(most, resident(process.pid))
-                time.sleep(0.5)
-        assert process.returncode == 0, said.read_text()
-    first, last, transactions = output(bootstrap, topic, records)
-    took = last - first
-    return Figures(records / took, transactions / took, first - began, most)
-
-
-def measured(bootstrap: str, source: str, records: int, side: str, turn: int) -> Figures:
-    """The same in the order that turns want."""
-    return timed(bootstrap, source, side, str(turn), records)
+    bootstrap = sandbox.bootstrap_servers
+    topic = create_topic(bootstrap, f"{source}-{side}-{turn}", 1)
+    config = {"connector.class": PLUGIN_CLASS, "topics": source, "topic": topic, "tasks.max": "2", "guarantee": side}
+    with tempfile.TemporaryDirectory() as directory, Watch(bootstrap, topic, 1).watching() as watch:
+        (Path(directory) / PLUGIN_FILE).write_text(PLUGIN)
+        with running(sandbox, Path(directory), topic, config, until={"idle": f"{QUIET:g}s"}) as process:
+            memory = most_resident(process)
+            result(Path(directory), process)
+        watch.wait(records)
+    first = begin(bootstrap, topic, records, inputs, 1)
+    began = max(each.timestamp()[1] for each in committed(bootstrap, f"g-{topic}-configs", 1)) / 1000
+    delete_topic(bootstrap, topic)
+    took = watch.changed - first
+    return Figures(records / took, (watch.end - records) / took, first - began, memory)
 
 
 def median(found: Sequence[Figures]) -> Figures:
@@ -124,14 +119,24 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {given.records:,} records of {SIZE} bytes", flush=True)
+    lines = []
     with broker(NAME) as sandbox:
-        bootstrap = sandbox.bootstrap_servers
-        for partitions in map(int, given.inputs.split(",")):
-            fill(bootstrap, source := f"in-{partitions}", partitions, given.records)
-            print(f"{partitions} input partitions", flush=True)
-            measure = partial(measured, bootstrap, source, given.records)
-            for side, found in in_turns(SIDES, given.runs, measure, str).items():
-                print(f"  median of {side}: {median(found)}", flush=True)
+        for inputs in map(int, given.inputs.split(",")):
+            source = f"in-{inputs}"
+            fill(sandbox.bootstrap_servers, source, inputs, given.records)
+            print(f"{inputs} input partitions", flush=True)
+
+            def one(side: str, turn: int, source: str = source, inputs: int = inputs) -> Figures:
+                return timed(sandbox, source, inputs, given.records, side, turn)
+
+            found = {side: median(those) for side, those in in_turns(SIDES, given.runs, one, str).items()}
+            delete_topic(sandbox.bootstrap_servers, source)
+            lines += [f"{inputs:4} partitions  {side:27} {of}" for side, of in found.items()]
+            slot, each = (found[side] for side in SIDES)
+            lines.append(
+                f"{inputs:4} partitions  per slot has {slot.rate / each.rate:.2f} of the records/s of per partition"
+            )
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":
