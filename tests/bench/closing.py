@@ -28,7 +28,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from benchbroker import DEADLINE, broker, fill, in_turns  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.clients.librdkafka.client import Kafka
@@ -67,6 +68,13 @@ class DynamicSettings(ConsumerSettings):
     @property
     def dynamic(self) -> bool:
         return True
+
+
+class EagerMember(Member):
+    """A member from which each rebalance takes all partitions, as a worker's were when the proposal was written."""
+
+    def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
+        super()._assigned(SimpleNamespace(incremental_assign=consumer.assign), partitions)
 
 
 @dataclass
@@ -200,6 +208,7 @@ class Attempts(threading.Thread):
                 self._story.crashed()
             except UnknownOutcome as e:  # as on Spark, where a new member follows
                 print(f"  task {self._number} in doubt: {e}", file=sys.stderr)
+                time.sleep(1)
             except Exception as e:  # noqa: BLE001  # told by who waits
                 self.error = e
                 return
@@ -207,7 +216,8 @@ class Attempts(threading.Thread):
     def _attempt(self) -> None:
         instance = f"{self._settings.group}-{self._number}"
         stable = StableOffsets(self._kafka, self._settings.group, (), lambda line: None)
-        member = Member(self._kafka, self._settings, [SOURCE], instance, stable, self.over.is_set)
+        kind = EagerMember if self._settings.dynamic else Member
+        member = kind(self._kafka, self._settings, [SOURCE], instance, stable, self.over.is_set)
         task = Files(self._story, self._number)
         errors = RecordErrors(ErrorSettings(), NAME, self._number)
         worker = WorkerSinkTask(task, member, {}, reading_converters(BYTES), errors)
