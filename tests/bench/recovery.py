@@ -219,12 +219,15 @@ def lease_changes(scene: Scene, kills: Sequence[Kill]) -> list[tuple[float, floa
 
 def check(bootstrap: str, topic: str, records: int) -> None:
     """Every record is there once and in order."""
-    found: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    found: list[list[Seen]] = [[] for _ in range(PARTITIONS)]
     for message in committed(bootstrap, topic, PARTITIONS):
-        one = Seen.of(message.value(), 0)
-        found[one.partition].append(one.number)
-    for partition, numbers in enumerate(found):
-        assert numbers == list(range(records)), f"{topic}-{partition} has {len(numbers)} records of {records}"
+        one = Seen.of(message.value(), message.timestamp()[1] / 1000)
+        found[one.partition].append(one)
+    for partition, those in enumerate(found):
+        wrong = [at for at, one in enumerate(those) if one.number != at]
+        around = those[max(0, wrong[0] - 2) : wrong[0] + 3] if wrong else []
+        assert not wrong, f"{topic}-{partition} is not in order at {wrong[0]}, of {len(wrong)}: {around}"
+        assert len(those) == records, f"{topic}-{partition} has {len(those)} records of {records}"
 
 
 def report(scene: Scene, kills: Sequence[Kill], spark: Sequence[float]) -> str | int:
