@@ -58,12 +58,14 @@ def broker(name: str, *, workers: int = 0) -> Iterator[cluster.Sandbox]:
 
 
 def in_turns(
-    sides: Iterable[str], runs: int, measure: Callable[[str, int], T], shown: Callable[[T], str]
+    sides: Iterable[str], runs: int, measure: Callable[[str, int], T], shown: Callable[[T], str], *, warm: bool = True
 ) -> dict[str, list[T]]:
-    """What ``measure`` gives for each side in each turn: the sides take turns, after a turn of each that is not counted."""
+    """What ``measure`` gives for each side in each turn: the sides take turns, after a turn of each that is not counted,
+    unless nothing has to get ``warm``.
+    """
     found: dict[str, list[T]] = {side: [] for side in sides}
     width = max(map(len, found))
-    for turn in range(runs + 1):
+    for turn in range(0 if warm else 1, runs + 1):
         for side in found:
             one = measure(side, turn)
             counted = "" if turn else "   (not counted)"

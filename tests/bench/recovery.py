@@ -1,11 +1,11 @@
-"""How long a transform is silent: from the SIGKILL of a Spark worker to the next record, and where one lease follows another.
+"""How long a transform is silent: from the SIGKILL of a Spark worker to its next record, and from lease to lease.
 
     python tests/bench/recovery.py [--kills 5] [--leases 5] [--master 'local[2,4]']
 
-One broker, an input topic of four partitions to which 100 records a second go for each, two tasks, exactly once, all else by
-its defaults; ``local[2,4]`` has Spark retry a task, as a cluster does (``local[2]`` does not: connectctl begins a new round).
-Each record of the output names the attempt that wrote it, and its process. A consumer with read_committed notes when each
-record of the output comes; the times of Spark's attempts are those of its event log.
+One broker, an input topic of four partitions to which 100 records a second go for each, two tasks, exactly once, all else
+by its defaults; ``local[2,4]`` has Spark retry a task, as a cluster does (``local[2]`` does not: there connectctl begins a
+new round). Each record of the output names the attempt that wrote it, and its process. A consumer with read_committed notes
+when each record of the output comes; the times of Spark's attempts are those of its event log.
 
 A kill: a Python worker is killed in the middle of a lease. Printed is the time to the first record of each partition that it
 had, of which the latest counts; to Spark's next attempt of its task; and the difference, which is connectctl's share. The
@@ -15,8 +15,8 @@ A lease change: the silence of a partition between the last record of one attemp
 first kill; of each change the partition with the longest. Leases have 30 s. Those behind a kill are printed as well: there
 the tasks' leases do not end together.
 
-At the end all records are there once and in order. Fails where the median behind Spark's retry is 2 s or more, or that of the
-lease changes 1 s or more.
+At the end all records are there once and in order. Fails where the median behind Spark's retry is 2 s or more, or that of
+the lease changes 1 s or more.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PLUGIN = """
 import os
 import secrets
 
-from connectctl.ops.task_runtime.spi.transform import Record, Transform
+from connectctl.transform import Record, Transform
 
 
 class Signed(Transform):

@@ -54,7 +54,7 @@ NAME, SOURCE, TASKS, PARTITIONS = "transform", "in", 2, 4
 ONCE, LEAST, QUIX = "exactly-once", "at-least-once", "quix"
 PLUGIN_FILE, PLUGIN_CLASS = "capitals.py", "capitals:Capitals"
 PLUGIN = """
-from connectctl.ops.task_runtime.spi.transform import Record, Transform
+from connectctl.transform import Record, Transform
 
 
 class Capitals(Transform):
