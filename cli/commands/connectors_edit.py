@@ -18,7 +18,7 @@ from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors.config_files import refuse_unusable, usable
 from connectctl.ops.operations.connectors.config_values import shown
-from connectctl.ops.operations.connectors.observe import defined_passwords
+from connectctl.ops.operations.connectors.observe import defined_passwords, the_one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
     """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
     cluster = connectors_cluster.observed(session)
-    found = connectors_cluster.chosen(cluster, [pattern])
-    if len(found) != 1:
-        names = ", ".join(each.name for each in found)
-        raise BadInput(f"One connector is edited at a time, and {pattern} means {names}", next_step="Name one of them.")
-    planner = planner_of(cluster, "connectors edit", found, wait=wait)
-    name, former = found[0].name, found[0].connector.config
+    found = the_one(connectors_cluster.chosen(cluster, None), pattern)
+    planner = planner_of(cluster, "connectors edit", [found], wait=wait)
+    name, former = found.name, found.connector.config
     masked = shown(former, defined_passwords(cluster.calls, former))
     text = json.dumps(masked, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     directory = Path(tempfile.mkdtemp(prefix="connectctl-edit-"))  # for its owner only

@@ -13,7 +13,7 @@ from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.connector import cause_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
-from connectctl.ops.operations.connectors.observe import configured, defined_passwords, see, select
+from connectctl.ops.operations.connectors.observe import configured, defined_passwords, see, the_one
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
-    (health,) = select(seen.connectors, [name])
+    health = the_one(seen.connectors, name)
     answers = seen.read_from == "workers"
     passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
     remember(health.connector.config, passwords)

@@ -209,7 +209,7 @@ def test_what_was_written_in_the_editor_is_kept_where_it_cannot_be_sent(
         (("patch", "nobody-*", "a=1"), 2, "No connector matches nobody-*"),
         (("patch", "orders", "name=other"), 2, "cannot get another name"),
         (("delete", "nobody"), 2, "There is no connector nobody"),
-        (("edit", "*"), 2, "One connector is edited at a time"),
+        (("edit", "*"), 2, "One connector is meant here"),
         (("restart", "orders", "--task", "7"), 2, "There is no task 7 of orders"),
         (("create", "-f", "{directory}/all/orders.properties"), 4, "There is a connector orders already"),
         (("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"), 2, "is for one connector"),
@@ -233,6 +233,11 @@ def test_a_diff_keeps_to_its_schema_and_masks_both_sides(world: World) -> None:
     rows = {each["name"]: (each["now"], each["file"]) for each in data["differences"]}
     assert rows == {"a": ("1", None), "b": (None, "2"), "db.password": ("******", "****** (another one)")}
     assert result.exit_code == 3
+
+
+def test_a_glob_means_every_connector_that_matches(world: World) -> None:
+    assert "done       stop users" in change(world, "stop", "[ou]*s").output
+    assert world.run("connectors", "show", "ord*").output.splitlines()[0].split() == ["CONNECTOR", "orders"]
 
 
 def test_older_workers_do_not_create_in_a_state(world: World) -> None:

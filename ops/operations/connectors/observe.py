@@ -283,6 +283,15 @@ def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> list[str
     return wanted
 
 
+def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
+    """The connector that a name or a glob means. Raises ``BadInput`` where that is none, or several."""
+    several = select(found, matching(found, [name]))
+    if len(several) != 1:
+        names = ", ".join(each.name for each in several)
+        raise BadInput(f"One connector is meant here, and {name} matches {names}", next_step="Name one of them.")
+    return several[0]
+
+
 def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
     """The connectors called ``names``, in that order. Raises ``BadInput`` that names all that do not exist."""
     from difflib import get_close_matches
