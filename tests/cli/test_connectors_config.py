@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import jsonschema
 import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from fakes.changingworld import World
+from connectctl.ops.core.journal import Journal
+from fakes.changingworld import Killed, World
 from fakes.offsetworld import World as OffsetWorld
 from typer.testing import Result
 
@@ -151,6 +153,31 @@ def test_offsets_that_were_deleted_with_it_come_back_with_it(world: World) -> No
     undo(world)
     assert world.workers.offsets["orders"] == {'{"t": "a"}': {"n": 5}}
     assert world.workers.connectors["orders"].next[-1][0] == "RUNNING"
+
+
+@pytest.mark.parametrize("points", range(4, 40, 3))
+def test_a_deletion_that_was_killed_anywhere_is_taken_back(
+    points: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.workers.offsets["orders"] = {'{"t": "a"}': {"n": 5}}
+    wanted = {name: config(world, name) for name in world.workers.connectors}
+    world.left = points
+    with pytest.MonkeyPatch.context() as counted, suppress(Killed):
+        counted.setattr(Journal, "mark", world.counted(Journal.mark))
+        world.run("connectors", "delete", "orders", "--with-offsets", "--yes")
+    world.left = -1
+    world.new_session()
+    undone = world.run("runs", "undo", world.runs()[0]["id"], "--yes")
+    assert undone.exit_code == 0, undone.output
+    assert {name: config(world, name) for name in world.workers.connectors} == wanted
+    assert world.workers.offsets["orders"] == {'{"t": "a"}': {"n": 5}}
+    (health,) = [
+        each
+        for each in json.loads(world.run("connectors", "list", "-o", "json").stdout)["connectors"]
+        if each["name"] == "orders"
+    ]
+    fake = world.workers.connectors["orders"]
+    assert (fake.next[-1][0] if fake.next else health["state"]) == "RUNNING"
 
 
 def test_a_connector_that_was_stopped_is_created_stopped_again(world: World) -> None:

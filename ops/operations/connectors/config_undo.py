@@ -112,7 +112,9 @@ class _Undo:
         )
         if at is None:
             now = str(self.current[name].verdict) if name in self.current else ""
-            steps += [SetTargetState(name, "stop", now), Await(name, State.STOPPED), restore]
+            stops = any(isinstance(each, SetTargetState) and each.subject == name for each in steps)
+            steps += [] if stops else [SetTargetState(name, "stop", now)]
+            steps += [Await(name, State.STOPPED), restore]
             return
         created = steps[at]
         assert isinstance(created, CreateConnector)
@@ -124,10 +126,7 @@ class _Undo:
     def _state(self, step: SetTargetState) -> None:
         """What an apply paused or stopped had another state before, which the step says."""
         verb = next((v for state, v in VERBS.items() if step.now.startswith(state)), "resume")
-        if verb != step.verb and not any(
-            isinstance(each, SetTargetState | DeleteConnector) and each.subject == step.subject
-            for each in self.planner.steps
-        ):
+        if verb != step.verb:
             self.planner.steps.append(SetTargetState(step.subject, verb, str(self.current[step.subject].verdict)))
 
     def _is(self, name: str, after: str) -> bool:
