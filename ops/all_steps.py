@@ -18,6 +18,7 @@ from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.transactions import abort, write_marker
 from connectctl.ops.operations.upgrade import steps as rolling
 from connectctl.ops.task_runtime.connectors.parquet_archive import sweep_steps
+from connectctl.ops.task_runtime.job import left_members
 from connectctl.ops.task_runtime.job import steps as job
 
 OFFSETS = (
@@ -75,6 +76,7 @@ KINDS: Mapping[str, type[Any]] = {
         job.StartTasks,
         job.RunTasks,
         job.HandBack,
+        left_members.RemoveMembers,
         sweep_steps.RemoveOrphans,
     )
 }

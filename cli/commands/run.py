@@ -9,6 +9,7 @@ import typer
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
@@ -129,12 +130,35 @@ def status(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Connector names (default: all).")
     ] = None,
+    remove: Annotated[
+        bool,
+        typer.Option(
+            "--remove-members", help="Remove the static members that a killed run left in its consumer group."
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""
+    """What the status topic says of connectors and tasks, whoever runs them, and when it was said.
+
+    \b
+    Examples:
+      connectctl run status
+      connectctl run status orders --remove-members   what a killed run of a sink or transform left in its consumer group
+
+    --remove-members is refused while a run of the connector is alive, or where that cannot be seen.
+    """
     from connectctl.cli.commands import run_status
     from connectctl.cli.commands.run_execution import scene_of
 
     session: Session = ctx.obj
-    found = run_status.statuses(scene_of(session), session.group_id, tuple(names or ()))
+    scene = scene_of(session)
+    if remove:
+        run_status.remove_members(session, scene, tuple(names or ()), dry_run=dry_run, yes=yes, output=output)
+        return
+    if dry_run or yes:
+        option = "--dry-run" if dry_run else "--yes"
+        raise BadInput(f"{option} has no effect without --remove-members", next_step=f"Leave out {option}.")
+    found = run_status.statuses(scene, session.group_id, tuple(names or ()))
     terminal.emit("RunStatus", found, output, lambda wide: run_status.show_statuses(found, wide))

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.views.run import MEASURED, measured, sizes
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.connector import statuses_from_topic
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE
+from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state
+from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.internal_topics import default_topics
+from connectctl.ops.task_runtime.job.left_members import LeftMembers, MembersContext, left_members, plan_removal
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic, statuses_from
+from connectctl.ops.task_runtime.spi.subscription import subscription
 
 if TYPE_CHECKING:
+    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.kafka.records import Record
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.status_topic import TaskStatus
@@ -27,9 +35,7 @@ OLD = 90.0
 
 def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:
     """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and names that are not."""
-    topics = default_topics(group, scene.named)
-    if scene.group.members:
-        topics["status"] = str(find_internal_topics(scene.kafka, scene.group, scene.named, needed=("status",)).status)
+    topics = _topics(scene, group, "status")
     check_named(scene.kafka, {"status": topics["status"]})
     images = scene.kafka.image([topics["status"], run_status_topic(group)], patience=PATIENCE)
     sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
@@ -37,13 +43,77 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
     if unknown := [name for name in names if name not in there]:
         raise BadInput(f"No status of {unknown[0]} in {topics['status']}", code="unknown-connector")
     now = time.time()
+    chosen = {name: _chosen(sources, name) for name in names or there}
+    ours = [name for name, (_, topic) in chosen.items() if topic == run_status_topic(group) or not scene.group.members]
+    left = look_at_members(scene, group, ours)
     found = []
-    for name in names or there:
-        parts, topic = _chosen(sources, name)
+    for name, (parts, topic) in chosen.items():
         ended = parts.get(None) is not None and parts[None].state != "RUNNING"
         tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
-        found.append({"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks})
+        status = {"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks}
+        found.append(status | {"leftMembers": _left(left.get(name))})
     return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
+
+
+def look_at_members(scene: RunClients, group: str, names: Sequence[str]) -> dict[str, LeftMembers | None]:
+    """The static members that killed runs of ``names`` left in their consumer groups."""
+    if not names:
+        return {}
+    try:
+        topic = _topics(scene, group, "config")["config"]
+        image = scene.kafka.image([topic], patience=PATIENCE).get(topic)
+        why = "it does not exist" if image is None else "an open transaction is on it" if image.held_back else None
+    except ConnectctlError as e:
+        image, topic, why = None, "the config topic", str(e)
+    if image is None or why is not None:
+        return dict.fromkeys(names, LeftMembers("?", unknown=f"{topic} could not be read: {why}"))
+    kafka: Any = scene.kafka
+    configs = {name: config_topic_state(image.latest, name).config or {} for name in names}
+    return {name: left_members(kafka, group, name, config) for name, config in configs.items()}
+
+
+def remove_members(
+    session: Session, scene: RunClients, names: Sequence[str], *, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Plan, ask, and remove the left members of ``names``. Raises as ``plan_removal`` does."""
+    if not names:
+        raise BadInput("--remove-members needs the names of connectors", next_step="connectctl run status lists them.")
+    plan = planned_removal(scene, session.group_id, names)
+    apply.apply(session, plan, members_context(scene, session.group_id), dry_run=dry_run, yes=yes, output=output)
+
+
+def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:
+    """The plan that removes the left members of ``names``, each once. Raises as ``plan_removal`` does."""
+    names = list(dict.fromkeys(names))
+    return plan_removal(scene.kafka.cluster_id(), group, names, look_at_members(scene, group, names).get)
+
+
+def members_context(scene: RunClients, group: str) -> MembersContext:
+    """What the steps of a removal work with."""
+    kafka: Any = scene.kafka
+
+    def look(name: str) -> LeftMembers | None:
+        return look_at_members(scene, group, [name])[name]
+
+    def remove(name: str, ids: Collection[str]) -> None:
+        topic = _topics(scene, group, "config")["config"]
+        config = config_topic_state(kafka.image([topic], patience=PATIENCE)[topic].latest, name).config
+        TaskMembers(kafka, group, name, subscription(name, config or {})).remove_ids(ids)
+
+    return MembersContext(look=look, remove=remove)
+
+
+def _topics(scene: RunClients, group: str, role: str) -> dict[str, str]:
+    """The internal topics of the group, of which that of ``role`` is looked for where workers live."""
+    topics = default_topics(group, scene.named)
+    if scene.group.members:
+        found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=(role,))
+        topics[role] = str(getattr(found, role))
+    return topics
+
+
+def _left(left: LeftMembers | None) -> dict[str, Any] | None:
+    return None if left is None else {"group": left.group, "instanceIds": list(left.ids), "unknown": left.unknown}
 
 
 Source = tuple[Iterable[Any], str, str]
@@ -116,3 +186,13 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
     spare = () if wide else ("BY",)
     terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")
+    for each in found["connectors"]:
+        left = each["leftMembers"] or {}
+        if left.get("instanceIds"):
+            terminal.say(
+                f"{each['name']}: a killed run left {', '.join(left['instanceIds'])} in the consumer group {left['group']}, "
+                "with their partitions until their session times out. The next run removes them, or: "
+                f"connectctl run status {each['name']} --remove-members"
+            )
+        elif left.get("unknown") and wide:
+            terminal.say(f"{each['name']}: whether a killed run left members is unknown: {left['unknown']}")

@@ -33,6 +33,7 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
+from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.steps import RunTasks
 
 if TYPE_CHECKING:
@@ -205,6 +206,17 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
 
 def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     # What runs tasks is not loaded for other plans.
+    if saved.operation == MEMBERS:
+        from connectctl.cli.commands.run_execution import scene_of
+        from connectctl.cli.commands.run_status import members_context, planned_removal
+
+        scene = scene_of(session)
+        check_where((saved.cluster_id, saved.group_id), (scene.kafka.cluster_id(), session.group_id))
+        names = list(dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops))))
+        check_fresh(saved, planned_removal(scene, session.group_id, names))
+        context = members_context(scene, session.group_id)
+        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+        return
     if saved.operation == SWEEP:
         from connectctl.cli.commands.run_sweep import sweep_saved
 

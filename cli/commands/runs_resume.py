@@ -9,6 +9,8 @@ from connectctl.cli import apply
 from connectctl.cli.commands import connectors_cluster, connectors_cure
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.transactions_end import context_of
+from connectctl.cli.commands.run_execution import scene_of
+from connectctl.cli.commands.run_status import members_context
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.cli.transaction_sources import Workers, group_of, sources_of
@@ -22,6 +24,7 @@ from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
+from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -52,8 +55,11 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
     """What the steps of ``plan`` work with, and the Kafka cluster and the group that it changes."""
     if plan.operation == "fence":
         return _fence(session, journal, run, plan)
+    if plan.operation == MEMBERS:
+        scene = scene_of(session)
+        return members_context(scene, session.group_id), scene.kafka.cluster_id(), session.group_id
     if plan.operation == SWEEP:
-        from connectctl.cli.commands.run_sweep import sweep_again
+        from connectctl.cli.commands.run_sweep import sweep_again  # it loads pyarrow
 
         return sweep_again(session, plan)
     if plan.operation.startswith("transactions "):

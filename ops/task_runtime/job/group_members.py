@@ -50,6 +50,18 @@ class TaskMembers:
             with self._noted(), self._coordinator() as coordinator:
                 self._remove(coordinator, {task_id(self.group, self.connector, n) for n in numbers})
 
+    def instance_ids(self) -> list[str]:
+        """The ``group.instance.id`` of each task that is a member, in order."""
+        with self._coordinator() as coordinator:
+            described = coordinator.describe()
+        ids = [m.instance_id for m in described.members if m.instance_id is not None] if described else []
+        return sorted(filter(self._is_ours, ids))
+
+    def remove_ids(self, ids: Collection[str]) -> None:
+        """Take out these members. Raises ``ConnectctlError`` where one cannot be removed."""
+        with self._coordinator() as coordinator:
+            self._remove(coordinator, ids)
+
     def others(self) -> list[str]:
         """The members that are no tasks of this connector here, each with its client and host. Where members are dynamic,
         tasks cannot be told from others, and none is given.
