@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.commands import connectors_cluster, connectors_cure
 from connectctl.cli.commands.offsets import execution
-from connectctl.cli.commands.transactions_end import context_of
 from connectctl.cli.commands.run_execution import scene_of
 from connectctl.cli.commands.run_status import members_context
+from connectctl.cli.commands.transactions_end import context_of
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.cli.transaction_sources import Workers, group_of, sources_of

@@ -82,6 +82,8 @@ class Need:
 
 _D, _R, _W = Operation.DESCRIBE, Operation.READ, Operation.WRITE
 _DC, _C = Operation.DESCRIBE_CONFIGS, Operation.CREATE
+_DESCRIBED = "kafka_protocol.group_coordinator.Coordinator.describe"
+_LEAVE = "kafka_protocol.group_coordinator.Coordinator.remove_static"
 _STABLE_OFFSETS = "kafka_protocol.group_coordinator.Coordinator.stable_offsets"
 _TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
@@ -320,6 +322,10 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         _WORKERS_IN_PART,
         *_reads(Name.STATUS, _REFUSED, "statuses"),
         *_reads(Name.RUN_STATUS, _PART, "statuses of a run that took a connector over"),
+        *_reads(Name.CONFIG, _PART, "which consumer groups sinks and transforms of runs have"),
+        _RUNS,
+        Need(_DESCRIBED, _D, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left"),
+        Need(_LEAVE, _R, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left are not removed"),
     ),
     "audit": (
         *_reads(Name.TARGETS, _REFUSED, "the records"),

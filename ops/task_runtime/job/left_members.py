@@ -33,7 +33,8 @@ class LeftMembers:
 
 
 def left_members(kafka: Kafka, group_id: str, name: str, config: Mapping[str, str]) -> LeftMembers | None:
-    """Those of the connector ``name`` of runs in the Connect group ``group_id``; None where its tasks have no static members.
+    """Those of the connector ``name`` of runs in the Connect group ``group_id``; None where it has no static members.
+
     Raises nothing: what cannot be seen is unknown.
     """
     if not (config.get(TOPICS) or config.get(REGEX)):
@@ -55,7 +56,7 @@ def left_members(kafka: Kafka, group_id: str, name: str, config: Mapping[str, st
 
 @dataclass(kw_only=True)
 class MembersContext(RunContext):
-    """``look`` finds the left members of a connector now, ``remove`` takes some out of the group and raises where it cannot."""
+    """``look`` finds the left members of a connector, ``remove`` takes some out of the group and raises where it cannot."""
 
     look: Callable[[str], LeftMembers | None]
     remove: Callable[[str, Collection[str]], None]
@@ -81,8 +82,8 @@ class RemoveMembers(Step):
 
 
 def seen_members(name: str, left: LeftMembers | None) -> LeftMembers:
-    """``left`` of ``name``. Raises ``BadInput`` for a connector without static members, and ``Refused`` where what is left is
-    unknown, or a driver is alive.
+    """``left`` of ``name``. Raises ``BadInput`` for a connector without static members, and ``Refused`` where a driver is
+    alive or what is left is unknown.
     """
     if left is None:
         raise BadInput(f"The tasks of {name} have no static members", next_step="Name a sink or transform of runs.")
