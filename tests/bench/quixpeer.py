@@ -55,8 +55,10 @@ def processes(python: str, bootstrap: str, group: str, source: str, target: str,
         script.write_text(APPLICATION)
         command = [python, str(script), bootstrap, group, source, target]
         made = []
-        for _ in range(count):
-            one = subprocess.Popen(command, cwd=directory, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for number in range(count):
+            home = Path(directory) / f"{number}"  # for their state, of which two would make the directory at once
+            home.mkdir()
+            one = subprocess.Popen(command, cwd=home, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             made.append(stack.enter_context(one))
             stack.callback(made[-1].kill)
         for each in made:
