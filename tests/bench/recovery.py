@@ -63,10 +63,14 @@ from connectctl.transform import Record, Transform
 
 class Signed(Transform):
     def start(self, configs):
+        self.out = configs["out"]  # records keep their partitions only where they name their topic
         self.attempt = f" {secrets.token_hex(4)} {os.getpid()}".encode()
 
     def process(self, records):
-        return [Record(b"%d " % r.partition + r.value + self.attempt, partition=r.partition) for r in records]
+        return [self.signed(r) for r in records]
+
+    def signed(self, r):
+        return Record(b"%d " % r.partition + r.value + self.attempt, topic=self.out, partition=r.partition)
 """
 
 
@@ -265,7 +269,7 @@ def main() -> None:
         source, target = (create_topic(bootstrap, name, PARTITIONS) for name in ("in", "out"))
         (home / "signed.py").write_text(PLUGIN)
         (home / "events").mkdir()
-        config = {"connector.class": "signed:Signed", "topics": source, "topic": target, "tasks.max": str(TASKS)}
+        config = {"connector.class": "signed:Signed", "topics": source, "out": target, "tasks.max": str(TASKS)}
         events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{home}/events"}
         spark = {"master": given.master, "conf": events}
         scene = Scene(bootstrap, source, target)
