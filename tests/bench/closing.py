@@ -94,6 +94,8 @@ class Story:
     taken: dict[int, int] = field(default_factory=dict)
     """By partition, the offset behind the last record that is collected or written."""
 
+    ended: bool = False
+
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._had_by = [bytearray([NOBODY]) * (self.records // PARTITIONS) for _ in range(PARTITIONS)]
@@ -114,8 +116,10 @@ class Story:
             self.told.append((len(self.told), self.again))
 
     def write(self, partition: int, first: int, end: int) -> None:
-        """A file is written."""
+        """A file is written; those that are written for the end of the run do not count."""
         with self._lock:
+            if self.ended:
+                return
             self.files.setdefault(partition, []).append((first, end))
 
     def dropped(self, partition: int, first: int) -> None:
@@ -252,6 +256,7 @@ def measure(sandbox: Sandbox, side: str, records: int, crashes: int) -> Story:
         assert time.monotonic() < late, f"not over after {DEADLINE:g} s: {story.crashes} crashes left, {story.taken}"
         time.sleep(LOOK)
         over = over + LOOK if story.over else 0.0
+    story.ended = True
     for each in tasks:
         each.over.set()
     for each in tasks:
