@@ -22,6 +22,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
 )
 from connectctl.ops.task_runtime.job import job_file
 from connectctl.ops.task_runtime.job.local_plugin import import_from
+from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
 from connectctl.ops.task_runtime.spi.subscription import subscription
 
@@ -39,7 +40,7 @@ def sweep_job(
     """
     if unused := [name for name, value in given.items() if value]:
         raise BadInput(f"{unused[0]} has no effect with --sweep", next_step=f"Remove {unused[0]}.")
-    sweeper = _sweeper(session, _location(path))
+    sweeper = _sweeper(session, _location(path, session.kafka))
     plan = _planned(sweeper)
     _perform(session, sweeper, plan, dry_run=dry_run, yes=yes, output=output)
 
@@ -60,7 +61,7 @@ def sweep_again(session: Session, plan: Plan) -> tuple[SweepContext, str, str]:
     return _context(_sweeper(session, _location_in(plan))), session.kafka.cluster_id(), session.group_id
 
 
-def _location(path: Path) -> ArchiveLocation:
+def _location(path: Path, kafka: Any) -> ArchiveLocation:
     job = job_file.read(path)
     importable(job.plugins)
     if job.directory is not None:
@@ -75,6 +76,12 @@ def _location(path: Path) -> ArchiveLocation:
         )
     if problems := connector().validate(job.config):
         raise BadInput(next(iter(problems.values()))[0], next_step=f"Correct {path}.")
+    if target_cluster(job.config, str(kafka.bootstrap)):
+        raise BadInput(
+            f"The manifest of {job.name} is in another Kafka cluster",
+            why="producer.override names it",
+            next_step="Give the context of that cluster, and a job file without that override.",
+        )
     group = subscription(job.name, job.config).consumer.group
     return ArchiveLocation(job.name, job.config[DIRECTORY], group)
 

@@ -27,9 +27,9 @@ class World:
         self.plan = directory / "plan.json"
         self.write("ParquetArchive")
 
-    def write(self, connector: str) -> None:
+    def write(self, connector: str, **more: str) -> None:
         config = {"connector.class": connector, "topics": "t", "directory": str(self.place.directory)}
-        self.job.write_text(json.dumps({"config": config}))
+        self.job.write_text(json.dumps({"config": config | more}))
 
     def sweep(self, *args: str) -> Any:
         return self.run("run", str(self.job), "--sweep", *args)
@@ -104,3 +104,6 @@ def test_what_is_no_archive_or_an_option_of_a_run_is_bad_input(world: World) -> 
     world.write("FileStreamSink")
     other = world.sweep("--yes")
     assert (other.exit_code, "a is not an archive" in other.stderr) == (2, True)
+    world.write("ParquetArchive", **{"producer.override.bootstrap.servers": "other:9092"})
+    elsewhere = world.sweep("--yes")
+    assert (elsewhere.exit_code, "in another Kafka cluster" in elsewhere.stderr) == (2, True)

@@ -92,10 +92,11 @@ def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
     if not (most.isascii() and most.isdigit() and int(most)):
         raise _invalid("max.poll.records", most, "it must be a number above 0")
     if elsewhere := sorted(each for each in given if each.startswith(_CLIENT)):
+        where = "--bootstrap-servers" if elsewhere[0] == "bootstrap.servers" else "client in the context"
         raise BadInput(
-            f"{OVERRIDE}{elsewhere[0]} is not supported here",
+            f"{OVERRIDE}{elsewhere[0]} is not supported: sinks and transforms read from the cluster of the context",
             why="input, output and the consumer group's offsets are in one Kafka cluster, by one client",
-            next_step="Remove it.",
+            next_step=f"Remove it, and name the cluster with {where}; TopicCopy copies topics of another cluster.",
             code="bad-config",
         )
     _check_protocol(given)

@@ -11,6 +11,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
+from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.subscription import REGEX, TOPICS, subscription
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def left_members(kafka: Kafka, group_id: str, name: str, config: Mapping[str, st
     if reads.consumer.dynamic:
         return None
     group = reads.consumer.group
+    if target_cluster(config, kafka.bootstrap):
+        return LeftMembers(group, unknown="its consumer group is in another Kafka cluster")
     try:
         holders = kafka.holders(group_id, name)
         ids = () if holders else tuple(TaskMembers(kafka, group_id, name, reads).instance_ids())

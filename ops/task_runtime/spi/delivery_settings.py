@@ -120,8 +120,9 @@ def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
     once = guarantee != "at-least-once"
     interval = int(config.get("commit.interval.ms", GROUP_INTERVAL))
     how = _of_a_group(config, interval, max(GROUP_TIMEOUT, 2 * interval), exactly_once=once)
-    note = () if once else ("guarantee=at-least-once: a failure can cause duplicates.",)
-    return replace(how, ignored=(*how.ignored, *note), per_partition=guarantee == PER_PARTITION)
+    notes = [*_without_effect(config, "errors.", "an exception of a transform ends its task")]
+    notes += [] if once else ["guarantee=at-least-once: a failure can cause duplicates."]
+    return replace(how, ignored=(*how.ignored, *notes), per_partition=guarantee == PER_PARTITION)
 
 
 def _of_a_group(
@@ -189,14 +190,17 @@ def idle_for_columns(config: Mapping[str, str]) -> list[str]:
 def _unsupported(config: Mapping[str, str]) -> Iterator[str]:
     """A line for each family of properties that workers know and a run does not; and what at-least-once has no use for."""
     for prefix, why in _UNSUPPORTED.items():
-        found = [name for name in config if name.startswith(prefix)]
-        if found:
-            yield f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect here: {why}."
+        yield from _without_effect(config, prefix, why)
     if not exactly_once(config):
         yield f"{SUPPORT}={config[SUPPORT]}: at-least-once delivery; a failure can cause duplicates."
         idle = [name for name in config if name.startswith("transaction.boundary") or name == STRICT]
         if idle:
             yield f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect without exactly-once."
+
+
+def _without_effect(config: Mapping[str, str], prefix: str, why: str) -> Iterator[str]:
+    if found := [name for name in config if name.startswith(prefix)]:
+        yield f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect here: {why}."
 
 
 def _timeout(boundary: Boundary, interval: int) -> int:

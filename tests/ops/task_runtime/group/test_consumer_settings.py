@@ -67,7 +67,8 @@ def test_a_property_has_librdkafkas_name_and_bounds(name: str, value: str, prope
         ({"max_poll_records": "many"}, "it must be a number above 0"),
         ({"session_timeout_ms": "soon"}, "Invalid value soon of consumer.override.session.timeout.ms"),
         ({"group_protocol": "raft"}, "use one of classic, consumer"),
-        ({"bootstrap_servers": "elsewhere:9092"}, "consumer.override.bootstrap.servers is not supported here"),
+        ({"bootstrap_servers": "elsewhere:9092"}, "name the cluster with --bootstrap-servers"),
+        ({"ssl_keystore_location": "/x"}, "consumer.override.ssl.keystore.location is not supported: sinks and"),
         ({"sasl_jaas_config": "x"}, "in one Kafka cluster"),
         (
             {"group_protocol": "consumer", "session_timeout_ms": "6000"},

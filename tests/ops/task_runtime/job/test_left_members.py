@@ -118,6 +118,13 @@ def test_a_member_that_cannot_be_removed_is_an_error(world: World) -> None:
     assert (failed.exit_code, "Could not remove the member g-c-1" in failed.output) == (1, True)
 
 
+def test_a_group_in_another_cluster_is_unknown() -> None:
+    elsewhere = CONFIG | {"producer.override.bootstrap.servers": "other:9092"}
+    left = left_members(FakeKafka(), "g", "c", elsewhere)  # type: ignore[arg-type]
+    assert left is not None
+    assert left.unknown == "its consumer group is in another Kafka cluster"
+
+
 @pytest.mark.parametrize(
     "config",
     [{}, CONFIG | {"consumer.override.group.protocol": "consumer"}, CONFIG | {"consumer.override.ssl.x": "y"}],

@@ -162,3 +162,11 @@ def test_the_guarantee_of_a_transform_says_what_producers_its_tasks_have(
 ) -> None:
     how = group_delivery(guarantee)
     assert (how.exactly_once, how.per_partition) == (once, per_partition)
+
+
+def test_error_settings_of_a_transform_have_no_effect_and_that_is_a_warning() -> None:
+    config = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "bad", "guarantee": "at-least-once"}
+    first, second = group_delivery(config).ignored
+    assert first.startswith("errors.tolerance, errors.deadletterqueue.topic.name have no effect here: an exception")
+    assert second.startswith("guarantee=at-least-once")
+    assert group_delivery({}).ignored == ()
