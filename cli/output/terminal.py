@@ -43,6 +43,8 @@ NAMES = {
     "ConnectorList": ("connectors", "name"),
     "ContextList": ("contexts", "name"),
     "MigrationList": ("migrations", "id"),
+    "Plugin": ("properties", "name"),
+    "PluginList": ("plugins", "class"),
     "RunList": ("runs", "id"),
     "RunStatus": ("connectors", "name"),
     "SandboxList": ("sandboxes", "name"),

@@ -15,6 +15,8 @@ from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import cluster
 from connectctl.ops.sandbox.layout import Layout
+from fakes.adminworkers import AdminWorkers
+from fakes.adminworkers import run as admin
 from fakes.changingworld import COMMANDS, Killed, World
 from fakes.offsetworld import World as OffsetWorld
 from fakes.rollingworld import RollingWorld
@@ -215,6 +217,8 @@ RUN: dict[str, tuple[Call, str]] = {
     "offsets backup": (offsets("backup"), "table"),
     "offsets history": (_history, "plain"),
     "offsets undo": (_undo, "plain"),
+    "plugins list": (lambda at: admin(AdminWorkers(), "plugins", "list"), "x.y.Source"),
+    "plugins show": (lambda at: admin(AdminWorkers(), "plugins", "show", "Source"), "file"),
     "tasks check": (plain("tasks", "check", "orders"), "orders"),
     "preflight": (plain("preflight"), "TASK003"),
     "validate": (_validate, "a"),

@@ -1,0 +1,123 @@
+"""``connectctl plugins``: the plugins of the workers, and what each takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli.commands.connectors_cluster import cluster_of
+from connectctl.cli.options import ListOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.connect import plugins
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.connect.plugins import WorkersPlugins
+
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List plugins, and show what they take."
+)
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only plugins of a type: source, sink, converter … Repeatable."),
+    ] = None,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """List the plugins of all workers: type, class, version, and the workers that have it.
+
+    \b
+    Examples:
+      connectctl plugins list
+      connectctl plugins list --type source --type sink -o name
+
+    Several versions of a class are several rows (KIP-891, workers of Kafka 4.1 or newer). What some workers have and
+    others lack is named on standard error. Workers before Kafka 3.2 tell of connectors alone.
+    Exit code 1: a worker did not answer, so that its plugins are not known.
+    """
+    session: Session = ctx.obj
+    found = plugins.read(cluster_of(session).calls)
+    wanted = {each.lower() for each in types or ()}
+    shown = [plugin for plugin in found.plugins if not wanted or plugin.type in wanted]
+    rows = [{"class": p.name, "type": p.type, "version": p.version, "workers": list(p.workers)} for p in shown]
+    silent = {worker: str(error) for worker, error in found.silent.items()}
+    data = {"workers": list(found.workers), "silentWorkers": silent, "plugins": rows}
+
+    def table(wide: bool) -> None:
+        cells = [[p.type, p.name, p.version or "-", _workers(p.workers, found, wide)] for p in shown]
+        empty = "No plugin of this type." if wanted else "There are no plugins."
+        terminal.table(["TYPE", "CLASS", "VERSION", "WORKERS"], cells, empty=empty, spare=() if wide else ("WORKERS",))
+
+    terminal.emit("PluginList", data, output, table)
+    _tell(found)
+    if silent:
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    plugin: Annotated[str, typer.Argument(metavar="CLASS", help="A class, or the last part of its name.")],
+    version: Annotated[
+        str | None,
+        typer.Option("--plugin-version", metavar="V", help="One of several versions.  [default: the newest]"),
+    ] = None,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """Show what a plugin takes: every property with type, default, importance and documentation (KIP-769).
+
+    \b
+    Examples:
+      connectctl plugins show FileStreamSource
+      connectctl plugins show JsonConverter -o wide       with groups and widths
+      connectctl plugins show MirrorSourceConnector -o name
+
+    Needs workers of Kafka 3.2 or newer.
+    """
+    session: Session = ctx.obj
+    calls = cluster_of(session).calls
+    found = plugins.read(calls)
+    named = found.named(plugin)
+    properties = plugins.definitions(calls, named, version)
+    versions = [{"version": p.version, "workers": list(p.workers)} for p in named]
+    data = {"class": named[0].name, "type": named[0].type, "versions": versions, "properties": properties}
+
+    def table(wide: bool) -> None:
+        told = ", ".join(f"{p.version or 'no version'} on {_workers(p.workers, found, True)}" for p in named)
+        terminal.note(f"{named[0].name} ({named[0].type}): {told}")
+        columns = ["PROPERTY", "TYPE", "DEFAULT", "IMPORTANCE", *(["GROUP", "WIDTH"] if wide else []), "DOCUMENTATION"]
+        rows = [
+            [
+                each["name"],
+                each.get("type"),
+                "(required)" if each.get("required") else each.get("default_value"),
+                each.get("importance"),
+                *([each.get("group"), each.get("width")] if wide else []),
+                each.get("documentation"),
+            ]
+            for each in properties
+        ]
+        empty = f"{named[0].name} takes no properties."
+        terminal.table(columns, rows, empty=empty, spare=() if wide else ("IMPORTANCE",))
+
+    terminal.emit("Plugin", data, output, table)
+    _tell(found)
+
+
+def _workers(having: tuple[str, ...], found: WorkersPlugins, wide: bool) -> str:
+    return "all" if len(having) == len(found.workers) and not wide else ", ".join(having)
+
+
+def _tell(found: WorkersPlugins) -> None:
+    """What is not the same everywhere, and who could not be asked, on standard error."""
+    for plugin in found.differing():
+        lacking = ", ".join(worker for worker in found.workers if worker not in plugin.workers)
+        version = f" {plugin.version}" if plugin.version else ""
+        terminal.note(f"warning: {plugin.name}{version} is not on {lacking}", style="yellow")
+    for worker, error in found.silent.items():
+        terminal.note(f"warning: the plugins of {worker} are not known: {error}", style="yellow")

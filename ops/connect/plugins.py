@@ -1,0 +1,132 @@
+"""The plugins of a Connect cluster's workers: which there are, in which versions, and what they take (KIP-769, KIP-891)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+
+_ALIAS_ENDS = ("Connector", "Converter", "ConfigProvider")
+MOST_AT_ONCE = 16
+"""Workers that are asked at a time."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One version of a class of one type (source, sink, converter, …), and the workers that have it, as host:port.
+
+    ``version`` is None where the plugin does not say.
+    """
+
+    type: str
+    name: str
+    version: str | None
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WorkersPlugins:
+    """The plugins of all workers. ``silent`` are those that gave no answer, with why: what they have is not known."""
+
+    plugins: tuple[Plugin, ...]
+    workers: tuple[str, ...]
+    silent: Mapping[str, ConnectctlError]
+
+    def differing(self) -> tuple[Plugin, ...]:
+        """What is not on every worker that answered."""
+        return tuple(plugin for plugin in self.plugins if len(plugin.workers) < len(self.workers))
+
+    def named(self, name: str) -> tuple[Plugin, ...]:
+        """The versions of the class ``name``: its full name, its last part, or Connect's alias. Raises ``BadInput``."""
+        found = [plugin for plugin in self.plugins if plugin.name == name]
+        found = found or [plugin for plugin in self.plugins if name in _aliases(plugin.name)]
+        classes = sorted({plugin.name for plugin in found})
+        if len(classes) > 1:
+            raise BadInput(f"Several plugins are called {name}", next_step=f"Name one of: {', '.join(classes)}.")
+        if found:
+            return tuple(found)
+        known = {alias: plugin.name for plugin in self.plugins for alias in (plugin.name, *_aliases(plugin.name))}
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {known[near[0]]}?" if near else "See connectctl plugins list."
+        raise BadInput(f"No worker has a plugin {name}", next_step=hint, code="unknown-plugin")
+
+
+def read(calls: ConnectCalls) -> WorkersPlugins:
+    """The plugins of every worker of ``calls``. Raises what the last one raised where none answers.
+
+    Workers before Kafka 3.2 tell of connectors alone.
+    """
+
+    def ask(url: str) -> list[Mapping[str, Any]] | ConnectctlError:
+        try:
+            found: list[Mapping[str, Any]] = calls.get("/connector-plugins?connectorsOnly=false", url=url)
+        except ConnectctlError as e:
+            return e
+        return found
+
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        answers = {address(url): answer for url, answer in zip(calls.urls, pool.map(ask, calls.urls), strict=True)}
+    told = {worker: answer for worker, answer in answers.items() if not isinstance(answer, ConnectctlError)}
+    silent = {worker: answer for worker, answer in answers.items() if isinstance(answer, ConnectctlError)}
+    if not told:
+        if silent:
+            raise next(iter(silent.values()))
+        calls.get("/connector-plugins")  # raises: no worker is known
+    return WorkersPlugins(tuple(_merged(told)), tuple(sorted(told)), silent)
+
+
+def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | None) -> list[dict[str, Any]]:
+    """What the class takes: Kafka's ``ConfigKeyInfo`` of each property, from a worker that has it.
+
+    ``version`` is one of several, None for the newest. Raises ``BadInput`` for a version that no worker has, and
+    ``ConnectctlError`` with the code ``unsupported`` of workers before Kafka 3.2 (KIP-769).
+    """
+    having = [plugin for plugin in plugins if version in (None, plugin.version)]
+    if not having:
+        versions = ", ".join(sorted({plugin.version or "without a version" for plugin in plugins}))
+        raise BadInput(f"No worker has {plugins[0].name} in version {version}", next_step=f"There is: {versions}.")
+    url = next(url for url in calls.urls if address(url) in having[0].workers)
+    # Only where there is a choice: workers before 4.1 do not know of versions.
+    several = version is not None and len({plugin.version for plugin in plugins}) > 1
+    query = f"?version={quote(str(version))}" if several else ""
+    try:
+        found: list[dict[str, Any]] = calls.get(
+            f"{path_of('connector-plugins', plugins[0].name, 'config')}{query}", url=url
+        )
+    except ConnectctlError as e:
+        if e.code not in ("not-found", "not-connect", "unsupported"):
+            raise
+        raise ConnectctlError(
+            f"The worker does not tell what {plugins[0].name} takes",
+            why=f"{e.why}; that came with Kafka 3.2, for connectors, converters, transformations and predicates",
+            next_step="For a connector of an older worker: connectctl validate.",
+            code="unsupported",
+        ) from e
+    return found
+
+
+def _aliases(name: str) -> tuple[str, ...]:
+    last = name.rpartition(".")[2].rpartition("$")[2]
+    return (last, *(last.removesuffix(end) for end in _ALIAS_ENDS if last.endswith(end) and last != end))
+
+
+def _merged(told: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]:
+    having: dict[tuple[str, str, str | None], list[str]] = {}
+    for worker, plugins in sorted(told.items()):
+        for plugin in plugins:
+            version = plugin.get("version")
+            # Kafka's word for a plugin that says none; null in some releases.
+            key = (str(plugin.get("type")), str(plugin.get("class")), None if version == "undefined" else version)
+            having.setdefault(key, []).append(worker)
+    order = sorted(having.items(), key=lambda each: (*each[0][:2], each[0][2] or ""))
+    return [Plugin(*key, tuple(dict.fromkeys(workers))) for key, workers in order]
