@@ -54,7 +54,7 @@ def list_(
         terminal.table(["TYPE", "CLASS", "VERSION", "WORKERS"], cells, empty=empty, spare=() if wide else ("WORKERS",))
 
     terminal.emit("PluginList", data, output, table)
-    _tell(found)
+    _warn(found)
     if silent:
         raise typer.Exit(1)
 
@@ -88,8 +88,8 @@ def show(
     data = {"class": named[0].name, "type": named[0].type, "versions": versions, "properties": properties}
 
     def table(wide: bool) -> None:
-        told = ", ".join(f"{p.version or 'no version'} on {_workers(p.workers, found, True)}" for p in named)
-        terminal.note(f"{named[0].name} ({named[0].type}): {told}")
+        versions_on = ", ".join(f"{p.version or 'no version'} on {_workers(p.workers, found, True)}" for p in named)
+        terminal.note(f"{named[0].name} ({named[0].type}): {versions_on}")
         columns = ["PROPERTY", "TYPE", "DEFAULT", "IMPORTANCE", *(["GROUP", "WIDTH"] if wide else []), "DOCUMENTATION"]
         rows = [
             [
@@ -106,14 +106,14 @@ def show(
         terminal.table(columns, rows, empty=empty, spare=() if wide else ("IMPORTANCE",))
 
     terminal.emit("Plugin", data, output, table)
-    _tell(found)
+    _warn(found)
 
 
 def _workers(having: tuple[str, ...], found: WorkersPlugins, wide: bool) -> str:
     return "all" if len(having) == len(found.workers) and not wide else ", ".join(having)
 
 
-def _tell(found: WorkersPlugins) -> None:
+def _warn(found: WorkersPlugins) -> None:
     """What is not the same everywhere, and who could not be asked, on standard error."""
     for plugin in found.differing():
         lacking = ", ".join(worker for worker in found.workers if worker not in plugin.workers)

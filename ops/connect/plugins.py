@@ -64,7 +64,7 @@ class WorkersPlugins:
 def read(calls: ConnectCalls) -> WorkersPlugins:
     """The plugins of every worker of ``calls``. Raises what the last one raised where none answers.
 
-    Workers before Kafka 3.2 tell of connectors alone.
+    Workers before Kafka 3.2 list connectors only.
     """
 
     def ask(url: str) -> list[Mapping[str, Any]] | ConnectctlError:
@@ -76,13 +76,13 @@ def read(calls: ConnectCalls) -> WorkersPlugins:
 
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         answers = {address(url): answer for url, answer in zip(calls.urls, pool.map(ask, calls.urls), strict=True)}
-    told = {worker: answer for worker, answer in answers.items() if not isinstance(answer, ConnectctlError)}
+    answered = {worker: answer for worker, answer in answers.items() if not isinstance(answer, ConnectctlError)}
     silent = {worker: answer for worker, answer in answers.items() if isinstance(answer, ConnectctlError)}
-    if not told:
+    if not answered:
         if silent:
             raise next(iter(silent.values()))
         calls.get("/connector-plugins")  # raises: no worker is known
-    return WorkersPlugins(tuple(_merged(told)), tuple(sorted(told)), silent)
+    return WorkersPlugins(tuple(_merged(answered)), tuple(sorted(answered)), silent)
 
 
 def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | None) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
         if e.code not in ("not-found", "not-connect", "unsupported"):
             raise
         raise ConnectctlError(
-            f"The worker does not tell what {plugins[0].name} takes",
+            f"The worker has no configuration definitions of {plugins[0].name}",
             why=f"{e.why}; that came with Kafka 3.2, for connectors, converters, transformations and predicates",
             next_step="For a connector of an older worker: connectctl validate.",
             code="unsupported",
@@ -120,9 +120,9 @@ def _aliases(name: str) -> tuple[str, ...]:
     return (last, *(last.removesuffix(end) for end in _ALIAS_ENDS if last.endswith(end) and last != end))
 
 
-def _merged(told: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]:
+def _merged(answered: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Plugin]:
     having: dict[tuple[str, str, str | None], list[str]] = {}
-    for worker, plugins in sorted(told.items()):
+    for worker, plugins in sorted(answered.items()):
         for plugin in plugins:
             version = plugin.get("version")
             # Kafka's word for a plugin that says none; null in some releases.
