@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
@@ -98,7 +97,7 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
     url = next(url for url in calls.urls if address(url) in having[0].workers)
     # Only where there is a choice: workers before 4.1 do not know of versions.
     several = version is not None and len({plugin.version for plugin in plugins}) > 1
-    query = f"?version={quote(str(version))}" if several else ""
+    query = f"?version={path_of(str(version))[1:]}" if several else ""
     try:
         found: list[dict[str, Any]] = calls.get(
             f"{path_of('connector-plugins', plugins[0].name, 'config')}{query}", url=url
