@@ -9,11 +9,11 @@ from connectctl.cli.commands.connectors_cluster import cluster_of
 from connectctl.cli.options import ListOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.connect import plugins
+from connectctl.ops.operations.cluster import plugins
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.connect.plugins import WorkersPlugins
+    from connectctl.ops.operations.cluster.plugins import WorkersPlugins
 
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List plugins, and show what they take."
