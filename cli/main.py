@@ -39,6 +39,7 @@ COMMANDS = {
     "cluster": "Show workers, internal topics and connectors of a Connect cluster.",
     "connectors": "List, create, change, delete, stop, pause, resume and restart connectors.",
     "plugins": "List the plugins of the workers, and show what each takes.",
+    "loggers": "Show and change the workers' log levels.",
     "offsets": "Show and change source offsets: global, dedicated, effective, and what workers return.",
     "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
     "tasks": "Check connectors against tasks.max, now and after an upgrade.",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connectctl.ops.core.step import step_from_data
+from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.connectors import config_offsets, config_steps, cure, republish
 from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
@@ -38,6 +39,7 @@ KINDS: Mapping[str, type[Any]] = {
     for kind in (
         *OFFSETS,
         connectors_steps.Restart,
+        loggers.SetLogLevels,
         config_steps.CreateConnector,
         config_steps.ChangeConnector,
         config_steps.DeleteConnector,

@@ -42,6 +42,7 @@ class Output(StrEnum):
 NAMES = {
     "ConnectorList": ("connectors", "name"),
     "ContextList": ("contexts", "name"),
+    "LoggerList": ("loggers", "name"),
     "MigrationList": ("migrations", "id"),
     "Plugin": ("properties", "name"),
     "PluginList": ("plugins", "class"),

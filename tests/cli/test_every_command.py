@@ -142,6 +142,12 @@ def _run(at: Clusters) -> Result:
     return at.plain.run("run", at.file("job.yaml", config), "--master", "local[1]", "--dry-run")
 
 
+def _loggers_undo(at: Clusters) -> Result:
+    workers = AdminWorkers()
+    assert admin(workers, "loggers", "set", "a.b", "DEBUG", "--yes").exit_code == 0
+    return admin(workers, "loggers", "undo", at.last_run(), "--yes")
+
+
 def _context(*args: str) -> Call:
     return lambda at: invoke(["--config", at.file("config.yaml", "contexts: {a: {}}"), "context", *args])
 
@@ -217,6 +223,9 @@ RUN: dict[str, tuple[Call, str]] = {
     "offsets backup": (offsets("backup"), "table"),
     "offsets history": (_history, "plain"),
     "offsets undo": (_undo, "plain"),
+    "loggers get": (lambda at: admin(AdminWorkers(), "loggers", "get"), "root"),
+    "loggers set": (lambda at: admin(AdminWorkers(), "loggers", "set", "a.b", "DEBUG", "--yes"), "done"),
+    "loggers undo": (_loggers_undo, "done"),
     "plugins list": (lambda at: admin(AdminWorkers(), "plugins", "list"), "x.y.Source"),
     "plugins show": (lambda at: admin(AdminWorkers(), "plugins", "show", "Source"), "file"),
     "tasks check": (plain("tasks", "check", "orders"), "orders"),

@@ -82,6 +82,6 @@ class AdminWorkers(FakeWorkers):
 
 
 def run(workers: AdminWorkers, *args: str) -> Result:
-    """A command on these workers, found through a group of no members."""
-    session = FakeSession(calls=workers, told={"rest": list(workers.urls)})
+    """A command on these workers, and no brokers."""
+    session = FakeSession(calls=workers, told={"rest": list(workers.urls), "bootstrap_servers": ""})
     return CliRunner().invoke(app, list(args), obj=session)

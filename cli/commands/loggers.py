@@ -1,0 +1,160 @@
+"""``connectctl loggers``: log levels of the workers, without a restart."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.commands import connectors_cluster as connectors
+from connectctl.cli.commands.connectors_cluster import cluster_of
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, YesOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_same_cluster
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.operations.cluster import loggers
+from connectctl.ops.operations.cluster.loggers import SetLogLevels
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change the workers' log levels."
+)
+
+
+class Level(StrEnum):
+    """Kafka's levels, of which workers before 4.0 know the same."""
+
+    OFF = "OFF"
+    FATAL = "FATAL"
+    ERROR = "ERROR"
+    WARN = "WARN"
+    INFO = "INFO"
+    DEBUG = "DEBUG"
+    TRACE = "TRACE"
+
+
+class Scope(StrEnum):
+    """Where a level is set."""
+
+    CLUSTER = "cluster"
+    WORKER = "worker"
+
+
+WorkerOption = Annotated[str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")]
+
+
+@app.command()
+def get(
+    ctx: typer.Context,
+    logger: Annotated[str, typer.Argument(metavar="[LOGGER]", help="A logger, with those whose names begin so.")] = "",
+    worker: WorkerOption = None,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """Show the levels of loggers on all workers; what differs between workers is several rows.
+
+    \b
+    Examples:
+      connectctl loggers get
+      connectctl loggers get org.apache.kafka.connect.runtime
+      connectctl loggers get root --worker worker-1:8083
+    """
+    session: Session = ctx.obj
+    calls = cluster_of(session).calls
+    found = loggers.read(calls)
+    if worker is not None:
+        found = {loggers.url_of(calls, worker): found[loggers.url_of(calls, worker)]}
+    having: dict[tuple[str, str], list[str]] = {}
+    for url, levels in found.items():
+        for name, level in (loggers.below(levels, logger) if logger else levels).items():
+            having.setdefault((name, level), []).append(address(url) or url)
+    rows = [{"name": name, "level": level, "workers": having[name, level]} for name, level in sorted(having)]
+
+    def table(wide: bool) -> None:
+        cells = [
+            [
+                name,
+                level,
+                "all" if len(having[name, level]) == len(found) and not wide else ", ".join(having[name, level]),
+            ]
+            for name, level in sorted(having)
+        ]
+        told = ", ".join(sorted({loggers.level_of(levels, logger) or "unknown" for levels in found.values()}))
+        empty = f"No worker has a logger {logger} of its own; in force: {told}."
+        terminal.table(["LOGGER", "LEVEL", "WORKERS"], cells, empty=empty)
+
+    terminal.emit("LoggerList", {"loggers": rows}, output, table)
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    logger: Annotated[
+        str, typer.Argument(metavar="LOGGER", help="A logger, with those whose names begin so; or root.")
+    ],
+    level: Annotated[Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)],
+    scope: Annotated[Scope, typer.Option("--scope", help="All at once, or each worker by itself.")] = Scope.CLUSTER,
+    worker: WorkerOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set the level of a logger, and of all whose names begin so, until the workers restart.
+
+    \b
+    Examples:
+      connectctl loggers set org.apache.kafka.connect.runtime DEBUG
+      connectctl loggers set root WARN --worker worker-1:8083 --yes
+
+    All workers of Kafka 3.7 or newer get it at once (KIP-976). Where one is older, each is asked in turn, and the plan
+    names them. Former levels are in the journal: connectctl loggers undo RUN.
+    """
+    session: Session = ctx.obj
+    cluster = connectors.observed(session)
+    plan = loggers.plan_set(
+        connectors.cluster_id_of(cluster),
+        cluster.calls,
+        logger,
+        level.value,
+        worker=worker,
+        cluster=scope is Scope.CLUSTER and worker is None,
+        group_id=connectors.group_id_of(cluster),
+    )
+    connectors.perform(session, cluster, plan, dry_run, yes, output)
+
+
+@app.command()
+def undo(
+    ctx: typer.Context,
+    run: RunArgument,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set the levels that were in force before a run of loggers set.
+
+    \b
+    Examples:
+      connectctl loggers undo 20260101-120000-ab12
+    """
+    from connectctl.ops.core.journal import RunState
+
+    session: Session = ctx.obj
+    journal = apply.open_journal()
+    found = journal.get(run)
+    if not found.operation.startswith("loggers set"):
+        raise BadInput(f"The run {run} did not set levels: it is one of {found.operation}", next_step="See runs list.")
+    if found.state is RunState.UNDONE or not found.changed:
+        raise Refused(f"The run {run} is {found.state}; there is nothing to undo")
+    cluster = connectors.observed(session)
+    cluster_id, group_id = connectors.cluster_id_of(cluster), connectors.group_id_of(cluster)
+    check_same_cluster(found, cluster_id, group_id)
+    steps: list[Any] = [*journal.plan_of(found, {SetLogLevels.__name__: SetLogLevels}).steps]
+    plan = loggers.plan_undo(cluster_id, steps, group_id)
+    connectors.perform(session, cluster, plan, dry_run, yes, output)
+    if not dry_run:
+        journal.end(run, RunState.UNDONE)

@@ -1,0 +1,151 @@
+"""Log levels of the workers: on each (KIP-495), or on all at once through the config topic (KIP-976, Kafka 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.release import older
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.steps import POLL
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.operations.connectors.steps import StepContext
+
+CLUSTER_SCOPE = (3, 7, 0)
+"""The first release whose workers pass a level on to all others (KIP-976)."""
+ALL = "all workers"
+ROOT = "root"
+Levels = Mapping[str, str]
+"""Levels by logger, as one worker has them."""
+_PATH = path_of("admin", "loggers")
+_PATIENCE = 10.0
+"""Seconds for the list of one worker's loggers."""
+
+
+def read(calls: ConnectCalls) -> dict[str, Levels]:
+    """The levels of every worker of ``calls``, by URL. Raises what the first raised that gives none."""
+    with ThreadPoolExecutor(16) as pool:
+        return dict(zip(calls.urls, pool.map(lambda url: _levels(calls, url), calls.urls), strict=True))
+
+
+def _levels(calls: ConnectCalls, url: str) -> Levels:
+    try:
+        answer: Mapping[str, Any] = calls.get(_PATH, url=url, timeout=_PATIENCE)
+    except ConnectctlError as e:
+        if e.code not in ("not-found", "not-connect"):
+            raise
+        why = f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is older than Kafka 2.4"
+        hint = "Give the admin listener's address: --rest."
+        raise ConnectctlError(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
+    return {name: str(told["level"]) for name, told in answer.items() if told.get("level")}
+
+
+def level_of(levels: Levels, logger: str) -> str | None:
+    """The level in force: the logger's own, or that of the nearest logger above it; None where none is known."""
+    while logger not in levels and "." in logger:
+        logger = logger.rpartition(".")[0]
+    return levels.get(logger, levels.get(ROOT))
+
+
+def below(levels: Levels, logger: str) -> dict[str, str]:
+    """The loggers that a worker sets with ``logger``: itself, and all whose names begin so (``Loggers.setLevel``)."""
+    return {name: level for name, level in levels.items() if name == logger or _is_below(name, logger)}
+
+
+def _is_below(name: str, logger: str) -> bool:
+    return logger != ROOT and name.startswith(logger)
+
+
+def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
+    """What to set, in order, so that the levels are in force again: the logger, then what differs below it."""
+    own = level_of(levels, logger)
+    rest = sorted((n, level) for n, level in below(levels, logger).items() if n != logger and level != own)
+    return ((logger, own), *rest) if own else tuple(rest)
+
+
+@dataclass(frozen=True)
+class SetLogLevels(Step):
+    """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is None).
+
+    ``former`` has, by worker's URL, what is to be set to undo it.
+    """
+
+    subject: str
+    url: str | None
+    levels: tuple[tuple[str, str], ...]
+    former: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    now: str = ""
+
+    def describe(self) -> str:
+        first, *more = self.levels
+        return f"set {first[0]} to {first[1]} on {self.subject}" + (
+            f", and {len(more)} loggers below it" if more else ""
+        )
+
+    def apply(self, context: StepContext) -> str | None:
+        for logger, level in self.levels:
+            scope = "?scope=cluster" if self.url is None else ""
+            context.calls.send("PUT", path_of("admin", "loggers", logger) + scope, {"level": level}, url=self.url)
+        if not context.until(lambda: self._is_set(context) or None, context.timeout, POLL):
+            raise TimedOut(
+                f"The levels were accepted, and are not in force on every worker after {context.timeout:g} s",
+                why="workers do not read their config topic, or something else sets them",
+                next_step="See connectctl loggers get.",
+            )
+        return None
+
+    def _is_set(self, context: StepContext) -> bool:
+        urls = context.calls.urls if self.url is None else (self.url,)
+        found = [_levels(context.calls, url) for url in urls]
+        return all(level_of(levels, logger) == level for levels in found for logger, level in self.levels)
+
+
+def plan_set(
+    cluster_id: str, calls: ConnectCalls, logger: str, level: str, *, worker: str | None, cluster: bool, group_id: str
+) -> Plan:
+    """The plan that sets ``logger`` on one worker, on all at once, or, without ``cluster`` or before 3.7, one by one.
+
+    Raises ``BadInput`` for a ``worker`` that is not one of the cluster's.
+    """
+    urls = calls.urls if worker is None else (url_of(calls, worker),)
+    found = {url: _levels(calls, url) for url in urls}
+    plain = {url for url, levels in found.items() if _is_all(levels, logger, level)}
+    noops = tuple(Noop(address(url) or url, f"{logger} is {level} already") for url in urls if url in plain)
+    former = {url: _restoring(found[url], logger) for url in urls if url not in plain}
+    to_set = ((logger, level),)
+    if cluster and former and not any(older(calls.get("/", url=url).get("version"), CLUSTER_SCOPE) for url in urls):
+        now = ", ".join(sorted({level_of(levels, logger) or "unknown" for levels in found.values()}))
+        return Plan("loggers set", cluster_id, (SetLogLevels(ALL, None, to_set, former, now),), (), group_id)
+    steps = tuple(
+        SetLogLevels(address(url) or url, url, to_set, {url: levels}, level_of(found[url], logger) or "")
+        for url, levels in former.items()
+    )
+    return Plan("loggers set", cluster_id, steps, noops, group_id, independent=True)
+
+
+def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str) -> Plan:
+    """The plan that sets what was in force before ``steps``, on each worker by itself."""
+    former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
+    back = tuple(SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()))
+    return Plan("loggers undo", cluster_id, back, (), group_id, independent=True)
+
+
+def _is_all(levels: Levels, logger: str, level: str) -> bool:
+    return level_of(levels, logger) == level and set(below(levels, logger).values()) <= {level}
+
+
+def url_of(calls: ConnectCalls, worker: str) -> str:
+    """The URL of ``worker``, given as host:port or as a URL. Raises ``BadInput`` for one that is not of the cluster."""
+    for url in calls.urls:
+        if worker.rstrip("/") in (url, address(url)):
+            return url
+    known = ", ".join(filter(None, map(address, calls.urls)))
+    raise BadInput(f"There is no worker {worker}", next_step=f"Workers: {known}.", code="unknown-worker")

@@ -1,0 +1,92 @@
+"""``connectctl loggers``: levels of all workers, set and set back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from connectctl.ops.core.errors import ConnectctlError
+from fakes.adminworkers import ONE, TWO, AdminWorkers, run
+
+OLD = {"root": "INFO", "a.b": "INFO", "a.b.c": "WARN"}
+
+
+@pytest.fixture(autouse=True)
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    monkeypatch.setattr("connectctl.ops.operations.cluster.loggers.POLL", 0.001)
+
+
+def last_run() -> str:
+    return str(json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"][0]["id"])
+
+
+def test_levels_are_shown_once_where_workers_have_the_same() -> None:
+    workers = AdminWorkers(levels={ONE: OLD, TWO: OLD | {"a.b": "DEBUG"}})
+    done = run(workers, "loggers", "get", "a.b")
+    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+        ["a.b", "DEBUG", "two:8083"],
+        ["a.b", "INFO", "one:8083"],
+        ["a.b.c", "WARN", "all"],
+    ]
+    assert run(workers, "loggers", "get", "-o", "name").stdout == "a.b\na.b.c\nroot\n"
+    assert "in force: INFO" in run(workers, "loggers", "get", "x.y").stderr
+
+
+def test_new_workers_are_set_by_one_request_and_back_to_what_each_had() -> None:
+    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: OLD | {"a.b": "ERROR"}})
+    done = run(workers, "loggers", "set", "a.b", "debug", "--yes")
+    assert (done.exit_code, workers.sent) == (0, ["/admin/loggers/a.b?scope=cluster DEBUG"]), done.output
+    assert workers.levels[TWO] == {"root": "INFO", "a.b": "DEBUG", "a.b.c": "DEBUG"}
+    undone = run(workers, "loggers", "undo", last_run(), "--yes")
+    assert undone.exit_code == 0, undone.output
+    assert workers.levels == {ONE: OLD, TWO: OLD | {"a.b": "ERROR"}}
+
+
+def test_an_old_worker_makes_the_plan_name_each() -> None:
+    workers = AdminWorkers(versions={TWO: "3.6.2"})
+    plan = run(workers, "loggers", "set", "a.b", "DEBUG", "--dry-run")
+    assert "set a.b to DEBUG on one:8083 (now INFO)" in plan.stdout
+    assert "set a.b to DEBUG on two:8083 (now INFO)" in plan.stdout
+    assert run(workers, "loggers", "set", "a.b", "DEBUG", "--yes").exit_code == 0
+    assert workers.sent == [f"{ONE}/admin/loggers/a.b DEBUG", f"{TWO}/admin/loggers/a.b DEBUG"]
+
+
+def test_one_worker_is_set_by_itself_and_what_is_so_already_is_not() -> None:
+    workers = AdminWorkers()
+    assert run(workers, "loggers", "set", "root", "WARN", "--worker", "two:8083", "--yes").exit_code == 0
+    assert workers.sent == [f"{TWO}/admin/loggers/root WARN"]
+    again = run(workers, "loggers", "set", "root", "WARN", "--scope", "worker", "--dry-run")
+    assert "two:8083: root is WARN already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["set", "a", "LOUD"], "Invalid value for 'LEVEL'"),
+        (["set", "a", "DEBUG", "--worker", "three:1"], "There is no worker three:1"),
+        (["set", "a", "DEBUG", "--scope", "world"], "Invalid value for '--scope'"),
+        (["get", "a", "--worker", "three:1"], "Workers: one:8083, two:8083."),
+        (["undo", "20260101-120000-ab12"], "20260101-120000-ab12"),
+    ],
+)
+def test_what_is_wrong_is_said(args: list[str], words: str) -> None:
+    workers = AdminWorkers()
+    done = run(workers, "loggers", *args)
+    assert (done.exit_code, workers.sent) == (2, []), done.output
+    assert words in done.stderr
+
+
+def test_a_run_is_undone_once() -> None:
+    workers = AdminWorkers()
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    id_ = last_run()
+    assert run(workers, "loggers", "undo", id_, "--yes").exit_code == 0
+    assert run(workers, "loggers", "undo", id_, "--yes").exit_code == 4
+
+
+def test_a_worker_without_the_admin_listener_is_named_with_the_reason() -> None:
+    gone = ConnectctlError("The worker answers 404", why="Not Found", code="not-connect")
+    done = run(AdminWorkers(errors={f"{TWO}/admin": gone}), "loggers", "get")
+    assert (done.exit_code, "admin.listeners" in done.stderr) == (1, True)
