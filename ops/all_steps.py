@@ -7,7 +7,7 @@ from typing import Any
 
 from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import loggers
-from connectctl.ops.operations.connectors import config_offsets, config_steps, cure, republish
+from connectctl.ops.operations.connectors import config_offsets, config_steps, cure, republish, tracked_topics
 from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
@@ -40,6 +40,7 @@ KINDS: Mapping[str, type[Any]] = {
         *OFFSETS,
         connectors_steps.Restart,
         loggers.SetLogLevels,
+        tracked_topics.ResetTopics,
         config_steps.CreateConnector,
         config_steps.ChangeConnector,
         config_steps.DeleteConnector,

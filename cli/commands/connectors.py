@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
-from connectctl.cli.commands import connectors_config
+from connectctl.cli.commands import connectors_config, connectors_topics
 from connectctl.cli.commands.connectors_cluster import (
     Cluster,
     chosen,
@@ -111,6 +111,33 @@ def show(
     session: Session = ctx.obj
     cluster = cluster_of(session)
     connectors_show.show(session, cluster, connector, output)
+
+
+@app.command()
+def topics(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    reset: Annotated[bool, typer.Option("--reset", help="Forget them: a change, with a plan.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """List the topics that a connector's tasks have used since it was created, or since a reset (KIP-558).
+
+    \b
+    Examples:
+      connectctl connectors topics orders
+      connectctl connectors topics orders --reset --yes
+
+    Topics that its tasks still use come again with their next records. There is no undo.
+    """
+    if reset and output is not Output.NAME:
+        connectors_topics.reset(ctx.obj, connector, dry_run=dry_run, yes=yes, output=output)
+    elif reset or dry_run or yes:
+        what = "-o name does not go with --reset" if reset else "--dry-run and --yes are for --reset"
+        raise BadInput(what, next_step="Leave one of them out.", code="usage")
+    else:
+        connectors_topics.show(ctx.obj, connector, output)
 
 
 @app.command()

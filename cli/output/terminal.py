@@ -41,6 +41,7 @@ class Output(StrEnum):
 
 NAMES = {
     "ConnectorList": ("connectors", "name"),
+    "ConnectorTopics": ("topics", "name"),
     "ContextList": ("contexts", "name"),
     "LoggerList": ("loggers", "name"),
     "MigrationList": ("migrations", "id"),

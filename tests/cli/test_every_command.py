@@ -206,6 +206,7 @@ def _upgrade_abort(at: Clusters) -> Result:
 RUN: dict[str, tuple[Call, str]] = {
     "cluster show": (plain("cluster", "show"), "orders"),
     "connectors list": (plain("connectors", "list"), "users"),
+    "connectors topics": (lambda at: admin(AdminWorkers(), "connectors", "topics", "orders"), "t"),
     "connectors show": (plain("connectors", "show", "orders"), "orders"),
     **{name: (changed(name), "fenced" if name == "fence" else "done") for name in COMMANDS},
     "connectors edit": (_edit, "connector.class=x.y.Other (was x.y.Source)"),

@@ -1,0 +1,75 @@
+"""The active topics of a connector, as its workers track them in the status topic (KIP-558)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.operations.connectors.steps import StepContext
+
+_OFF = {
+    "Topic tracking is disabled.": "topic.tracking.enable",
+    "Topic tracking reset is disabled.": "topic.tracking.allow.reset",
+}
+"""What workers answer with 403, as to somebody without rights, and the property that says otherwise."""
+
+
+def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
+    """The topics that tasks of ``connector`` used since it was created or reset.
+
+    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` where workers do not track, ``not-found`` for a
+    connector that is not there: of such a one workers give an empty list.
+    """
+    try:
+        found = tuple(sorted(calls.get(path_of("connectors", connector, "topics"))[connector]["topics"]))
+    except NotAuthorized as e:
+        raise _explained(e) from e
+    if not found:
+        calls.get(path_of("connectors", connector))
+    return found
+
+
+def _explained(error: NotAuthorized) -> ConnectctlError:
+    """``error``, or that tracking is off, where the workers say so."""
+    name = next((name for said, name in _OFF.items() if said.rstrip(".") in str(error.why)), None)
+    if name is None:
+        return error
+    hint = f"Set {name}=true on the workers, which is the default, and restart them."
+    what = "Topics are not tracked" if name.endswith("enable") else "Active topics cannot be reset"
+    return ConnectctlError(f"{what}: {name} is off", why=error.why, next_step=hint, code="topic-tracking-off")
+
+
+@dataclass(frozen=True)
+class ResetTopics(Step):
+    """Forget the active topics of a connector; those that its tasks use come again with their next records."""
+
+    subject: str
+    topics: tuple[str, ...]
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"reset the active topics of {self.subject}: {', '.join(self.topics)}"
+
+    def is_done(self, context: StepContext) -> str | None:
+        return None if read(context.calls, self.subject) else "no active topics"
+
+    def apply(self, context: StepContext) -> str | None:
+        try:
+            context.calls.send("PUT", path_of("connectors", self.subject, "topics", "reset"))
+        except NotAuthorized as e:
+            raise _explained(e) from e
+        return None
+
+
+def plan_reset(cluster_id: str, connector: str, topics: tuple[str, ...], group_id: str) -> Plan:
+    """The plan that forgets ``topics``, the active topics of ``connector``."""
+    steps = (ResetTopics(connector, topics),) if topics else ()
+    noops = () if topics else (Noop(connector, "no active topics"),)
+    return Plan("connectors topics", cluster_id, steps, noops, group_id)
