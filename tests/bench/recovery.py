@@ -271,6 +271,7 @@ def main() -> None:
         (home / "events").mkdir()
         config = {"connector.class": "signed:Signed", "topics": source, "out": target, "tasks.max": str(TASKS)}
         events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{home}/events"}
+        events |= {"spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false"}
         spark = {"master": given.master, "conf": events}
         scene = Scene(bootstrap, source, target)
         with running(sandbox, home, NAME, config, spark=spark) as run, scene.playing():
