@@ -154,10 +154,8 @@ def refused_and_swept(place: Archived) -> None:
         eventually(lambda: member.poll(0.1) is None and member.assignment(), 60)
         refused = connectctl(*place.args(place.job(forever=True), "--sweep", "--yes"))
         assert (refused.code, f"members of the group connect-{place.name}" in refused.err) == (4, True)
-    command = place.args(
-        place.job(), "--sweep", "--yes", "-o", "json"
-    )  # a static member leaves when its session is over
-    eventually(lambda: connectctl(*command).code == 0, 60)
+    command = place.args(place.job(forever=True), "--sweep", "--yes", "-o", "json")
+    eventually(lambda: connectctl(*command).code == 0, 60)  # once the static member's session is over
     left = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")}
     assert left == named
     place.each_once()
