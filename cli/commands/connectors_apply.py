@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli.commands import connectors_cluster, connectors_offsets
-from connectctl.ops.operations.connectors import config_files
-from connectctl.ops.operations.connectors.config_offsets import check_initial, check_removable, initial, removal
+from connectctl.cli.commands.connectors_stored import stored_offsets
+from connectctl.ops.operations.connectors import config_files, config_outlook
+from connectctl.ops.operations.connectors.config_offsets import (
+    SetConnectorOffsets,
+    check_initial,
+    check_removable,
+    initial,
+    removal,
+)
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
 from connectctl.ops.operations.connectors.config_validation import refuse_invalid
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.config_values import Config
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PENDING = 3
@@ -42,23 +50,31 @@ def create(
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors create", connectors_cluster.chosen(cluster, None), wait=wait)
     refuse_existing(given, planner.current)
+    stored, others = stored_offsets(session, cluster, [each.name for each in given]), _others(cluster, planner, given)
+
+    def sentences(each: Desired) -> tuple[str, ...]:
+        found = () if entries else config_outlook.of_new(each.config, stored(each.name))
+        return (*found, *config_outlook.of_others(each.config, others(each.name)))
+
     _learn(cluster, planner, given)
     state = "STOPPED" if stopped else None
     wanted = [replace(each, state=state or each.state) for each in given]
     if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
-        planner.create(wanted[0])
+        planner.create(wanted[0], sentences(wanted[0]))
         connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, **how)
         return
-    initial(cluster.calls, planner, wanted, entries)
+    initial(cluster.calls, planner, wanted, entries, sentences)
     carry_out(session, cluster, planner.planned(), **how)
 
 
-def apply_files(session: Session, files: Sequence[Path], wait: bool, exit_code: bool, **how: Any) -> None:
+def apply_files(
+    session: Session, files: Sequence[Path], wait: bool, exit_code: bool, *, carry: bool = False, **how: Any
+) -> None:
     """Create or change the connectors in ``files``."""
     given = config_files.desired(files)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", connectors_cluster.chosen(cluster, None), wait=wait)
-    change(session, cluster, planner, given, exit_code=exit_code, **how)
+    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, **how)
 
 
 def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **how: Any) -> None:
@@ -77,19 +93,37 @@ def change(
     wanted: Sequence[Desired],
     *,
     exit_code: bool = False,
+    carry: bool = False,
     **how: Any,
 ) -> None:
-    """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3."""
+    """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3; ``carry``:
+    source offsets go with the change.
+    """
     _learn(cluster, planner, wanted)
+    stored = stored_offsets(session, cluster, [each.name for each in wanted if each.name not in planner.current])
+    others = _others(cluster, planner, wanted)
     for each in wanted:
         if each.name in planner.current:
-            planner.change(each)
+            former = planner.current[each.name].connector
+            offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=carry)
+            same = config_outlook.of_others(each.config, others(each.name)) if each.config != former.config else ()
+            steps = [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else []
+            planner.change(each, (*offsets.sentences, *same), steps)
         else:
-            planner.create(replace(each, state=each.state or each.kept_state))
+            sentences = config_outlook.of_new(each.config, stored(each.name))
+            same = config_outlook.of_others(each.config, others(each.name))
+            planner.create(replace(each, state=each.state or each.kept_state), (*sentences, *same))
     planned = planner.planned()
     carry_out(session, cluster, planned, **how)
     if exit_code and how["dry_run"] and planned.plan.steps:
         raise typer.Exit(PENDING)
+
+
+def _others(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> Callable[[str], dict[str, Config]]:
+    """The configurations that other connectors than one will have."""
+    there = {each.name: each.connector.config for each in connectors_cluster.chosen(cluster, None)}
+    all_ = {**there, **{each.name: each.config for each in wanted}}
+    return lambda name: {other: config for other, config in all_.items() if other != name}
 
 
 def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> None:

@@ -34,6 +34,12 @@ FilesOption = Annotated[
     ),
 ]
 FileOption = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="A configuration; - for stdin.")]
+CarryOption = Annotated[
+    bool,
+    typer.Option(
+        "--carry-offsets", help="Carry source offsets over to the source partitions that are read instead (KIP-875)."
+    ),
+]
 NamesArgument = Annotated[
     list[str],
     typer.Argument(metavar="CONNECTOR...", help="By name or by glob.", autocompletion=completed_names.connectors),
@@ -75,6 +81,7 @@ def create(
 def apply(
     ctx: typer.Context,
     file: FilesOption,
+    carry_offsets: CarryOption = False,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -96,12 +103,15 @@ def apply(
     from connectctl.cli.commands import connectors_apply
 
     session: Session = ctx.obj
-    connectors_apply.apply_files(session, file, wait, exit_code, dry_run=dry_run, yes=yes, output=output)
+    connectors_apply.apply_files(
+        session, file, wait, exit_code, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
+    )
 
 
 def edit(
     ctx: typer.Context,
     connector: ConnectorArgument,
+    carry_offsets: CarryOption = False,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -119,7 +129,7 @@ def edit(
     """
     from connectctl.cli.commands.connectors_edit import edit as edit_one
 
-    edit_one(ctx.obj, connector, wait, dry_run=dry_run, yes=yes, output=output)
+    edit_one(ctx.obj, connector, wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output)
 
 
 def patch(
@@ -131,6 +141,7 @@ def patch(
     changes: Annotated[
         list[str], typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove.")
     ],
+    carry_offsets: CarryOption = False,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -142,12 +153,16 @@ def patch(
     Examples:
       connectctl connectors patch orders tasks.max=4 --wait
       connectctl connectors patch 'orders-*' batch.size=500 errors.tolerance- --dry-run
+      connectctl connectors patch lines file=/data/new.txt --carry-offsets --wait      to continue at the same offset
 
-    Workers from 3.8 on are sent only what changes (KIP-477); older ones the whole configuration, compared just before.
+    Workers from 3.8 on are sent only what changes (KIP-477); older ones the whole configuration, compared just before. The
+    plan says which source offsets the change orphans, which source partitions begin anew, and what is not known.
     """
     from connectctl.cli.commands import connectors_apply
 
-    connectors_apply.patch(ctx.obj, connector, changes, wait, dry_run=dry_run, yes=yes, output=output)
+    connectors_apply.patch(
+        ctx.obj, connector, changes, wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
+    )
 
 
 def delete(

@@ -19,6 +19,8 @@ ORDER = (
     "docs/commands/context.md",
     "docs/commands/cluster.md",
     "docs/commands/connectors.md",
+    "docs/commands/plugins.md",
+    "docs/commands/loggers.md",
     "README.md",
     "docs/commands/preflight.md",
     "docs/commands/validate.md",

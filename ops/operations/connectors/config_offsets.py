@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,8 +113,16 @@ def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
     return read_entries(file, given[0].name)
 
 
-def initial(calls: ConnectCalls, planner: Planner, given: Sequence[Desired], entries: Entries) -> None:
-    """Plan the creation of ``given``. Raises ``Refused`` where the workers cannot create in a state, or set offsets."""
+def initial(
+    calls: ConnectCalls,
+    planner: Planner,
+    given: Sequence[Desired],
+    entries: Entries,
+    sentences: Callable[[Desired], tuple[str, ...]] = lambda each: (),
+) -> None:
+    """Plan the creation of ``given``; ``sentences`` says what it means for source offsets. Raises ``Refused`` where the
+    workers cannot create in a state, or set offsets.
+    """
     version = str(calls.get("/").get("version"))
     if (entries or any(each.state not in (None, "RUNNING") for each in given)) and older(version, INITIAL_STATE):
         raise Refused(
@@ -126,7 +134,9 @@ def initial(calls: ConnectCalls, planner: Planner, given: Sequence[Desired], ent
         )
     for each in given:
         state = each.state or "RUNNING"
-        planner.create(Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file))
+        planner.create(
+            Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file), sentences(each)
+        )
         if entries:
             planner.steps.append(SetConnectorOffsets(each.name, entries))
             planner.waits.clear()

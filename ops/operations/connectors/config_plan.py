@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.config_steps import (
@@ -69,16 +70,18 @@ class Planner:
         plan = Plan(self.operation, self.cluster_id, steps, tuple(self.noops), self.group_id, independent=True)
         return ConfigPlan(plan, tuple(self.configs))
 
-    def create(self, desired: Desired) -> None:
-        """Create a connector that is not there."""
+    def create(self, desired: Desired, offsets: tuple[str, ...] = ()) -> None:
+        """Create a connector that is not there; ``offsets`` is what that means for source offsets, in words."""
         self.configs.append(desired.config)
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
-        self.steps.append(CreateConnector(desired.name, config, digest(desired.config), state, desired.file))
+        self.steps.append(
+            CreateConnector(desired.name, config, digest(desired.config), state, desired.file, offsets=offsets)
+        )
         self._await(desired.name, desired.state or "RUNNING")
 
-    def change(self, desired: Desired) -> None:
-        """Make an existing connector what it is to be."""
+    def change(self, desired: Desired, offsets: tuple[str, ...] = (), stopped: Sequence[Step] = ()) -> None:
+        """Make an existing connector what it is to be; ``stopped`` are steps that follow the change while it is stopped."""
         health = self.current[desired.name]
         former, name = health.connector.config, desired.name
         changes = difference(former, desired.config)
@@ -90,8 +93,9 @@ class Planner:
             hidden = self._hidden(name)
             told = shown(changes, hidden), shown(was, hidden)
             digests = digest(former), digest(desired.config)
-            self.steps.append(ChangeConnector(name, *told, *digests, desired.file, str(health.verdict.state)))
-        if moves and verb:
+            change = ChangeConnector(name, *told, *digests, desired.file, str(health.verdict.state), offsets)
+            self.steps += self._at_rest(name, (change, *stopped), desired.kept_state) if stopped else [change]
+        if moves and verb and not stopped:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
         if not changes and not moves:
             self.noops.append(Noop(name, "it is so already"))
@@ -107,6 +111,15 @@ class Planner:
         self.steps.append(DeleteConnector(name, digest(config), self._state(name), tuple(leaves), str(health.verdict)))
         if self.wait:
             self.waits.append(AwaitGone(name))
+
+    def _at_rest(self, name: str, steps: Sequence[Step], state: str | None) -> list[Step]:
+        """``steps`` while the connector is stopped, which then is in ``state``, or as it was."""
+        verb, now = VERBS[state or self._state(name)], str(self.current[name].verdict)
+        before = (
+            [] if self._state(name) == "STOPPED" else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
+        )
+        after = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
+        return [*before, *steps, *after]
 
     def _state(self, name: str) -> str:
         """The target state; where only workers were asked, the state that they report."""

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateConnector(Step):
-    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest."""
+    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest; what
+    that means for source offsets is in ``offsets``, in words.
+    """
 
     subject: str
     config: Mapping[str, str | None]
@@ -31,10 +33,12 @@ class CreateConnector(Step):
     state: str | None = None
     file: str | None = None
     now: str = ""
+    offsets: tuple[str, ...] = ()
 
     def describe(self) -> str:
         state = f", {self.state}" if self.state else ""
-        return f"create {self.subject} ({self.config.get('connector.class')}, {len(self.config)} properties{state})"
+        what = f"create {self.subject} ({self.config.get('connector.class')}, {len(self.config)} properties{state})"
+        return "; ".join((what, *self.offsets))
 
     def is_done(self, context: StepContext) -> str | None:
         found = read_config(context.calls, self.subject)
@@ -71,7 +75,8 @@ class _Set(ChangeConfig):
 class ChangeConnector(Step):
     """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
 
-    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked.
+    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked; what that does to source
+    offsets is in ``offsets``, in words.
     """
 
     subject: str
@@ -81,9 +86,10 @@ class ChangeConnector(Step):
     after: str
     file: str | None = None
     now: str = ""
+    offsets: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        return f"change {self.subject}: {'; '.join(map(self._change, self.changes))}"
+        return f"change {self.subject}: {'; '.join((*map(self._change, self.changes), *self.offsets))}"
 
     def _change(self, name: str) -> str:
         old, new = self.was.get(name), self.changes[name]
