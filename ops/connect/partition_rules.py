@@ -1,8 +1,8 @@
 """Which source partitions a connector reads, by its configuration: what is known of connector classes, as data.
 
 A worker gives a task the offset whose source partition the task asks for, key for key. So a property that is part of the
-source partition decides whether offsets are kept: a file's name, an alias of a cluster, a table, a prefix of topics. Each rule
-names where its connector's documentation or source says so.
+source partition decides whether offsets are kept: a file's name, an alias of a cluster, a table, a prefix of topics. Each
+rule names where its connector's documentation or source says so.
 """
 
 from __future__ import annotations
