@@ -113,6 +113,10 @@ WITHOUT_CONTEXT = {
         "runs show",
         "runs resume",
         "runs undo",
+        "loggers undo",
+        "context use",
+        "context add",
+        "context remove",
     ),  # the journal, before any cluster
     *("sandbox up", "sandbox down", "sandbox status", "sandbox logs", "demo", "completion", "docs man", "context list"),
 }
@@ -124,6 +128,9 @@ OF_CONTEXT: dict[str, tuple[str, ...]] = {
     "connectors diff": ("x", "-f", "connector"),
     "offsets set": ("x", "-f", "offsets", "--yes"),
     "offsets restore": ("x", "-f", "nothing", "--yes"),
+    "connectors topics": ("x",),
+    "plugins show": ("x",),
+    "loggers set": ("x", "DEBUG"),
     "validate": ("-f", "connector"),
     "run job": ("job",),
     "runs apply": ("plan", "--yes"),
