@@ -271,6 +271,7 @@ _FENCE = (
 )
 
 NOTHING: tuple[Need, ...] = ()
+_WORKERS = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses")
 COMMANDS: dict[str, tuple[Need, ...]] = {
     "cluster show": (*_LOOK, *_LAYOUT),
     "connectors list": _LOOK,
@@ -286,6 +287,12 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors patch": _CHANGE,
     "connectors delete": (*_CHANGE, *_EVERY_ID),
     "connectors diff": _CHANGE,
+    "connectors topics": _CHANGE,
+    "plugins list": (_WORKERS,),
+    "plugins show": (_WORKERS,),
+    "loggers get": (_WORKERS,),
+    "loggers set": _CHANGE,
+    "loggers undo": _CHANGE,
     "offsets show": (*_OFFSETS_SHOWN, *_SINKS_SHOWN),
     "offsets diff": _OFFSETS_WHOLE,
     "offsets backup": (*_OFFSETS_WHOLE, _SINKS_SHOWN[0]),
@@ -299,7 +306,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "fence": _FENCE,
     "tasks check": _LOOK,
     "preflight": _CHECKS,
-    "validate": (Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses"),),
+    "validate": (_WORKERS,),
     "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
@@ -350,6 +357,9 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "runs apply": _OFFSETS_WRITTEN,
     "context show": NOTHING,
     "context list": NOTHING,
+    "context use": NOTHING,
+    "context add": NOTHING,
+    "context remove": NOTHING,
     "sandbox up": NOTHING,
     "sandbox down": NOTHING,
     "sandbox status": NOTHING,
