@@ -122,7 +122,7 @@ def test_a_commit_within_a_revocation_counts_and_the_next_owner_reads_nothing_ag
         eventually(lambda: len(taking.assignment) == len(giving.assignment) == 2)
         eventually(lambda: slots.seen() == slots.each_once)
         slots.write()
-        eventually(lambda: len(taking.read) == 10)
+        eventually(lambda: (len(giving.read), len(taking.read)) == (30, 10))
         giving.close()
         eventually(lambda: slots.seen() == slots.each_once)
         assert (len(giving.read), len(taking.read)) == (30, 10)
