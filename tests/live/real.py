@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
-DEADLINE = 60.0
+DEADLINE = 240.0
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_of_two_attempts_of_one_slot_the_older_ends_as_fenced_and_each_record_is
         eventually(lambda: len(older.read) == 20)
         newer = slots.slot(0)
         eventually(lambda: slots.seen() == slots.each_once)
-        eventually(lambda: older.ended, 20)
+        eventually(lambda: older.ended)
         assert older.result is not None
         assert older.result.reason is EndReason.FENCED
         slots.write()

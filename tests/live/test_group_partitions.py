@@ -35,7 +35,7 @@ def zombie(slots: Slots) -> Iterator[subprocess.Popen[str]]:
     command, pipe = [sys.executable, "-m", "live.partitionzombie", *given], subprocess.PIPE
     with subprocess.Popen(command, text=True, env=environ, stdin=pipe, stdout=pipe) as process:
         try:
-            eventually(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, 60)
+            eventually(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
             yield process
         finally:
             process.send_signal(signal.SIGCONT)
@@ -49,13 +49,13 @@ def test_a_zombie_is_fenced_in_every_partition_that_it_lost_and_joins_again(clus
         with zombie(slots) as process:
             successor = slots.slot(1, partition_producer=TransactionalProducer)
             # Its transactions have a time-out of two minutes: the same ids are what ends them.
-            eventually(lambda: slots.seen() == slots.each_once, 60)
+            eventually(lambda: slots.seen() == slots.each_once)
             assert successor.assignment == slots.places
             assert not slots.waits
             process.send_signal(signal.SIGCONT)
-            eventually(lambda: len(successor.assignment) == slots.partitions // 2, 60)
+            eventually(lambda: len(successor.assignment) == slots.partitions // 2)
             slots.write()
-            eventually(lambda: slots.seen() == slots.each_once, 60)
+            eventually(lambda: slots.seen() == slots.each_once)
             said = json.loads(process.communicate(timeout=PATIENCE)[0])
         assert (said["error"], successor.error) == (None, None)
         assert said["doubts"]
@@ -67,11 +67,11 @@ def test_a_newer_attempt_of_the_slot_takes_what_was_pending_at_once_and_ends_the
         slots.write()
         with zombie(slots) as process:
             newer = slots.slot(0, partition_producer=TransactionalProducer)
-            eventually(lambda: slots.seen() == slots.each_once, 60)
+            eventually(lambda: slots.seen() == slots.each_once)
             assert not slots.waits
             process.send_signal(signal.SIGCONT)
             slots.write()
-            eventually(lambda: slots.seen() == slots.each_once, 60)
+            eventually(lambda: slots.seen() == slots.each_once)
             said = json.loads(process.communicate(timeout=PATIENCE)[0])
         assert (said["doubts"], said["error"], newer.error) == ([], None, None)
         assert not newer.ended
@@ -80,13 +80,13 @@ def test_a_newer_attempt_of_the_slot_takes_what_was_pending_at_once_and_ends_the
 def test_partitions_move_between_slots_with_their_producers(cluster: Sandbox) -> None:
     with Slots.new(cluster) as slots:
         first = slots.slot(0, partition_producer=TransactionalProducer)
-        eventually(lambda: first.assignment == slots.places, 60)
+        eventually(lambda: first.assignment == slots.places)
         second = slots.slot(1, partition_producer=TransactionalProducer)
         for _ in range(5):
             slots.write()
-        eventually(lambda: len(second.assignment) == slots.partitions // 2, 60)
+        eventually(lambda: len(second.assignment) == slots.partitions // 2)
         slots.write()
-        eventually(lambda: slots.seen() == slots.each_once, 60)
+        eventually(lambda: slots.seen() == slots.each_once)
         assert (first.task.stats.doubts, second.task.stats.doubts) == ([], [])
         second.close()
         assert second.result is not None

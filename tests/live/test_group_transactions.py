@@ -130,9 +130,9 @@ def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
         slots.write()
         slot = slots.slot(0, open_producer=opened, columnar=kind is ColumnarProducer)
         eventually(fault.caught.is_set)
-        eventually(lambda: slots.seen() == slots.each_once, 60)
+        eventually(lambda: slots.seen() == slots.each_once)
         slots.write()
-        eventually(lambda: slots.seen() == slots.each_once, 60)
+        eventually(lambda: slots.seen() == slots.each_once)
         eventually(lambda: set(slots.committed().values()) == {10})
         assert fault.delivered.is_set()
         assert slot.task.stats.doubts
@@ -155,5 +155,5 @@ def test_columns_go_on_over_a_revocation_and_a_take_over_and_each_record_is_ther
         slots.write()
         again = slots.slot(0, open_producer=opened(0), columnar=True)
         eventually(lambda: giving.ended)
-        eventually(lambda: slots.seen() == slots.each_once, 60)
+        eventually(lambda: slots.seen() == slots.each_once)
         assert (giving.error, again.error, taking.task.stats.doubts) == (None, None, [])
