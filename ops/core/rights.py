@@ -271,7 +271,7 @@ _FENCE = (
 )
 
 NOTHING: tuple[Need, ...] = ()
-_WORKERS = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses")
+_ADDRESSES = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses")
 COMMANDS: dict[str, tuple[Need, ...]] = {
     "cluster show": (*_LOOK, *_LAYOUT),
     "connectors list": _LOOK,
@@ -281,16 +281,16 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors resume": _CHANGE,
     "connectors restart": _CHANGE,
     "connectors cure": (*_CHANGE, _FENCED),
-    "connectors create": _CHANGE,
-    "connectors apply": _CHANGE,
+    "connectors create": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
+    "connectors apply": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
     "connectors edit": _CHANGE,
     "connectors patch": _CHANGE,
     "connectors delete": (*_CHANGE, *_EVERY_ID),
     "connectors diff": _CHANGE,
     "connectors topics": _CHANGE,
-    "plugins list": (_WORKERS,),
-    "plugins show": (_WORKERS,),
-    "loggers get": (_WORKERS,),
+    "plugins list": (_ADDRESSES,),
+    "plugins show": (_ADDRESSES,),
+    "loggers get": (_ADDRESSES,),
     "loggers set": _CHANGE,
     "loggers undo": _CHANGE,
     "offsets show": (*_OFFSETS_SHOWN, *_SINKS_SHOWN),
@@ -306,7 +306,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "fence": _FENCE,
     "tasks check": _LOOK,
     "preflight": _CHECKS,
-    "validate": (_WORKERS,),
+    "validate": (_ADDRESSES,),
     "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
