@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,13 +13,17 @@ from connectctl.ops.task_runtime.job import job_file
 from documentation import ROOT, blocks
 
 HOW_TO = ROOT / "docs/how-to"
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+"""Options of the tests around it are none of a person's tests."""
 
 
 def passed(directory: Path) -> str:
     """What pytest says at the end in ``directory``, with nothing of this project but what is installed."""
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
     options = ["-c", "/dev/null", "--rootdir", str(directory)]
-    done = subprocess.run([*command, *options], cwd=directory, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [*command, *options], cwd=directory, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]
 

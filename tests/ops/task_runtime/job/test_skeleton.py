@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from connectctl.ops.task_runtime.job.skeleton import skeleton, write
 from test_examples import passed
 
 ROOT = Path(__file__).parents[4]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+"""Options of the tests around it are none of a person's tests."""
 
 
 def test_its_test_passes_and_its_job_can_be_read(tmp_path: Path) -> None:
@@ -27,7 +30,7 @@ def test_it_is_formatted_as_this_project_is(tmp_path: Path) -> None:
     config = ["--config", str(ROOT / "pyproject.toml")]
     for check in (["format", "--check"], ["check"]):
         command = [sys.executable, "-m", "ruff", *check, "--no-cache", *config, "."]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENVIRONMENT)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
