@@ -50,7 +50,8 @@ def test_a_zombie_is_fenced_in_every_partition_that_it_lost_and_joins_again(clus
             successor = slots.slot(1, partition_producer=TransactionalProducer)
             # Its transactions have a time-out of two minutes: the same ids are what ends them.
             eventually(lambda: slots.seen() == slots.each_once)
-            assert successor.assignment == slots.places
+            # A member that a slow machine kept from its heartbeats for six seconds comes back by itself.
+            eventually(lambda: successor.assignment == slots.places)
             assert not slots.waits
             process.send_signal(signal.SIGCONT)
             eventually(lambda: len(successor.assignment) == slots.partitions // 2)
