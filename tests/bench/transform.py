@@ -13,8 +13,8 @@ Two processes of one application do the same to the same records, with ``process
 
 What is timed: from the broker's own time of the first record in the output topic to the moment at which the last transaction
 is seen committed, by read_committed end offsets that are asked for every 50 ms. The start of Spark and the first rebalance
-are out. Each run is checked with read_committed: every record is there, and in order where two of an input partition are in
-one of the output; exactly once it is there once. At least once may have some again, of the rebalance at the start.
+are out. Each run is checked with read_committed: exactly once every record is there once, and in order where two of an input
+partition are in one of the output. At least once every record is there; some may be again, of the rebalance at the start.
 
 Fails where exactly once has less than 0.8 of the records/s of at least once.
 """
