@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
+STOP, LEASE_OVER = "stop", "lease-over"
+"""What the driver says to tasks: to end for good, or because the leases of a round end together."""
 HEARTBEAT = 1.0
 """Seconds between two words of a task."""
 
@@ -86,7 +88,13 @@ class DriverChannel:
         with self._lock:
             self._stopping = True
             for line in self._lines:
-                _send_line(line, "stop")
+                _send_line(line, STOP)
+
+    def end_leases(self) -> None:
+        """Tell those tasks that are there that their leases are over; those of the next round hear nothing of it."""
+        with self._lock:
+            for line in self._lines:
+                _send_line(line, LEASE_OVER)
 
     def close(self) -> None:
         """Hang up; tasks that are still there end."""
@@ -104,7 +112,7 @@ class DriverChannel:
                 with self._lock:
                     self._lines.add(line)
                     if self._stopping:
-                        _send_line(line, "stop")
+                        _send_line(line, STOP)
                 while word := words.readline(LONGEST_LINE):
                     said = json.loads(word)
                     self.messages[int(said["task"])] = said
@@ -125,6 +133,9 @@ class TaskChannel:
 
     def __init__(self, address: Address):
         self._stopped = False
+        self.lease_over = False
+        """Whether the driver ends the lease, as far as ``stopped`` has read."""
+        self._heard = b""
         self._lock = threading.Lock()
         self._line: socket.socket | None = None
         with suppress(OSError):
@@ -135,13 +146,21 @@ class TaskChannel:
     @property
     def stopped(self) -> bool:
         """Whether the driver wants an end, or is gone."""
-        if not self._stopped and self._line is not None:
+        while not self._stopped and self._line is not None:
             try:
                 readable, _, _ = select.select([self._line], [], [], 0)
-                # Whatever comes means the end: the word, or nothing because the other side is closed.
-                self._stopped = bool(readable)
+                if not readable:
+                    break
+                heard = self._line.recv(LONGEST_LINE, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                break
             except (OSError, ValueError):
-                self._stopped = True
+                heard = b""
+            self._heard += heard
+            words = self._heard.split(b"\n")
+            self._heard = words.pop()
+            self._stopped = not heard or STOP.encode() in words  # nothing is heard where the other side is closed
+            self.lease_over = self.lease_over or LEASE_OVER.encode() in words
         return self._stopped
 
     def send(self, message: Mapping[str, Any]) -> None:

@@ -122,6 +122,7 @@ class TimeboxedSource:
         self._source, self._task, self._stats, self._limits, self._channel = source, task, stats, limits, channel
         self._began: float | None = None
         self._lag: int | None = None
+        self._over = False
         self._active = self._looked = self._reported = time.monotonic()
 
     def resume(self, stored: StoredOffsets) -> None:
@@ -169,8 +170,11 @@ class TimeboxedSource:
             self._reported = now
             self.report()
         late = self._began is not None and now - self._began >= self._limits.seconds
+        if late and not self._over:  # the round ends once all tasks have ended: until then nobody has this one's work
+            self._over = True
+            self._send()
         enough = self._limits.records is not None and self._stats.records >= self._limits.records
-        return late or enough or self.idle or self._channel.stopped
+        return late or enough or self.idle or self._channel.stopped or self._channel.lease_over
 
     def report(self) -> None:
         """Tell the driver how far it is."""
@@ -187,6 +191,7 @@ class TimeboxedSource:
     def _send(self) -> None:
         counts = self._stats
         said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": self._lag}
+        said |= {"begun": self._began is not None, "over": self._over}
         self._channel.send(said if (waits := counts.progress.message) is None else {**said, "waiting": waits})
 
 

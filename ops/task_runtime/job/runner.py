@@ -333,6 +333,8 @@ class JobRunner:
             gap.look(bool(board.messages))
             if ready.subscription is not None and run.has_enough(list(board.messages.values())):
                 board.stop()  # another task may wait for one that has ended to leave the consumer group
+            if run.leases_end(dict(board.messages)):
+                board.end_leases()
             self.tell(run, board)
 
         run = JobRun(

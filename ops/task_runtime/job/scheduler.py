@@ -173,6 +173,13 @@ class JobRun:
         so_far = self.records + sum(each.get("records", 0) for each in messages)
         return self.until.records is not None and so_far >= self.until.records
 
+    def leases_end(self, messages: Mapping[int, Mapping[str, Any]]) -> bool:
+        """Whether a task's lease is over and all others have begun theirs, by what they say of the round that is on. A task
+        that has not begun is not cut short: to begin may take it longer than a lease.
+        """
+        told = [messages.get(number, {}) for number in self.active]
+        return any(each.get("over") for each in told) and all(each.get("begun") for each in told)
+
     def run(self) -> Outcome:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
         active = dict(self.tasks)

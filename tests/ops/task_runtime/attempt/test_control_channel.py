@@ -37,6 +37,24 @@ def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -
     later.close()
 
 
+def test_an_end_of_leases_is_heard_by_those_who_are_there_and_by_nobody_later(board: DriverChannel) -> None:
+    now = TaskChannel(board.address)
+    now.send({"task": 0})
+    eventually(lambda: 0 in board.messages)
+    board.end_leases()
+    later = TaskChannel(board.address)
+    eventually(lambda: not now.stopped and now.lease_over)
+    later.send({"task": 1})
+    eventually(lambda: 1 in board.messages)
+    assert not later.stopped
+    assert not later.lease_over
+    board.end_leases()
+    board.stop()  # both words may come at once
+    eventually(lambda: now.stopped and later.stopped and later.lease_over)
+    now.close()
+    later.close()
+
+
 def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
     line = TaskChannel(board.address)
     line.send({"task": 0})

@@ -46,7 +46,7 @@ class Supply:
 
 
 class Line:
-    stopped = False
+    stopped = lease_over = False
 
     def __init__(self) -> None:
         self.said: list[Any] = []
@@ -125,6 +125,20 @@ def test_it_ends_with_enough_records_or_at_the_drivers_wish(clock: Clock) -> Non
     made, _, line = leased(TaskLimits(1000.0))
     line.stopped = True
     assert made.should_stop()
+    made, _, line = leased(TaskLimits(1000.0))
+    line.lease_over = True
+    assert made.should_stop()
+
+
+def test_it_says_at_once_that_its_lease_is_over_and_before_that_it_has_begun(clock: Clock) -> None:
+    made, _, line = leased(TaskLimits(10.0))
+    made.report()
+    made.resume(None)  # type: ignore[arg-type]
+    made.report()
+    clock.now += 10
+    assert made.should_stop()
+    told = [(each["begun"], each["over"]) for each in line.said]
+    assert (told[0], told[1], told[-1]) == ((False, False), (True, False), (True, True))
 
 
 def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
@@ -133,7 +147,7 @@ def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
         clock.now += 0.3
         made.should_stop()
     assert len(line.said) == 2
-    assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7}
+    assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7, "begun": False, "over": False}
 
 
 def work(path: str) -> TaskSpec:

@@ -76,6 +76,17 @@ def once() -> Callable[[], bool]:
     return lambda: bool(answers.pop()) if answers else True
 
 
+def test_leases_end_with_the_first_of_them_unless_a_task_has_not_begun() -> None:
+    run = Spark([[report()]]).run(2)
+    over, begun, waits = {"begun": True, "over": True}, {"begun": True, "over": False}, {"begun": False, "over": False}
+    assert run.leases_end({0: over, 1: begun})
+    assert not run.leases_end({0: begun, 1: begun})
+    assert not run.leases_end({0: over, 1: waits})
+    assert not run.leases_end({0: over})  # nothing was heard of the other
+    run.totals[1].failure = "gone"
+    assert run.leases_end({0: over})
+
+
 def test_a_source_that_has_ended_ends_the_run() -> None:
     run = Spark([[report(how="stopped", records=5)], [report(how="ended", records=2)]]).run()
     assert (run.run(), run.records) == (Outcome.ENDED, 7)
