@@ -208,6 +208,7 @@ class SinkAttempts:
         producer = TransactionalProducer(
             self.shared.target, id_, timeout_ms=spec.delivery.timeout_ms, properties=spec.delivery.properties
         )
+        producer.existing_topic = spec.offsets
         try:
             with self.stats.progress.asking("initialise its producer"):
                 producer.initialise(spec.patience)

@@ -41,7 +41,9 @@ def task_kernel(
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
     def one(kind: type[TransactionalProducer], id_: str) -> TransactionalProducer:
-        return kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
+        made = kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
+        made.existing_topic = spec.offsets
+        return made
 
     def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
         if isinstance(ledger, PartitionLedger):

@@ -95,6 +95,9 @@ class TransactionalProducer:
     the user has to act. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
     """
 
+    existing_topic: str | None = None
+    """A topic that is there for certain: see ``initialise``."""
+
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
         from confluent_kafka import Producer
 
@@ -118,7 +121,14 @@ class TransactionalProducer:
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
 
     def initialise(self, patience: float) -> None:
-        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
+        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds.
+
+        librdkafka looks for the coordinator at once, and where no broker is connected yet, again after 500 ms: so a topic is
+        asked for before, which waits for a connection. It must exist: brokers may create what a producer asks for.
+        """
+        if self.existing_topic is not None:
+            with suppress(Exception):  # what is wrong, the initialisation tells
+                self._producer.list_topics(self.existing_topic, min(patience, self._request_timeout))
         self._call("initialise its producer", lambda: self._producer.init_transactions(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
