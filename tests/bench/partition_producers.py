@@ -7,7 +7,7 @@ One broker, 256-byte records spread evenly over the input's partitions, two task
 turns, after a turn of each that is not counted. Medians of:
 
 - records/s, from the broker's own time of the first output record to the last transaction that is seen committed;
-- transactions/s in that time: the output's end less its records, which is one marker for each;
+- transactions/s in that time, by the run's own count;
 - start: seconds from the generation in the config topic, when Spark is ready, to the first output record;
 - memory: the most that Spark's Python workers had resident together, in MiB, with pages that they share counted for each.
 
@@ -98,13 +98,13 @@ def timed(sandbox: cluster.Sandbox, source: str, inputs: int, records: int, side
         (Path(directory) / PLUGIN_FILE).write_text(PLUGIN)
         with running(sandbox, Path(directory), topic, config, until={"idle": f"{QUIET:g}s"}) as process:
             memory = most_resident(process)
-            result(Path(directory), process)
+            done = sum(task["transactions"] for task in result(Path(directory), process)["tasks"])
         watch.wait(records)
     first = begin(bootstrap, topic, records, inputs, 1)
     began = max(each.timestamp()[1] for each in committed(bootstrap, f"g-{topic}-configs", 1)) / 1000
     delete_topic(bootstrap, topic)
     took = watch.changed - first
-    return Figures(records / took, (watch.end - records) / took, first - began, memory)
+    return Figures(records / took, done / took, first - began, memory)
 
 
 def median(found: Sequence[Figures]) -> Figures:

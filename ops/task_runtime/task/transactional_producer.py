@@ -123,12 +123,14 @@ class TransactionalProducer:
     def initialise(self, patience: float) -> None:
         """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds.
 
-        librdkafka looks for the coordinator at once, and where no broker is connected yet, again after 500 ms: so a topic is
-        asked for before, which waits for a connection. It must exist: brokers may create what a producer asks for.
+        librdkafka looks for the coordinator at once, and where no broker is connected then, again after 500 ms: so a topic
+        is asked for before, which waits for a connection, and once more, as the first answer may come by a connection that
+        is replaced behind it. The topic must exist: brokers may create what a producer asks for.
         """
         if self.existing_topic is not None:
             with suppress(Exception):  # what is wrong, the initialisation tells
-                self._producer.list_topics(self.existing_topic, min(patience, self._request_timeout))
+                for _ in range(2):
+                    self._producer.list_topics(self.existing_topic, min(patience, self._request_timeout))
         self._call("initialise its producer", lambda: self._producer.init_transactions(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
