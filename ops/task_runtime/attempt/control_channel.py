@@ -135,7 +135,7 @@ class TaskChannel:
         self._stopped = False
         self.lease_over = False
         """Whether the driver ends the lease, as far as ``stopped`` has read."""
-        self._heard = b""
+        self._received = b""
         self._lock = threading.Lock()
         self._line: socket.socket | None = None
         with suppress(OSError):
@@ -151,15 +151,15 @@ class TaskChannel:
                 readable, _, _ = select.select([self._line], [], [], 0)
                 if not readable:
                     break
-                heard = self._line.recv(LONGEST_LINE, socket.MSG_DONTWAIT)
+                received = self._line.recv(LONGEST_LINE, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 break
             except (OSError, ValueError):
-                heard = b""
-            self._heard += heard
-            words = self._heard.split(b"\n")
-            self._heard = words.pop()
-            self._stopped = not heard or STOP.encode() in words  # nothing is heard where the other side is closed
+                received = b""
+            self._received += received
+            words = self._received.split(b"\n")
+            self._received = words.pop()
+            self._stopped = not received or STOP.encode() in words  # nothing is heard where the other side is closed
             self.lease_over = self.lease_over or LEASE_OVER.encode() in words
         return self._stopped
 
