@@ -28,18 +28,37 @@ WIDTH = 3
 
 
 LONGEST = (
-    "test_upgrade_failures.py",
-    "test_run_clusters.py",
-    "test_readme.py",
-    "test_offset_changes.py",
-    "test_run.py",
+    "live/test_upgrade_failures.py",
+    "live/test_endurance.py",
+    "live/test_demo.py",
+    "live/test_run_clusters.py",
+    "live/test_readme.py",
+    "live/test_upgrade.py",
+    "live/test_offset_changes.py",
+    "live/test_run_examples.py",
+    "live/test_run.py",
+    "live/test_run_sink.py",
+    "live/test_run_takeover.py",
+    "live/test_run_archive.py",
+    "live/test_three_brokers.py",
+    "live/test_upgrade_versions.py",
+    "upgrade/test_fail_at.py",
 )
 """Files that take minutes, the longest first: whoever begins one of them at the end is waited for by the others."""
+LIVE_UNTIL = 0.9
+"""The part of the other files within which those that wait for clusters are begun; the rest are short."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first; all others in the order of their names."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    """The longest files first. Then those that wait for clusters and those that compute by turns, else they would compute
+    all at once when nobody waits any more."""
+    places: dict[Path, float] = {}
+    for waits, until in ((True, LIVE_UNTIL), (False, 1.0)):
+        files = list(dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits))
+        places |= {file: until * number / len(files) for number, file in enumerate(files)}
+    named = {file: f"{file.parent.name}/{file.name}" for file in places}
+    places |= {file: LONGEST.index(name) - len(LONGEST) for file, name in named.items() if name in LONGEST}
+    items.sort(key=lambda item: places[item.path])
 
 
 def pytest_configure() -> None:

@@ -204,17 +204,24 @@ class Endurance:
             subject.start()
         self._all_go_on()
         brokers = BrokerFaults(self._broker, self.seed + 1, round(faults * BROKERS))
-        others, cycle = faults - round(faults * BROKERS), list[str]()
+        others = faults - round(faults * BROKERS)
+        cycle = self._one_of_each(others) if others < sum(WEIGHTS.values()) else []
+        looked_at = min(LOOKED_AT, others // 2)
         with self.turns.going_on(), brokers.going_on() as thread:
             for number in range(1, others + 1):
                 cycle = cycle or self._chance.sample(list(WEIGHTS), sum(WEIGHTS.values()), counts=WEIGHTS.values())
                 self._do(cycle.pop())
                 self._pass(self._chance.uniform(0.2, 2.5))
-                if number % LOOKED_AT == 0:
+                if number % looked_at == 0:
                     self._all_go_on()
             self._wait(lambda: not thread.is_alive(), "the brokers' faults are over")
             self._end()
         self.rows += [*brokers.rows, *self.turns.rows]
+
+    def _one_of_each(self, count: int) -> list[str]:
+        """A cycle of ``count``, which is shorter than one by ``WEIGHTS``: no kind is left out."""
+        more = self._chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=count - len(WEIGHTS))
+        return self._chance.sample([*WEIGHTS, *more], count)
 
     def _pass(self, seconds: float) -> None:
         end = time.monotonic() + seconds

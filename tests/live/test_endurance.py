@@ -36,6 +36,11 @@ def withstand(directory: Path, faults: int) -> None:
             campaign.close()
 
 
+def test_all_kinds_of_tasks_outlive_thirty_faults(tmp_path: Path) -> None:
+    withstand(tmp_path, 30)
+
+
+@pytest.mark.slow
 def test_all_kinds_of_tasks_outlive_a_hundred_faults(tmp_path: Path) -> None:
     withstand(tmp_path, 100)
 

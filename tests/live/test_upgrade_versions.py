@@ -35,7 +35,9 @@ def sandbox_of(version: str) -> Iterator[Sandbox]:
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     try:
-        yield up(SandboxSpec(name=NAME, workers=2, kafka_version=version))
+        # Workers hear of a rebalance by their next heartbeat: the sooner, the shorter every wait here.
+        heartbeats = {"heartbeat.interval.ms": "500"}
+        yield up(SandboxSpec(name=NAME, workers=2, kafka_version=version, extra_worker_properties=heartbeats))
     finally:
         down(NAME)
 
