@@ -9,25 +9,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.cli.commands import connectors_cluster
 from connectctl.ops.all_steps import KINDS
-from connectctl.ops.connect import target_state_wait
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.operations.connectors.steps import StepContext
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
-from fakes.changingworld import COMMANDS, IDS, Killed, World
+from fakes.changingworld import COMMANDS, IDS, Clock, Killed, World
 from fakes.kafkareads import connect_group
+from fakes.memory import directory_in_memory
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
-    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.001)
-    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.POLL", 0.001)
+def directory() -> Iterator[Path]:
+    with directory_in_memory() as path:
+        yield path
+
+
+@pytest.fixture
+def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    clock, real = Clock(), connectors_cluster.context_of
+
+    def context_of(*args: Any) -> StepContext:
+        context = real(*args)
+        context.now, context.sleep = clock.now, clock.sleep
+        return context
+
+    monkeypatch.setattr(connectors_cluster, "context_of", context_of)
     monkeypatch.setattr("connectctl.ops.operations.fencing.batch_fencer.FIRST_PAUSE", 0.001)
-    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
-    return World(tmp_path)
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
+    return World(directory)
 
 
 @contextmanager
@@ -103,13 +116,14 @@ def test_without_a_journal_nothing_is_changed(world: World, operation: str, monk
 
 @pytest.mark.parametrize("operation", COMMANDS)
 def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
-    tmp_path_factory: pytest.TempPathFactory, world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+    world: World, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert world.change(operation, "--yes").exit_code == 0
     wanted, points = world.state(), 0
     while True:
         points += 1
-        directory = tmp_path_factory.mktemp("killed")
+        directory = world.directory / str(points)
+        directory.mkdir()
         monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
         victim = World(directory, left=points)
         with pytest.MonkeyPatch.context() as counted:
@@ -203,7 +217,7 @@ def saved(world: World, operation: str, *more: str) -> Path:
 
 @pytest.mark.parametrize("operation", COMMANDS)
 def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
-    tmp_path_factory: pytest.TempPathFactory, world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+    world: World, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = saved(world, operation)
     data = json.loads(plan.read_text())
@@ -214,7 +228,8 @@ def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
     assert (run.operation, run.state) == (operation, RunState.DONE)
     assert journal.plan_of(run, KINDS).digest == data.get("plan", data)["digest"]
     assert world.session.lock.taken == [run.id]
-    other = tmp_path_factory.mktemp("direct")
+    other = world.directory / "direct"
+    other.mkdir()
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(other / "journal"))
     direct = World(other)
     said = direct.change(operation, "--yes", "-o", "json")

@@ -39,6 +39,18 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+class Clock:
+    """Time that passes only where somebody sleeps, so that the waits of the product take none of ours."""
+
+    seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
 @dataclass
 class World:
     """A cluster, and a journal; every call of the workers, the coordinators and the journal is counted."""

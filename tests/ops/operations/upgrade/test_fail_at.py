@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.memory import directory_in_memory
 from fakes.rollingworld import Faults, Killed, RollingWorld
 
 PART_DONE = 7
@@ -22,9 +22,8 @@ ROLLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
-        yield Path(path)
+    with directory_in_memory() as path:
+        yield path
 
 
 def apply(world: RollingWorld, *args: str) -> Any:
