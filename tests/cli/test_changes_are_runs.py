@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli.commands import connectors_cluster
+from connectctl.cli.commands import connectors_cluster, connectors_cure
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
@@ -28,16 +29,18 @@ def directory() -> Iterator[Path]:
         yield path
 
 
+def timed_by(clock: Clock, real: Callable[..., StepContext], *args: Any) -> StepContext:
+    """The context that ``real`` makes, on a clock of ours."""
+    context = real(*args)
+    context.now, context.sleep = clock.now, clock.sleep
+    return context
+
+
 @pytest.fixture
 def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    clock, real = Clock(), connectors_cluster.context_of
-
-    def context_of(*args: Any) -> StepContext:
-        context = real(*args)
-        context.now, context.sleep = clock.now, clock.sleep
-        return context
-
-    monkeypatch.setattr(connectors_cluster, "context_of", context_of)
+    clock = Clock()
+    for module in (connectors_cluster, connectors_cure):
+        monkeypatch.setattr(module, "context_of", partial(timed_by, clock, module.context_of))
     monkeypatch.setattr("connectctl.ops.operations.fencing.batch_fencer.FIRST_PAUSE", 0.001)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
     return World(directory)

@@ -1,4 +1,4 @@
-"""Directories that cost no disk: a journal is on the disk after each of its marks, and tests that count calls make thousands."""
+"""Directories that cost no disk: journals sync each of their marks, and tests that count calls make thousands."""
 
 from __future__ import annotations
 
