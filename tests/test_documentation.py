@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.cli import main
+from connectctl.ops.checks.connector_config import config_file, strimzi
 from connectctl.ops.config import context_file
 from connectctl.ops.task_runtime.job import job_file
 from documentation import PAGES, ROOT, Block, blocks, commands, name
@@ -91,8 +92,10 @@ YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in block
 
 
 @pytest.mark.parametrize("block", YAML)
-def test_yaml_is_a_context_file_or_a_job(block: Block, tmp_path: Path) -> None:
-    if block.file:
+def test_yaml_is_a_context_file_or_a_job_or_manifests(block: Block, tmp_path: Path) -> None:
+    if strimzi.GROUP in block.text:
+        assert all(given.config for given in config_file.parse(block.text.encode(), block.file))
+    elif block.file:
         assert job_file.parse(block.text, tmp_path / block.file).config
     else:
         (tmp_path / "config.yaml").write_text(block.text)

@@ -21,6 +21,7 @@ ORDER = (
     "docs/commands/connectors.md",
     "docs/commands/plugins.md",
     "docs/commands/loggers.md",
+    "docs/how-to/from-kcctl.md",
     "README.md",
     "docs/commands/preflight.md",
     "docs/commands/validate.md",
@@ -44,7 +45,7 @@ ORDER = (
 )
 """One sequence on one sandbox: a page finds what those before it left."""
 LAST = "connectctl sandbox down"
-MADE = ("connectctl-numbers.txt", "connectctl-archive.txt", "connectctl-shop.db")
+MADE = ("connectctl-numbers.txt", "connectctl-orders.txt", "connectctl-archive.txt", "connectctl-shop.db")
 """What the pages put into /tmp, because workers and executors are to find it."""
 
 
