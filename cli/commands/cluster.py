@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import HealthOption, OutputOption
+from connectctl.cli.options import HealthOption, ListOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
 from connectctl.cli.session import Session
@@ -40,7 +40,7 @@ def show(
         float, typer.Option(metavar="SECONDS", help="Refresh interval of --watch, at least 0.5.")
     ] = 2.0,
     exit_code: HealthOption = False,
-    output: OutputOption = Output.TABLE,
+    output: ListOption = Output.TABLE,
 ) -> None:
     """Show the group, its workers, the internal topics, and every connector with one verdict.
 
@@ -48,6 +48,7 @@ def show(
     Examples:
       connectctl cluster show                     from the context, or --bootstrap-servers and --group-id
       connectctl cluster show -o wide             with whole causes, classes, and why a worker is silent
+      connectctl cluster show -o name             the workers, one HOST:PORT a line
       connectctl cluster show --watch             drawn again in place every 2 seconds
       connectctl cluster show -o json | jq '.connectors[] | select(.state != "RUNNING").name'
 

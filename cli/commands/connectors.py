@@ -51,12 +51,25 @@ AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the c
 
 
 @app.command("list")
-def list_(ctx: typer.Context, exit_code: HealthOption = False, output: ListOption = Output.TABLE) -> None:
-    """List every connector with one verdict.
+def list_(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONNECTOR]...",
+            help="Only these, by name or by glob.",
+            autocompletion=completed_names.connectors,
+        ),
+    ] = None,
+    exit_code: HealthOption = False,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """List connectors with one verdict each.
 
     \b
     Examples:
       connectctl connectors list
+      connectctl connectors list 'orders-*'
       connectctl connectors list -o wide      with classes and whole causes
       connectctl connectors list --exit-code > /dev/null || page-somebody
       connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
@@ -67,7 +80,7 @@ def list_(ctx: typer.Context, exit_code: HealthOption = False, output: ListOptio
     or where not everything could be seen; connectors that are stopped or paused are healthy.
     """
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.connectors.observe import see
+    from connectctl.ops.operations.connectors.observe import matching, see, select
 
     session: Session = ctx.obj
     cluster = cluster_of(session)
@@ -75,18 +88,17 @@ def list_(ctx: typer.Context, exit_code: HealthOption = False, output: ListOptio
         seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
         raise unknown_group(cluster.group, session.transactions.connect_groups)
+    found = select(seen.connectors, matching(seen.connectors, connectors)) if connectors else seen.connectors
     data = {
         "connectorsFrom": seen.read_from,
-        "connectors": list(map(connectors_view.as_json, seen.connectors)),
+        "connectors": list(map(connectors_view.as_json, found)),
         "findings": [finding.as_json() for finding in seen.findings],
     }
-    terminal.emit(
-        "ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(seen.connectors, wide)])
-    )
+    terminal.emit("ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]))
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(seen.findings)
     if exit_code:
-        apply.exit_unless_healthy(seen.connectors, seen.findings)
+        apply.exit_unless_healthy(found, seen.findings)
 
 
 @app.command()

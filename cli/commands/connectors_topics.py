@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def show(session: Session, connector: str, output: Output) -> None:
     """Print the active topics of ``connector``. Raises ``BadInput`` for one that is not there."""
-    found = _known(cluster_of(session).calls, connector)
+    found = known_topics(cluster_of(session).calls, connector)
     data = {"connector": connector, "topics": [{"name": topic} for topic in found]}
     empty = f"{connector} has used no topic since it was created, or since its active topics were reset."
     terminal.emit(
@@ -28,12 +28,13 @@ def show(session: Session, connector: str, output: Output) -> None:
 def reset(session: Session, connector: str, *, dry_run: bool, yes: bool, output: Output) -> None:
     """Forget the active topics of ``connector``, after a question."""
     cluster = observed(session)
-    found = _known(cluster.calls, connector)
+    found = known_topics(cluster.calls, connector)
     plan = tracked_topics.plan_reset(cluster_id_of(cluster), connector, found, group_id_of(cluster))
     perform(session, cluster, plan, dry_run, yes, output)
 
 
-def _known(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
+def known_topics(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
+    """The active topics of ``connector``. Raises ``BadInput`` for one that is not there."""
     try:
         return tracked_topics.read(calls, connector)
     except ConnectctlError as e:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.commands import connectors_apply, connectors_cluster, connectors_cure, fence
 from connectctl.cli.commands.connectors_cluster import chosen
+from connectctl.cli.commands.connectors_topics import known_topics
 from connectctl.cli.commands.transactions_end import context_of, plan_again
 from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors import config_files
+from connectctl.ops.operations.cluster import loggers
+from connectctl.ops.operations.connectors import config_files, tracked_topics
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
 from connectctl.ops.operations.connectors.config_validation import resolved
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.fencing.snapshot import FencePlan
 
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "undo")
-CONNECTORS = ("stop", "pause", "resume", "restart", "cure", *CONFIGURATIONS)
+CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
+VERBS = {"connectors": CONNECTORS, "loggers": ("set",)}
+"""What of an operation's plans can be applied, where not all can."""
 
 
 def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
@@ -58,13 +62,16 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
         return
     known = {
         "connectors": _connectors,
+        "loggers": _connectors,
         "offsets": _offsets,
         "fence": _fence,
         "transactions": _transactions,
         "run": _run,
     }
-    if noun not in known or (noun == "connectors" and verb not in CONNECTORS):
+    if noun not in known or verb not in VERBS.get(noun, (verb,)):
         hint = "A run that was begun is resumed with connectctl runs resume."
+        if operation == "loggers undo":
+            hint = "Give the run that is to be undone: connectctl loggers undo RUN."
         raise BadInput(f"{path} is no plan that can be applied: it is one of {operation}", next_step=hint)
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
@@ -86,7 +93,7 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
         context = connectors_cure.context_of(session, cluster, saved)
         apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
         return
-    check_fresh(saved, _states_again(cluster, saved))
+    check_fresh(saved, _again(cluster, saved))
     connectors_cluster.perform(session, cluster, saved, dry_run, yes, output)
 
 
@@ -98,6 +105,16 @@ def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bo
     given = {each.name: each for each in config_files.desired(sorted(files))}
     configs = resolved(cluster.calls, saved, given)
     connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
+
+
+def _again(cluster: Cluster, saved: Plan) -> Plan:
+    """What would be planned now for the connectors, or for the loggers, of ``saved``."""
+    if saved.operation == "loggers set":
+        return loggers.plan_again(saved.cluster_id, cluster.calls, saved) if saved.steps else saved
+    if saved.operation == "connectors topics":
+        (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
+        return tracked_topics.plan_reset(saved.cluster_id, name, known_topics(cluster.calls, name), saved.group_id)
+    return _states_again(cluster, saved)
 
 
 def _states_again(cluster: Cluster, saved: Plan) -> Plan:

@@ -40,6 +40,7 @@ class Output(StrEnum):
 
 
 NAMES = {
+    "Cluster": ("workers", "address"),
     "ConnectorList": ("connectors", "name"),
     "ConnectorTopics": ("topics", "name"),
     "ContextList": ("contexts", "name"),

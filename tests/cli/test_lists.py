@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,27 @@ from fakes.runner import command_at, commands, invoke
 
 def test_names_of_connectors_are_one_a_line(tmp_path: Path) -> None:
     assert World(tmp_path).run("connectors", "list", "-o", "name").stdout == "off\norders\nusers\n"
+
+
+def test_connectors_are_listed_by_name_and_by_glob(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert world.run("connectors", "list", "o*s", "off", "-o", "name").stdout == "orders\noff\n"
+    none = world.run("connectors", "list", "x*")
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "No connector matches x*" in none.stderr
+
+
+def test_names_of_a_cluster_are_its_workers(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    workers = json.loads(world.run("cluster", "show", "-o", "json").stdout)["workers"]
+    assert world.run("cluster", "show", "-o", "name").stdout.split() == [worker["address"] for worker in workers]
+
+
+def test_offsets_are_shown_by_glob(tmp_path: Path) -> None:
+    world = OffsetWorld(tmp_path / "journal")
+    assert world.run("offsets", "show", "mo*", "-o", "name").stdout == "moved\n"
+    none = world.run("offsets", "show", "x*")
+    assert (none.exit_code, "No source connector matches x*" in none.stderr) == (2, True)
 
 
 def test_names_of_connectors_with_offsets_are_told_once(tmp_path: Path) -> None:

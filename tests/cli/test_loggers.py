@@ -61,6 +61,27 @@ def test_one_worker_is_set_by_itself_and_what_is_so_already_is_not() -> None:
     assert "two:8083: root is WARN already" in again.stdout
 
 
+@pytest.mark.parametrize("more", [(), ("--scope", "worker"), ("--worker", "two:8083")])
+def test_a_saved_plan_is_applied_unless_levels_have_changed(more: tuple[str, ...], tmp_path: Path) -> None:
+    workers = AdminWorkers()
+    plan = tmp_path / "plan.json"
+    plan.write_text(run(workers, "loggers", "set", "root", "WARN", *more, "--dry-run", "-o", "json").stdout)
+    changed = AdminWorkers(levels={ONE: {"root": "OFF"}, TWO: {"root": "OFF"}})
+    stale = run(changed, "runs", "apply", str(plan), "--yes")
+    assert (stale.exit_code, "The plan is stale" in stale.stderr, changed.sent) == (4, True, []), stale.output
+    done = run(workers, "runs", "apply", str(plan), "--yes")
+    assert (done.exit_code, workers.levels[TWO]["root"]) == (0, "WARN"), done.output
+
+
+def test_a_saved_plan_of_an_undo_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    workers = AdminWorkers()
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    plan = tmp_path / "plan.json"
+    plan.write_text(run(workers, "loggers", "undo", last_run(), "--dry-run", "-o", "json").stdout)
+    done = run(workers, "runs", "apply", str(plan), "--yes")
+    assert (done.exit_code, "connectctl loggers undo RUN" in done.stderr) == (2, True), done.output
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

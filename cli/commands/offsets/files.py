@@ -118,14 +118,14 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
 
     \b
     Examples:
-      connectctl offsets history orders
+      connectctl offsets history orders 'test-*'
     """
     from connectctl.cli.commands.runs import as_json
     from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
-    wanted = set(connectors or ())
     runs = [run for run in Journal(paths.journal_directory()).runs() if run.operation.startswith("offsets ")]
-    found = [run for run in runs if not wanted or wanted & set(run.subjects)]
+    found = [run for run in runs if not connectors or any(map(OffsetsQuery(tuple(connectors)).takes, run.subjects))]
 
     def table(wide: bool) -> None:
         rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]

@@ -76,6 +76,7 @@ def show(
     \b
     Examples:
       connectctl offsets show                      every source connector
+      connectctl offsets show 'orders-*'           those whose names match
       connectctl offsets show orders -o json       one, for scripts
       connectctl offsets show archive              a sink: committed offsets, and the lag
       connectctl offsets show --group connect-t    a transform's group, without a connector

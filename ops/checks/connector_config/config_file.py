@@ -66,7 +66,7 @@ def parse(raw: bytes, file: str) -> tuple[Given, ...]:
         return (_from_properties(raw.decode(java_properties.ENCODING), file),)
     text = _text(raw, file)
     whole = _json(text, file) if form == JSON else _yaml(text, file)
-    found = tuple(_given(each, text, file, form) for each in whole)
+    found = tuple(_given(each, text, file, form) for one in whole for each in _items(one))
     for given in found:
         remember(given.config)
     if not found:
@@ -119,7 +119,8 @@ def _yaml(text: str, file: str) -> list[Any]:
     import yaml
 
     try:
-        documents = [_plain(node, file) for node in yaml_text.compose_all(text)]
+        nodes = [node for node in yaml_text.compose_all(text) if node.value != "" or not node.tag.endswith(":null")]
+        documents = [_plain(node, file) for node in nodes]
     except yaml.MarkedYAMLError as e:
         line = f", line {e.problem_mark.line + 1}" if e.problem_mark else ""
         raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e
@@ -173,6 +174,13 @@ def _line_of(text: str, at: int) -> int:
 
 
 # ----------------------------------------------------------------------------------------------------------- the shapes
+
+
+def _items(whole: Any) -> Sequence[Any]:
+    """The manifests of a list, as ``kubectl get -o yaml`` prints them; anything else by itself."""
+    members = whole.last if isinstance(whole, _Pairs) else {}
+    listed = members.get("items") if str(members.get("kind")).endswith("List") else None
+    return listed if isinstance(listed, list) else [whole]
 
 
 def _given(whole: Any, text: str, file: str, form: str) -> Given:

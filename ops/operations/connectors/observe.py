@@ -268,10 +268,14 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
 
 def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> list[str]:
     """``names`` with globs (``*``, ``?``, ``[…]``) as the connectors that match. Raises ``BadInput`` where none does."""
-    known = [each.name for each in found]
+    return matching_names([each.name for each in found], names)
+
+
+def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    """As ``matching``, among the names ``known``."""
     wanted: list[str] = []
     for name in names:
-        if name in known or not set(name) & set("*?["):
+        if name in known or not is_glob(name):
             wanted.append(name)
             continue
         there = [each for each in known if fnmatchcase(each, name)]
@@ -281,6 +285,11 @@ def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> list[str
             )
         wanted += there
     return wanted
+
+
+def is_glob(name: str) -> bool:
+    """Whether ``name`` may mean several connectors."""
+    return bool(set(name) & set("*?["))
 
 
 def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from connectctl.ops.connect.source_offsets import (
 )
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.partitioner import partitions_of
+from connectctl.ops.operations.connectors.observe import is_glob
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 
 if TYPE_CHECKING:
@@ -36,8 +38,7 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
     configured = snapshot.configs.connectors if snapshot.configs else {}
     names = sorted({*globals_, *own, *(n for n, c in configured.items() if c.looks_like != "sink")})
     if query.connectors:
-        check_known(query.connectors, names, configured)
-        names = list(dict.fromkeys(query.connectors))
+        names = asked(query.connectors, names, configured)
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
     partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
     connectors = []
@@ -71,6 +72,24 @@ def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
 def partitions_in(topic: ReadTopic | None) -> int:
     """How many partitions it has, 0 for no topic."""
     return len(topic.image.end_offsets) if topic else 0
+
+
+def asked(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[str]:
+    """What is ``wanted``, by name or by glob, of ``names``, the known source connectors. Raises ``BadInput`` for others."""
+    sinks = [name for name, connector in configured.items() if connector.looks_like == "sink"]
+    found: list[str] = []
+    for each in wanted:
+        if each in names or not is_glob(each):
+            found.append(each)
+            continue
+        there = [name for name in names if fnmatchcase(name, each) and name not in sinks]
+        if not there and any(fnmatchcase(name, each) for name in sinks):
+            raise BadInput(f"{each} matches sink connectors alone; they have no source offsets", code="sink")
+        if not there:
+            raise BadInput(f"No source connector matches {each}", next_step="See connectctl connectors list.")
+        found += there
+    check_known(found, names, configured)
+    return list(dict.fromkeys(found))
 
 
 def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> None:

@@ -17,7 +17,7 @@ from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, parse_key
 from connectctl.ops.kafka.records import Record, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
-from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, check_known, partitions_in, topics_of
+from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
@@ -76,9 +76,10 @@ class InOrder:
         self._known = sorted(
             {*self.snapshot.dedicated, *(n for n, c in self._configured.items() if c.looks_like != "sink")}
         )
-        if not set(self._known).issuperset(self.query.connectors):
+        self._chosen = frozenset(self.query.connectors)
+        if not self._chosen.issubset(self._known):
             there = _names(_latest(self.snapshot.global_topic))
-            check_known(self.query.connectors, sorted({*self._known, *there}), self._configured)
+            self._chosen = frozenset(asked(self.query.connectors, sorted({*self._known, *there}), self._configured))
 
     @property
     def topics(self) -> list[ReadTopic]:
@@ -96,11 +97,10 @@ class InOrder:
         theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
         own = {_where(topic): _Cursor(_groups(topic, self.findings)) for topic in dedicated}
-        chosen = frozenset(self.query.connectors)
         for name in theirs.names_and(self._known):
             topic = self.snapshot.dedicated.get(name)
             ours = own[_where(topic)].of(name) if topic else iter(())
-            if chosen and name not in chosen:
+            if self._chosen and name not in self._chosen:
                 continue
             yield self._connector(name, theirs.of(name), ours)
         self.findings += self._spellings()

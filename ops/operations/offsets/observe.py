@@ -87,9 +87,8 @@ def _stores(
 ) -> dict[str, Store]:
     """The separate offset stores that the connectors' configurations ask for, by connector."""
     found: dict[str, Store] = {}
-    chosen = frozenset(query.connectors)
     for name, connector in (configs.connectors if configs else {}).items():
-        if connector.looks_like == "sink" or (chosen and name not in chosen):
+        if connector.looks_like == "sink" or not query.takes(name):
             continue
         store = separate_store(connector.config, sources.offsets_topic, sources.bootstrap)
         if store is not None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.offset_store import Store
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.operations.connectors.observe import is_glob
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
@@ -54,12 +57,21 @@ class SourceOffsets:
 
 @dataclass(frozen=True)
 class OffsetsQuery:
-    """Which offsets to show: connectors (none named: all), topics, and whether superseded records too."""
+    """Which offsets to show: connectors by name or glob (none: all), topics, and whether superseded records too."""
 
     connectors: tuple[str, ...] = ()
     read_global: bool = True
     read_dedicated: bool = True
     superseded: bool = False
+
+    def takes(self, name: str) -> bool:
+        """Whether the connector ``name`` is asked for."""
+        named, globs = self._wanted
+        return not named or name in named or any(fnmatchcase(name, glob) for glob in globs)
+
+    @cached_property
+    def _wanted(self) -> tuple[frozenset[str], list[str]]:
+        return frozenset(self.connectors), list(filter(is_glob, self.connectors))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.ops.operations.connectors.observe import matching_names
 from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, topics_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[ConfiguredConnector]:
-    """The sink connectors called ``names``, all for none. Raises ``BadInput`` for sources and unknown names."""
+    """The sink connectors in ``names``, by name or glob, all for none. Raises ``BadInput`` for sources and unknown names."""
+    sinks = sorted(name for name, connector in configured.items() if connector.looks_like == "sink")
+    names = list(dict.fromkeys(matching_names(sinks, names)))
     for name in names:
         if name not in configured:
             raise BadInput(
@@ -25,7 +28,7 @@ def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnect
             )
         if configured[name].looks_like != "sink":
             raise BadInput(f"{name} is a source connector, and others are sinks", next_step="Name one kind at a time.")
-    return [configured[name] for name in names or sorted(n for n, c in configured.items() if c.looks_like == "sink")]
+    return [configured[name] for name in names or sinks]
 
 
 def group_of(connector: ConfiguredConnector) -> str:

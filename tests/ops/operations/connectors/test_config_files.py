@@ -55,6 +55,16 @@ def test_a_manifest_says_which_state_its_connector_is_kept_in(said: str, state: 
     assert desired([path])[0].kept_state == state
 
 
+def test_manifests_in_several_documents_and_as_kubectl_prints_them_are_taken(tmp_path: Path) -> None:
+    one, two = FORMS["d.yml"], FORMS["d.yml"].replace("name: orders", "name: users")
+    several, listed = tmp_path / "several.yaml", tmp_path / "list.yaml"
+    several.write_text(f"---{one}---{two}status: {{tasksMax: 2}}\n---\n# the end\n")
+    assert [each.name for each in desired([several])] == ["orders", "users"]
+    items = [each.strip().replace("\n", "\n  ") for each in (one, two)]
+    listed.write_text("apiVersion: v1\nkind: List\nitems:\n" + "".join(f"- {each}\n" for each in items))
+    assert [each.config for each in desired([listed])] == [CONFIG, CONFIG | {"name": "users"}]
+
+
 def test_a_directory_is_for_its_files_of_known_forms_in_order(tmp_path: Path) -> None:
     for name in ("b.json", "a.properties", "readme.md"):
         (tmp_path / name).write_text("name=a\nconnector.class=x.Y" if name[0] == "a" else '{"connector.class": "x.Y"}')
