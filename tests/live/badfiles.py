@@ -53,6 +53,7 @@ FILES: dict[str, str | bytes] = {
     "driver.yaml": "current: a\ncontexts:\n  a: {group_id: g, workers: {driver: magic}}\n",
     # configurations
     "noclass.json": '{"name": "a", "topic": "t"}',
+    "kafkaconnect.yaml": "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaConnect\nmetadata: {name: a}\nspec: {}\n",
     # offsets
     "nopartition.json": '{"offsets": [{"offset": {"o": 1}}]}',
     "nested.json": '{"offsets": [{"partition": {"p": [1]}, "offset": {"o": 1}}]}',
