@@ -101,7 +101,9 @@ def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bo
     """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
     if any(isinstance(step, Change) for step in saved.steps):
         hint = "Give the files: connectctl connectors create -f FILE --offsets FILE."
-        raise BadInput("The plan writes initial offsets to the offsets topic, and cannot be applied from a file", next_step=hint)
+        raise BadInput(
+            "The plan writes initial offsets to the offsets topic, and cannot be applied from a file", next_step=hint
+        )
     files = {
         Path(step.file) for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector) and step.file
     }
