@@ -140,8 +140,8 @@ def plan_again(cluster_id: str, calls: ConnectCalls, saved: Plan) -> Plan:
     if step.url is None:
         return now
     meant = {*saved.subjects, *(noop.subject for noop in saved.noops)}
-    steps, noops = ([each for each in found if each.subject in meant] for found in (now.steps, now.noops))
-    return replace(now, steps=tuple(steps), noops=tuple(noops))
+    steps = tuple(each for each in now.steps if each.subject in meant)
+    return replace(now, steps=steps, noops=tuple(noop for noop in now.noops if noop.subject in meant))
 
 
 def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str) -> Plan:

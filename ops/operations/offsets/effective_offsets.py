@@ -76,10 +76,10 @@ def partitions_in(topic: ReadTopic | None) -> int:
 
 def asked(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[str]:
     """What is ``wanted``, by name or by glob, of ``names``, the known source connectors. Raises ``BadInput`` for others."""
-    sinks = [name for name, connector in configured.items() if connector.looks_like == "sink"]
+    known, sinks = set(names), {name for name, connector in configured.items() if connector.looks_like == "sink"}
     found: list[str] = []
     for each in wanted:
-        if each in names or not is_glob(each):
+        if each in known or not is_glob(each):
             found.append(each)
             continue
         there = [name for name in names if fnmatchcase(name, each) and name not in sinks]
