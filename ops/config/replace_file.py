@@ -30,4 +30,5 @@ def replace_file(path: Path, text: str, former: bytes | None) -> None:
         finally:
             Path(draft).unlink(missing_ok=True)
     except OSError as e:
-        raise BadInput(f"The file {path} cannot be written", why=e.strerror) from e
+        why = "its directory is a file" if isinstance(e, FileExistsError) else e.strerror
+        raise BadInput(f"The file {path} cannot be written", why=why) from e

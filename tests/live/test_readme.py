@@ -45,7 +45,8 @@ ORDER = (
 )
 """One sequence on one sandbox: a page finds what those before it left."""
 LAST = "connectctl sandbox down"
-MADE = ("connectctl-numbers.txt", "connectctl-orders.txt", "connectctl-archive.txt", "connectctl-shop.db")
+OF_KCCTL = ("connectctl-orders.txt", "connectctl-invoices.txt", "connectctl-payments.txt")
+MADE = ("connectctl-numbers.txt", "connectctl-archive.txt", "connectctl-shop.db", *OF_KCCTL)
 """What the pages put into /tmp, because workers and executors are to find it."""
 
 

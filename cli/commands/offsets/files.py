@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,10 +123,10 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
     """
     from connectctl.cli.commands.runs import as_json
     from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     runs = [run for run in Journal(paths.journal_directory()).runs() if run.operation.startswith("offsets ")]
-    found = [run for run in runs if not connectors or any(map(OffsetsQuery(tuple(connectors)).takes, run.subjects))]
+    wanted = connectors or ["*"]
+    found = [run for run in runs if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)]
 
     def table(wide: bool) -> None:
         rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]
