@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
-from connectctl.cli.commands import connectors_config, connectors_topics
+from connectctl.cli.commands import connectors_config, connectors_history, connectors_topics
 from connectctl.cli.commands.connectors_cluster import (
     Cluster,
     chosen,
@@ -287,6 +287,7 @@ def cure(
 
 
 connectors_config.register(app)
+connectors_history.register(app)
 
 
 def _change_state(

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli.commands import connectors_cluster, connectors_offsets
 from connectctl.cli.commands.connectors_stored import stored_offsets
+from connectctl.cli.commands.connectors_versions import versions_of
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors import config_files, config_outlook
+from connectctl.ops.operations.connectors.config_history import chosen_version
 from connectctl.ops.operations.connectors.config_offsets import (
     SetConnectorOffsets,
     check_initial,
@@ -84,6 +87,17 @@ def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **ho
     planner = planner_of(cluster, "connectors patch", connectors_cluster.chosen(cluster, [pattern]), wait=wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
     change(session, cluster, planner, wanted, **how)
+
+
+def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, **how: Any) -> None:
+    """Give the connector ``name`` the configuration of its version ``to`` again."""
+    cluster, found, _ = versions_of(session, name)
+    config = chosen_version(found, name, to).config
+    if config is None:
+        hint = f"Delete it: connectctl connectors delete {name}."
+        raise BadInput(f"Version {to} of {name} is its deletion", next_step=hint, code="unknown-version")
+    planner = planner_of(cluster, "connectors rollback", connectors_cluster.chosen(cluster, None), wait=wait)
+    change(session, cluster, planner, [Desired(name, config)], carry=carry, **how)
 
 
 def change(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.plan import Plan
 
-CHANGES = tuple(f"connectors {verb}" for verb in ("create", "apply", "patch", "edit", "delete", "undo"))
+CHANGES = tuple(f"connectors {verb}" for verb in ("create", "apply", "patch", "edit", "delete", "rollback", "undo"))
 
 
 def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool, **how: Any) -> None:

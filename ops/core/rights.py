@@ -287,6 +287,8 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors patch": _CHANGE,
     "connectors delete": (*_CHANGE, *_EVERY_ID),
     "connectors diff": _CHANGE,
+    "connectors history": _LOOK,
+    "connectors rollback": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
     "connectors topics": _CHANGE,
     "plugins list": (_ADDRESSES,),
     "plugins show": (_ADDRESSES,),

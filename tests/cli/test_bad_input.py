@@ -40,6 +40,8 @@ NAMED: dict[str, tuple[str, ...]] = {
     "connectors patch": ("NAME", "a=1", "--yes"),
     "connectors delete": ("NAME", "--yes"),
     "connectors diff": ("NAME", "-f", "NAME/"),
+    "connectors history": ("NAME",),
+    "connectors rollback": ("NAME", "--to", "1", "--yes"),
     "runs undo": ("NAME", "--yes"),
     "offsets show": ("NAME",),
     "offsets merge": ("NAME", "--into", "global", "--yes"),

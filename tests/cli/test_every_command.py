@@ -214,6 +214,8 @@ RUN: dict[str, tuple[Call, str]] = {
         lambda at: at.plain.run("connectors", "diff", "orders", "-f", str(at.directory / "all" / "orders.properties")),
         "PROPERTY",
     ),
+    "connectors history": (plain("connectors", "history", "orders"), "oldest known"),
+    "connectors rollback": (plain("connectors", "rollback", "orders", "--to", "1", "--yes"), "already"),
     "offsets show": (offsets("show"), "moved"),
     "offsets merge": (offsets("merge", "moved", "--into", "dedicated", "--stop", "--yes"), "moved"),
     "offsets copy": (offsets("copy", "moved", "plain", "--stop", "--yes"), "plain"),

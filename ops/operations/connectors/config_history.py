@@ -1,0 +1,144 @@
+"""The configurations that a connector had: from the config topic, as far as compaction left them, and from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from connectctl.ops.config.masking import remember
+from connectctl.ops.connect.config_topic import CONNECTOR, decode
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config_values import Config, difference, digest, kept
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.core.step import Step
+    from connectctl.ops.kafka.records import Record
+
+STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
+CLOCKS_MS = 60_000
+"""By how much this machine's clock and that of a worker may differ, or a run be slower to write down what it did."""
+
+
+@dataclass(frozen=True)
+class ConfigVersion:
+    """What a connector was made at ``at``, in ms since the epoch; ``config`` is None where it was deleted.
+
+    ``offset`` is that of its record in the config topic, None where that has it no more. ``run`` made it so, or where it is
+    ``until``, changed it: then ``at`` is the time of that change, and its own is unknown. None is somebody else.
+    """
+
+    at: int | None
+    config: Config | None
+    offset: int | None = None
+    run: str | None = None
+    until: bool = False
+
+
+def topic_versions(records: Iterable[Record], name: str) -> list[ConfigVersion]:
+    """What committed ``records`` of the config topic say of the connector ``name``, the oldest first. What no worker can
+    read is left out, as with workers.
+    """
+    found = []
+    for record in sorted(records, key=lambda r: r.offset):
+        with suppress(ValueError):
+            key, value = decode(record)
+            properties = value.get("properties") if isinstance(value, dict) else None
+            if key == CONNECTOR + name and (value is None or isinstance(properties, dict)):
+                remember(properties or {})
+                # Workers put the name where a configuration has none (ConnectorsResource.checkAndPutConnectorConfigName).
+                config = None if properties is None else {"name": name, **properties}
+                found.append(ConfigVersion(record.timestamp, config, record.offset))
+    return found
+
+
+def journal_versions(
+    journal: Journal, name: str, cluster_id: str, group_id: str, kinds: Mapping[str, type[Step]]
+) -> list[ConfigVersion]:
+    """What runs on this Connect cluster made of the connector ``name``, and what it was before, the oldest first. ``kinds``
+    are those of all steps that a journal may have.
+    """
+    runs = [run for run in journal.runs() if (run.cluster_id, run.group_id) == (cluster_id, group_id)]
+    found: list[ConfigVersion] = []
+    for run in reversed([run for run in runs if name in run.subjects and run.changed]):
+        try:
+            steps = journal.plan_of(run, kinds).steps
+        except (BadInput, OSError):
+            continue  # a run of another kind
+        for number, step in enumerate(steps):
+            done = next((m for m in run.marks if m.step == number and m.what == "done"), None)
+            if step.subject == name and isinstance(step, STEPS) and done is not None:
+                found += _of_step(journal, step, run.id, int(datetime.fromisoformat(done.at).timestamp() * 1000))
+    return found
+
+
+def _of_step(journal: Journal, step: Step, run: str, at: int) -> Iterator[ConfigVersion]:
+    if isinstance(step, ChangeConnector | DeleteConnector):
+        with suppress(ConnectctlError):
+            yield ConfigVersion(at, kept(journal, step.before), run=run, until=True)
+    if isinstance(step, DeleteConnector):
+        yield ConfigVersion(at, None, run=run)
+    elif isinstance(step, ChangeConnector | CreateConnector):
+        with suppress(ConnectctlError):
+            yield ConfigVersion(at, kept(journal, step.after), run=run)
+
+
+def merged(topic: Sequence[ConfigVersion], journal: Sequence[ConfigVersion]) -> list[ConfigVersion]:
+    """Both as one, the newest first, without what changed nothing. What is in both is known by its content and its time."""
+    whole = list(topic)
+    for each in journal:
+        at = None if each.until else _same(whole, each)
+        if at is None:
+            whole.append(each)
+        else:
+            whole[at] = replace(whole[at], run=each.run)
+    # What was there until a run changed it comes just before what the run made of it, whose clock may be another one.
+    clock: dict[str | None, int] = {
+        v.run: v.at for v in whole if v.run is not None and not v.until and v.at is not None
+    }
+    ordered = sorted(whole, key=lambda v: (clock.get(v.run, v.at or 0) if v.until else v.at or 0, not v.until))
+    found: list[ConfigVersion] = []
+    for each in ordered:
+        if not found or _content(found[-1]) != _content(each):
+            found.append(each)
+        elif found[-1].until and not each.until:
+            found[-1] = each
+    return found[::-1]
+
+
+def _same(whole: Sequence[ConfigVersion], wanted: ConfigVersion) -> int | None:
+    """Where ``wanted`` is among those of the topic that no run has yet: the nearest in time of the same content."""
+    near = [
+        (abs((v.at or 0) - (wanted.at or 0)), number)
+        for number, v in enumerate(whole)
+        if v.offset is not None and v.run is None and _content(v) == _content(wanted)
+    ]
+    apart, number = min(near, default=(CLOCKS_MS + 1, None))
+    return number if apart <= CLOCKS_MS else None
+
+
+def _content(version: ConfigVersion) -> str | None:
+    return None if version.config is None else digest(version.config)
+
+
+def changes(version: ConfigVersion, former: ConfigVersion | None) -> dict[str, str | None]:
+    """What ``version`` changed of the one before, by property; everything for the first, nothing for a deletion."""
+    if version.config is None:
+        return {}
+    return difference((former.config or {}) if former else {}, version.config)
+
+
+def chosen_version(found: Sequence[ConfigVersion], name: str, number: int) -> ConfigVersion:
+    """The version ``number``, from 1 for the newest. Raises ``BadInput`` for one that is not there."""
+    if not 1 <= number <= len(found):
+        raise BadInput(
+            f"{name} has no version {number}",
+            why=f"{len(found)} are known",
+            next_step=f"See connectctl connectors history {name}.",
+            code="unknown-version",
+        )
+    return found[number - 1]

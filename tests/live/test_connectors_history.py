@@ -1,0 +1,68 @@
+"""What a connector was, and the way back to it, on a real broker and real workers: changed by us, by others, and deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+from live.real import workers
+from live.test_connectors_config import config, config_of, file, last_run, name, run
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+__all__ = ["name"]
+pytestmark = pytest.mark.live
+
+
+def test_every_version_is_told_and_given_back(cluster: Sandbox, name: str, tmp_path: Path) -> None:
+    first = config(name, tmp_path, **{"database.password": "hush-hush"})
+    run(cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", "--wait")
+    creating = last_run()
+    run(cluster, "connectors", "patch", name, "batch.size=7", "database.password=other-one", "--yes", "--wait")
+    patching, second = last_run(), first | {"batch.size": "7", "database.password": "other-one"}
+    third = second | {"batch.size": "9"}
+    answer = workers(cluster).call("PUT", f"/connectors/{name}/config", third)
+    assert answer.status_code == 200, answer.text
+
+    told = run(cluster, "connectors", "history", name, "-o", "json")
+    assert told.json["configTopicUnseen"] is None
+    assert [(v["version"], v["what"], v["run"]) for v in told.json["versions"]] == [
+        (1, "changed", None),
+        (2, "changed", patching),
+        (3, "oldest known", creating),
+    ]
+    assert told.json["versions"][0]["changes"] == {"batch.size": "9"}
+    jsonschema.validate(told.json, json.loads((SCHEMAS / "connectors-history.json").read_text()))
+    shown = run(cluster, "connectors", "history", name)
+    assert "batch.size=9" in shown.out
+    one = run(cluster, "connectors", "history", name, "--show", "3", "-o", "json")
+    jsonschema.validate(one.json, json.loads((SCHEMAS / "connectors-version.json").read_text()))
+    assert one.json["config"]["file"] == first["file"]
+
+    back = run(cluster, "connectors", "rollback", name, "--to", "3", "--yes", "--wait")
+    assert config_of(cluster, name) == first
+    rolling = last_run()
+    run(cluster, "runs", "undo", rolling, "--yes", "--wait")
+    assert config_of(cluster, name) == third
+
+    run(cluster, "connectors", "delete", name, "--yes", "--wait")
+    gone = run(cluster, "connectors", "history", name)
+    assert "deleted" in gone.out
+    refused = run(cluster, "connectors", "rollback", name, "--to", "1", "--yes", code=2)
+    assert f"Version 1 of {name} is its deletion" in refused.err
+    run(cluster, "connectors", "rollback", name, "--to", "2", "--yes", "--wait")
+    assert config_of(cluster, name) == third
+    said = "".join(each.out + each.err for each in (told, shown, one, back, gone, refused))
+    assert "hush-hush" not in said
+    assert "other-one" not in said
+
+
+def test_what_nobody_knows_is_an_error_that_says_where_it_was_looked_for(cluster: Sandbox) -> None:
+    unknown = run(cluster, "connectors", "history", "never-there", code=2)
+    assert "neither the config topic nor the journal" in unknown.err
+    assert len(unknown.err.strip().splitlines()) <= 2
