@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from connectctl.cli.commands.connectors_config import CarryOption
 from connectctl.cli.options import ConnectorArgument, DryRunOption, OutputOption, WaitOption, YesOption
 from connectctl.cli.output.terminal import Output
 
@@ -39,10 +40,7 @@ def rollback(
     to: Annotated[
         int, typer.Option("--to", metavar="N", min=1, help="The version, as connectors history counts them.")
     ],
-    carry_offsets: Annotated[
-        bool,
-        typer.Option("--carry-offsets", help="Carry source offsets over to the source partitions of that version."),
-    ] = False,
+    carry_offsets: CarryOption = False,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,

@@ -27,6 +27,7 @@ DIFFERENT = {
     "--patience": "for open transactions to end; for a Kafka that does not answer a job",
     "--prefix": "ids to fence; ids to list",
     "--set": "a key of a context; what a migration has to be told",
+    "--to": "the release that workers are to have; the version that a connector is to have",
     "--topic": "the topic that a connector is to get; topics to read; the topic of one transaction",
 }
 """Options that are declared more than once, and why."""

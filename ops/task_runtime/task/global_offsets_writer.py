@@ -132,6 +132,8 @@ class GlobalOffsetsWriter:
                 return
             except KafkaException as e:
                 self._refuse(key, e.args[0].str())
+                if value is None:
+                    del self._due[key]
                 continue
             del self._due[key]
             self._sent[key] = number
@@ -167,6 +169,6 @@ class GlobalOffsetsWriter:
                 self.problem, self._pause = None, FIRST_PAUSE
             else:
                 self._refuse(key, error.str())
-                if newest:
+                if newest and value is not None:  # a tombstone's commit has failed: the next attempt decides anew
                     self._due.setdefault(key, value)
             self._changed.notify_all()

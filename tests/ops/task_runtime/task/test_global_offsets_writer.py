@@ -186,6 +186,20 @@ def test_a_tombstone_that_is_refused_fails_the_commit_at_once_and_is_not_sent_ag
     eventually(lambda: broker.newest == {OTHER: b"2"})
 
 
+def test_a_tombstone_that_is_refused_after_its_commit_failed_is_not_sent_again(
+    broker: Broker, writer: GlobalOffsetsWriter
+) -> None:
+    broker.silent = True
+    with pytest.raises(TimedOut, match="timed out"):
+        writer.write_tombstones({KEY: None})
+    broker.silent, broker.refuses = False, "no"
+    eventually(lambda: writer.failures == 1)
+    broker.refuses = None
+    writer.write_values({OTHER: b"2"})
+    eventually(lambda: broker.newest == {OTHER: b"2"})
+    assert broker.asked == 2
+
+
 def test_a_tombstone_that_nobody_answers_fails_the_commit_after_its_patience(
     broker: Broker, writer: GlobalOffsetsWriter
 ) -> None:
