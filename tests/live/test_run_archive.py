@@ -79,11 +79,10 @@ class Archived(Place):
 def test_a_second_run_archives_what_came_behind_the_first(cluster: Sandbox, tmp_path: Path) -> None:
     place = Archived(cluster, tmp_path)
     place.append(400)
-    # Nobody has a partition for two heartbeats of three seconds, and longer on a slow machine, when the second task joins.
-    first = well(place.run(idle="15s"))
+    first = well(place.run(idle="3s"))
     assert (first["outcome"], first["records"]) == ("ended", 400)
     place.append(100)
-    assert well(place.run(idle="15s"))["records"] == 100
+    assert well(place.run(idle="3s"))["records"] == 100
     place.each_once()
     audited(place)
 

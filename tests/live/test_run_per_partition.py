@@ -48,7 +48,7 @@ def test_ids_are_those_of_input_partitions_and_a_change_of_the_guarantee_fences_
     place = Piped(cluster, tmp_path, "Shout", **WAY)
     partitions, tasks = {f"{place.source}_{n}" for n in range(4)}, {"0", "1"}
     place.append(2000)
-    assert well(place.run(idle="10s"))["records"] == 2000
+    assert well(place.run(idle="3s"))["records"] == 2000
     place.each_once()
     before = epochs(place)
     assert before.keys() == partitions

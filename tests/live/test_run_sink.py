@@ -55,12 +55,12 @@ def test_a_sink_writes_each_record_and_a_second_run_goes_on_where_the_first_ende
 ) -> None:
     place = Sunk(cluster, tmp_path, **{"tasks.max": "2"})
     place.append(200)
-    first = well(place.run(idle="10s"))
+    first = well(place.run(idle="3s"))
     assert (first["outcome"], first["records"]) == ("ended", 200)
     # The task that joins first may have read everything before the other one has joined.
     assert sum(task["metrics"]["sink-record-read-total"] for task in first["tasks"]) == 200
     place.append(40)
-    second = well(place.run(idle="10s"))
+    second = well(place.run(idle="3s"))
     assert second["records"] == 40
     place.all_there()
 
@@ -91,7 +91,7 @@ def test_records_that_cannot_be_read_go_to_the_dead_letter_topic(
         "errors.deadletterqueue.topic.replication.factor": "1",
     }
     write(cluster.bootstrap_servers, place.source, ("1", '{"a":1}'), ("2", "{no json"), ("3", '{"a":2}'), partition=0)
-    ran = well(place.run(idle="10s"))
+    ran = well(place.run(idle="3s"))
     assert ran["outcome"] == "ended"
     assert place.lines() == ['{"a":1}', '{"a":2}']
     image = place.kafka.image([letters], patience=30, superseded=True)[letters]

@@ -80,7 +80,7 @@ def test_each_record_is_transformed_once_and_a_second_run_goes_on_where_the_firs
     monkeypatch.setattr(sys, "path", list(sys.path))
     place = Piped(cluster, tmp_path, "Shout")
     place.append(2000)
-    first = well(place.run(idle="10s"))
+    first = well(place.run(idle="3s"))
     assert (first["outcome"], first["records"]) == ("ended", 2000)
     place.each_once()
     assert place.committed() == 4
@@ -97,7 +97,7 @@ def test_a_function_of_a_dataframe_is_a_transform(
     monkeypatch.setattr(sys, "path", list(sys.path))
     place = Piped(cluster, tmp_path, "evens", guarantee="at-least-once")
     place.append(400)
-    ran = well(place.run(idle="10s"))
+    ran = well(place.run(idle="3s"))
     assert ran["outcome"] == "ended"
     assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, 400, 2))
 
@@ -152,7 +152,7 @@ def test_a_filter_by_an_expression_keeps_records_of_json_as_they_are(cluster: Sa
     for partition in range(4):
         some = [(f"{n}", order) for n, order in enumerate(orders) if n % 4 == partition]
         write(cluster.bootstrap_servers, place.source, *some, partition=partition)
-    ran = well(place.run(idle="10s"))
+    ran = well(place.run(idle="3s"))
     assert (ran["outcome"], ran["records"]) == ("ended", 3)
     assert sorted(place.seen()) == sorted(orders[6::2])
     assert place.committed() == 4

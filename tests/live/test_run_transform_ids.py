@@ -34,7 +34,7 @@ def test_a_transforms_ids_are_listed_and_fenced_by_its_name_and_its_next_run_goe
         return ran.json
 
     place.append(400)
-    well(place.run(idle="10s"))
+    well(place.run(idle="3s"))
     ids = [f"{place.group}-{place.name}-{task}" for task in range(2)]
     listed = ask("transactions", "list", place.name)["transactions"]
     assert sorted(each["transactionalId"] for each in listed) == ids

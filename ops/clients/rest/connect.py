@@ -177,7 +177,7 @@ class Connect:
             raise _Next(self._explained(lost, url)) from e
         except httpx.TimeoutException as e:
             late = TimedOut(
-                f"The worker at {url} did not answer {method} {path} within {patience:.3g} s",
+                f"The worker at {url} did not answer {method} {path} within {max(round(patience, 1), 0.1):g} s",
                 next_step="Look at the worker's log, or try a longer --timeout.",
             )
             raise (_Next(late) if method == "GET" else late) from e

@@ -72,6 +72,9 @@ class TaskReport:
     """What a sink's meter counted."""
     lines: Collection[str] = ()
     """What people should know of what it did."""
+    assigned: Collection[str] = ()
+    known: Collection[str] = ()
+    """The partitions that its member of a consumer group had at the end, and at any time."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -111,6 +114,8 @@ class TaskReport:
             unwritten_because=stats.unwritten_because,
             sink=asdict(stats.sink),
             lines=tuple(masked(line) for line in stats.lines),
+            assigned=tuple(stats.assigned),
+            known=tuple(stats.known),
             **more,
         )
 

@@ -49,7 +49,7 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_P
 class Member:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
-    is ``stopped``.
+    is ``stopped``. ``on_assignment`` gets the partitions that are its own each time they change, not as it closes.
     """
 
     def __init__(
@@ -60,12 +60,14 @@ class Member:
         instance_id: str,
         stable: StableOffsets,
         stopped: Callable[[], bool] = lambda: False,
+        on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None,
     ):
         from confluent_kafka import Consumer
 
         self._kafka, self._settings, self._topics, self._stable = kafka, settings, list(topics), stable
         self._stopped, self._fatal, self._instance_id = stopped, None, instance_id
         self._listener: RebalanceListener | None = None
+        self._on_assignment = on_assignment
         self._patience = kafka.timeout
         self._joined = self._closing = False
         self._usable = False
@@ -198,6 +200,7 @@ class Member:
         self._next |= {place: committed[place].offset if place in committed else None for place in places}
         self._at_end -= set(places)
         self._joined = True
+        self._on_assignment(self.assignment)
 
     def _start(self, place: TopicPartition, committed: GroupOffsets) -> int:
         if place in committed:
@@ -233,6 +236,8 @@ class Member:
             self._next.pop(place, None)
             for known in (self._at_end, self._read, self._sought):
                 known.discard(place)
+        if not self._closing:
+            self._on_assignment(self.assignment)
 
     # --------------------------------------------------------------------------------------------------- offsets
 

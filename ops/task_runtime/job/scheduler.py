@@ -27,6 +27,8 @@ MAX_FENCED_ROUNDS = 5
 """Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
 MAX_TIMED_OUT_ROUNDS = 2
 """Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
+UNASSIGNED_FOR = 60.0
+"""Seconds that idle tasks wait for partitions which none of them has: longer than a session time-out and a rebalance."""
 PAUSE = 1.0
 POLL = 0.2
 """Seconds between two looks at a round."""
@@ -147,6 +149,8 @@ class JobRun:
     def __post_init__(self) -> None:
         self.totals = {n: TaskTotals(sink=SinkMeter() if self.is_sink else None) for n in self.tasks}
         self._began = self.now()
+        self._known: set[str] = set()
+        self._unassigned_since: float | None = None
 
     @property
     def waited(self) -> dict[int, float]:
@@ -227,6 +231,7 @@ class JobRun:
             total = self.totals[report.task]
             total.add(report)
             self.reached = furthest(self.reached, report.reached)
+            self._known.update(report.known)
             for line in report.lines:
                 self.note(f"task {report.task}: {line}")
             if report.reason == EndReason.ENDED or total.failure is not None:
@@ -248,8 +253,28 @@ class JobRun:
         if active and any(r.reason == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
         if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
-            return Outcome.ENDED
+            return None if self._waits_for_partitions(reports) else Outcome.ENDED
         return None
+
+    def _waits_for_partitions(self, reports: Iterable[TaskReport]) -> bool:
+        """Whether idle tasks have to continue, because a rebalance has a partition on its way: it was a task's, is nobody's,
+        and may have records. A task that failed keeps its own; what is another group member's, or gone, is not waited for
+        long.
+        """
+        missing = self._known.difference(*(report.assigned for report in reports))
+        if not missing or any(total.failure for total in self.totals.values()):
+            self._unassigned_since = None
+            return False
+        if self._unassigned_since is None:
+            self._unassigned_since = self.now()
+        if self.now() - self._unassigned_since < UNASSIGNED_FOR:
+            return True
+        some = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
+        self.note(
+            f"No task of this run has had {some} for {UNASSIGNED_FOR:g} s: another member of the group has them, or they "
+            "are deleted. Whether they were read to their end is not known."
+        )
+        return False
 
     def _limits(self) -> TaskLimits | None:
         """What the next leases are to keep to; None where the job is done."""

@@ -223,6 +223,15 @@ class TaskStats:
     sink: SinkMeter = field(default_factory=SinkMeter)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
     """What people should know of a sink's task, the newest of it."""
+    assigned: Collection[str] = ()
+    """The partitions that its member of the consumer group has, or had when the lease ended."""
+    known: Collection[str] = ()
+    """All that its member has had in the lease."""
+
+    def assign(self, partitions: Collection[object]) -> None:
+        """``partitions`` are all that its member has from now on."""
+        self.assigned = {str(partition) for partition in partitions}
+        self.known = {*self.known, *self.assigned}
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
-from connectctl.ops.task_runtime.job.scheduler import MAX_FENCED_ROUNDS, MAX_LOST_ROUNDS, JobRun, Outcome
+from connectctl.ops.task_runtime.job.scheduler import (
+    MAX_FENCED_ROUNDS,
+    MAX_LOST_ROUNDS,
+    UNASSIGNED_FOR,
+    JobRun,
+    Outcome,
+)
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 
 Answer = Sequence[TaskReport] | str
@@ -115,6 +121,38 @@ def test_a_run_is_idle_once_all_its_tasks_are_in_the_same_round() -> None:
     spark = Spark([[report(0, idle=True), report(1, records=1)], [report(0, idle=True), report(1, idle=True)]])
     assert spark.run(2, Until(idle=1.0)).run() is Outcome.ENDED
     assert len(spark.asked) == 2
+
+
+def member(task: int, *assigned: str, known: tuple[str, ...] = (), failed: bool = False) -> TaskReport:
+    """An idle one's report, with the partitions that it has and that it had."""
+    return replace(
+        report(task, "failed" if failed else "stopped", idle=not failed, why="bang" if failed else None),
+        assigned=assigned,
+        known=known or assigned,
+    )
+
+
+def test_idle_tasks_go_on_while_a_partition_is_on_its_way_from_one_to_the_other() -> None:
+    on_its_way: Answer = [member(0, "in-0", known=("in-0", "in-1")), member(1)]
+    spark = Spark([on_its_way, [member(0, "in-0"), member(1, "in-1")]])
+    run = spark.run(2, Until(idle=1.0))
+    assert run.run() is Outcome.ENDED
+    assert len(spark.asked) == 2
+
+
+def test_a_partition_that_stays_another_members_is_not_waited_for_for_ever_and_it_is_said() -> None:
+    lines: list[str] = []
+    gone: Answer = [member(0, "in-0", known=("in-0", "in-1")), member(1)]
+    spark = Spark([gone])
+    assert spark.run(2, Until(idle=1.0), note=lines.append).run() is Outcome.ENDED
+    assert spark.time > UNASSIGNED_FOR
+    assert "No task of this run has had in-1 for 60 s" in "".join(lines)
+
+
+def test_the_partitions_of_a_task_that_failed_are_not_waited_for() -> None:
+    spark = Spark([[member(0, "in-0"), member(1, known=("in-1",), failed=True)]])
+    assert spark.run(2, Until(idle=1.0)).run() is Outcome.FAILED
+    assert len(spark.asked) == 1
 
 
 def test_records_are_counted_over_rounds_and_leases_are_told_what_is_left() -> None:
