@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.plan import Noop
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_TOLD = 5
+MOST_NOOPS = 20
+"""Resources with nothing to do for the same reason that have a line each."""
 
 
 def apply(
@@ -47,8 +50,8 @@ def apply(
     results = [
         Result(noop.subject, f"{plan.operation} {noop.subject}", Outcome.ALREADY, noop.why) for noop in plan.noops
     ]
-    for result in results if for_people else ():
-        print_result(result)
+    for subject, why in _together(plan.noops) if for_people else ():
+        print_result(Result(subject, f"{plan.operation} {subject}", Outcome.ALREADY, why))
     if journal is not None:
         on_result = print_result if for_people else None
         run = journal.begin_plan(plan)
@@ -120,8 +123,8 @@ def show(plan: Plan, output: Output) -> None:
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
     """Show the plan on standard error and ask, unless ``yes`` says that there is no need to.
 
-    A protected context wants its name: typed, or given with ``--confirm`` where nobody can type. Raises ``Refused`` for
-    a no, ``BadInput`` where there is nobody to ask.
+    A protected context requires its name: typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` for
+    a no, ``BadInput`` without a terminal to ask on.
     """
     protected = str(session.settings.context) if session.settings.get("protected") else None
     if session.confirmed is not None and session.confirmed == protected:
@@ -161,7 +164,19 @@ def summary(plan: Plan) -> Sequence[str]:
     lines += [
         f"  {n}. {step.describe()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
     ]
-    return lines + [f"  -  {noop.subject}: {noop.why}" for noop in plan.noops]
+    return lines + [f"  -  {subject}: {why}" for subject, why in _together(plan.noops)]
+
+
+def _together(noops: Iterable[Noop]) -> list[tuple[str, str]]:
+    """Resources with the reason why there is nothing to do; where many have the same, as one."""
+    by_reason: dict[str, list[str]] = {}
+    for noop in noops:
+        by_reason.setdefault(noop.why, []).append(noop.subject)
+    found: list[tuple[str, str]] = []
+    for why, names in by_reason.items():
+        some = names if len(names) <= MOST_NOOPS else [f"{', '.join(names[:2])} and {len(names) - 2} more"]
+        found += [(name, why) for name in some]
+    return found
 
 
 def _print_plan(plan: Plan) -> None:

@@ -16,7 +16,7 @@ def connectors(ctx: typer.Context, incomplete: str) -> list[str]:
     try:
         # A shell prints its candidates raw.
         return sorted(name for name in _names(ctx) if name.startswith(incomplete) and name.isprintable())
-    except Exception:  # noqa: BLE001  # whatever is wrong, a TAB is no place to say it
+    except Exception:  # noqa: BLE001  # whatever is wrong, a TAB is not the place to say it
         return []
 
 

@@ -38,7 +38,7 @@ ENVIRONMENT = {
     "CONNECTCTL_JOURNAL": "where changes are written down, with backups",
     "CONNECTCTL_IVY_SETTINGS": "Ivy settings, for the jars of sandboxes",
     "NO_COLOR": "no colour, whatever its value",
-    "FORCE_COLOR": "colour also where output is no terminal",
+    "FORCE_COLOR": "colour also where output is not a terminal",
     "JAVA_HOME": "Java 17 or newer, for sandboxes and for Spark",
     "TMPDIR": "where offsets that are too many for memory are sorted",
     "XDG_CONFIG_HOME": "has connectctl/config.yaml, the context file",

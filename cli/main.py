@@ -16,6 +16,7 @@ import typer
 from connectctl.cli.garbage_collection import collect_seldom
 from connectctl.cli.help_text import ENVIRONMENT, dress, dressed
 from connectctl.cli.interrupt import Watch
+from connectctl.cli.invocation import arguments
 from connectctl.cli.session import Session
 from connectctl.ops.core import errors
 from connectctl.ops.core.interrupts import WORK
@@ -32,7 +33,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
 }
 BUG = 70
 READER_GONE = 128 + signal.SIGPIPE
-"""As of any other program that is ended by writing into a pipe that nobody reads."""
+"""The exit code of any program that is ended by SIGPIPE."""
 WATCH = Watch()
 
 COMMANDS = {
@@ -95,7 +96,7 @@ def globals_first(args: Sequence[str]) -> list[str]:
 
 
 class ReaderGone(Exception):
-    """Whoever read the output has gone."""
+    """The reader of the output is gone."""
 
 
 class Root(TyperGroup):
@@ -146,11 +147,12 @@ class Root(TyperGroup):
         extra["prog_name"] = "connectctl"
         if os.environ.get("_CONNECTCTL_COMPLETE"):
             # Typer registers its shells only where it adds options of its own for completion.
-            from typer.completion import completion_init  # type: ignore[attr-defined]
+            from typer.completion import completion_init  # type: ignore[attr-defined]  # typer does not export it
 
             completion_init()
         WORK.resume.clear()
         WATCH.reported = False
+        arguments[:] = given
         sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
 
 
@@ -172,7 +174,7 @@ def _run(command: Any, args: Sequence[str]) -> int:
         _interrupted(args)
         return 130
     except (BrokenPipeError, ReaderGone):
-        # Whoever read our output has gone, as head does; there is nobody left to tell.
+        # The reader of our output is gone, as head goes.
         _give_up_output()
         return READER_GONE
     except OSError as e:
@@ -338,7 +340,7 @@ def root(
     Examples:
       connectctl sandbox up                       a cluster to play with
       connectctl cluster show -c sandbox-default  its workers, topics, connectors
-      connectctl offsets show my-source           where a source stands
+      connectctl offsets show my-source           the offsets of a source
       connectctl context show                     which cluster, and from where
 
     The options below may stand anywhere on the command line.

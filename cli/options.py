@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,7 +31,7 @@ ListOption = Annotated[
     Output, typer.Option("--output", "-o", help="table, wide, json, yaml; name for one name a line.")
 ]
 WaitOption = Annotated[
-    bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
+    bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
 ]
 StopOption = Annotated[
     bool, typer.Option("--stop", help="Stop the connector, and bring it back to what it was after a good write.")
@@ -40,6 +41,9 @@ HealthOption = Annotated[
 ]
 PendingOption = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 3 where something differs or is to be done.")
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page, too: one file, which fetches nothing.")
 ]
 PatienceOption = Annotated[
     float,

@@ -24,7 +24,7 @@ def read_plan(path: Path) -> dict[str, Any]:
             return data["plan"] if data.get("kind") == "FenceResult" else data
         why: str | None = "it is not a JSON object"
     except KeyError:
-        why = "it tells what was fenced; the plan is in what --dry-run -o json prints"
+        why = "it reports what was fenced; --dry-run -o json prints the plan"
     except (OSError, ValueError) as e:
         why = (e.strerror if isinstance(e, OSError) else None) or str(e)
     raise BadInput(f"{path} is not a plan", why=why, next_step="Save one: --dry-run -o json > FILE.")

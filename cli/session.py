@@ -354,7 +354,7 @@ class Session:
         return opened(section, DriverContext(terminal.note, secrets=self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:
-        """The secrets that are known here, to be hidden. One that cannot be had is in nobody's output."""
+        """The secrets that are known here, to be hidden. One that cannot be read is in no output."""
         from connectctl.ops.clients.secrets import reveal
 
         for name, value in self.settings.secrets():

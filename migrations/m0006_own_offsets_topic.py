@@ -39,7 +39,7 @@ def _unknown(name: str) -> tuple[str, ...]:
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Possible for any source connector; nobody needs it."""
+    """Possible for any source connector, never necessary."""
     if not snapshot.connectors:
         return MigrationStatus(Status.NOT_APPLICABLE, "there are no connectors")
     have = ", ".join(snapshot.dedicated)

@@ -6,7 +6,7 @@ again. That happens as soon as the new binaries start, before any property is ch
 
 A topic is stale where the global one has an offset of the same source partition that was written later and is another.
 For each such connector ``--set stale=`` says what to do. ``merge``: its own topic gets the newer offsets, and it resumes
-there. ``unset``: the property is removed, so that it uses the global topic, and nobody reads the old one; delete it
+there. ``unset``: the property is removed, so that it uses the global topic, and the old one is not read; delete it
 with your own tools when nothing else uses it. Deleting it alone would lose all offsets: workers do not fall back.
 
 Guaranteed: nothing is decided without being asked; what was there is saved, and can be brought back.

@@ -1,7 +1,7 @@
 """Make connectors keep to tasks.max, before a release enforces it and their tasks fail.
 
 KIP-1004: workers from 3.8 on make a connector FAILED that generates more tasks than ``tasks.max``, and every task of such
-a set FAILS when it starts. On older workers nobody notices until the upgrade; on newer ones, until the next restart.
+a set FAILS when it starts. On older workers it shows only at the upgrade; on newer ones, until the next restart.
 
 For each connector that ``connectctl tasks check`` says will fail there are two ways out. ``raise``: tasks.max becomes as
 large as what it generates, which is permanent; that is what is planned by default. ``bridge``:
@@ -37,7 +37,7 @@ def plan(ask: MigrationInput) -> RollingPlan:
     chosen = remedies.choices(found, ask.given)
     patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
     steps = tuple(remedies.steps(found, chosen, patch=patch))
-    remarks = [remedy.told(chosen[remedy.connector]) for remedy in found]
+    remarks = [remedy.describe(chosen[remedy.connector]) for remedy in found]
     unknown = [
         f"How many tasks {remedy.connector} generates with tasks.max={remedy.needs} is known only then."
         for remedy in found

@@ -6,10 +6,10 @@ each thread, and zombies are fenced by the consumer group: offsets go with membe
 over waits for what is still open.
 
 Brokers must be 2.5 or newer. The first roll brings every instance to a release that is group-aware, 2.6 or newer, the
-property unchanged: only when all of them commit with their generation may the first one give up its per-partition
+property unchanged: only when all of them commit with their generation may the first one drop its per-partition
 producers. Releases show in the subscriptions of the group; where all are new enough already there is no first roll. The
 second roll changes the property. At the end each process with partitions is proven to have a transactional id of its own,
-and every id of the old kind is fenced: nobody would initialise it any more, so that nobody else would fence a zombie.
+and every id of the old kind is fenced: nothing initializes it any more, so that nothing else would fence a zombie.
 
 Guaranteed: one instance at a time, the next only when the group is stable with all members and its lag does not grow; the
 property is not touched before every instance is proven to be group-aware; nothing is fenced that a living instance uses.

@@ -7,7 +7,15 @@ from typing import Any
 
 from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import loggers
-from connectctl.ops.operations.connectors import config_offsets, config_steps, cure, republish, tracked_topics
+from connectctl.ops.operations.connectors import (
+    config_offset_steps,
+    config_offsets,
+    config_order,
+    config_steps,
+    cure,
+    republish,
+    tracked_topics,
+)
 from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
@@ -45,7 +53,10 @@ KINDS: Mapping[str, type[Any]] = {
         config_steps.ChangeConnector,
         config_steps.DeleteConnector,
         config_steps.AwaitGone,
+        config_order.AwaitRelease,
         config_offsets.SetConnectorOffsets,
+        config_offset_steps.ReadOffsets,
+        config_offset_steps.RestoreOffsets,
         connectors_steps.RestartTask,
         cure.SetOverrides,
         cure.AwaitRound,

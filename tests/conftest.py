@@ -23,7 +23,7 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 ALL = "not slow and not campaign"
-WIDTH = 3
+WIDTH = 4
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
 
 

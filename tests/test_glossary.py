@@ -62,14 +62,6 @@ PHRASES = {
 }
 """What no string that is shown says, and what it says instead."""
 
-KNOWN: dict[str, tuple[int, int]] = {
-    "cli/commands": (4, 0),
-    "ops/checks": (17, 0),
-    "ops/clients": (15, 0),
-    "ops/operations": (15, 0),
-}
-"""Packages that are not clean yet, with how many names and how many strings: they may only fall."""
-
 
 def package(path: Path) -> str:
     """``cli/commands`` of ``cli/commands/offsets/show.py``: two levels at most."""
@@ -115,13 +107,8 @@ def test_names_and_strings_use_the_words_of_the_field(which: str) -> None:
     paths = [path for path in FILES if package(path) == which]
     held = {path.relative_to(ROOT).as_posix(): private_names(path) for path in paths}
     said = {path.relative_to(ROOT).as_posix(): private_phrases(path) for path in paths}
-    most_names, most_phrases = KNOWN.get(which, (0, 0))
-    assert sum(map(len, held.values())) <= most_names, {path: found for path, found in held.items() if found}
-    assert sum(map(len, said.values())) <= most_phrases, {path: found for path, found in said.items() if found}
-
-
-def test_only_packages_that_are_there_are_excused() -> None:
-    assert KNOWN.keys() <= {package(path) for path in FILES}
+    assert {path: found for path, found in held.items() if found} == {}
+    assert {path: found for path, found in said.items() if found} == {}
 
 
 def test_names_are_taken_apart() -> None:

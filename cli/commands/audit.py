@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE, OutputOption, PatienceOption
+from connectctl.cli import completed_names, html_file
+from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE, HtmlOption, OutputOption, PatienceOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def audit(
     evidence: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write all violations there, as Parquet.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
+    html: HtmlOption = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")] = 20,
     patience: PatienceOption = OPEN_TRANSACTIONS_PATIENCE,
     engine: Annotated[
@@ -157,20 +158,22 @@ def audit(
     )
     plan.check_bounds(request)
     plan.check_inputs(request)
-    _check(request, evidence, html)
+    _check(request, evidence)
+    html_file.check(html)
+    began = time.time()
     found = look(session, request, engine, patience, evidence)
+    if html:
+        from connectctl.cli.views import audit_html, html_origin
+
+        html_file.write(html, audit_html.page(found, html_origin.origin(session, began, found.cluster_id)))
     terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide))
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(found.findings)
-    if html:
-        from connectctl.cli.views.audit_html import page
-
-        _write(html, page(found))
     if not found.passed:
         raise typer.Exit(1)
 
 
-def _check(request: AuditRequest, evidence: Path | None, html: Path | None) -> None:
+def _check(request: AuditRequest, evidence: Path | None) -> None:
     """Raises ``BadInput`` for what does not go together, before anything is opened."""
     if request.headers_only and (request.sequence or request.by or request.first is not None):
         raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
@@ -180,12 +183,3 @@ def _check(request: AuditRequest, evidence: Path | None, html: Path | None) -> N
         raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
     if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):
         raise BadInput(f"--evidence {evidence} is not empty", next_step="Name an empty directory, or a new one.")
-    if html is not None and not html.absolute().parent.is_dir():
-        raise BadInput(f"--html {html} cannot be written", why="there is no such directory")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as e:
-        raise ConnectctlError(f"{path} cannot be written", why=e.strerror) from e

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli.commands import connectors_cluster, connectors_offsets
-from connectctl.cli.commands.connectors_stored import stored_offsets
+from connectctl.cli.commands.connectors_directory import Directory
+from connectctl.cli.commands.connectors_outlook import ConfigOutlook
 from connectctl.cli.commands.connectors_versions import versions_of
+from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.connectors import config_files, config_outlook
+from connectctl.ops.operations.connectors import config_files, config_outlook, config_outlook_new
 from connectctl.ops.operations.connectors.config_history import chosen_version
 from connectctl.ops.operations.connectors.config_offsets import (
     SetConnectorOffsets,
@@ -22,17 +24,18 @@ from connectctl.ops.operations.connectors.config_offsets import (
     initial,
     removal,
 )
+from connectctl.ops.operations.connectors.config_outlook import OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
+from connectctl.ops.operations.connectors.config_prune import PruneRequest
 from connectctl.ops.operations.connectors.config_validation import refuse_invalid
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
 from connectctl.ops.operations.connectors.leftovers import leftovers
-from connectctl.ops.operations.connectors.observe import defined_passwords
+from connectctl.ops.operations.connectors.observe import defined_passwords, matching, select
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.config_values import Config
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PENDING = 3
@@ -44,49 +47,74 @@ def planner_of(cluster: Cluster, operation: str, found: Iterable[ConnectorHealth
     return Planner(operation, *where, {each.name: each for each in found}, wait=wait)
 
 
+def given_in(files: Sequence[Path]) -> list[Desired]:
+    """The connectors in ``files``, with their secrets."""
+    return config_files.desired(files, reveal)
+
+
 def create(
-    session: Session, files: Sequence[Path], stopped: bool, offsets: Path | None, *, wait: bool, **how: Any
+    session: Session,
+    files: Sequence[Path],
+    stopped: bool,
+    offsets: Path | None,
+    *,
+    wait: bool,
+    carry: bool = False,
+    **how: Any,
 ) -> None:
-    """Create the connectors in ``files``, with initial ``offsets`` of one of them."""
-    given = config_files.desired(files)
+    """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
+    given = given_in(files)
     entries = check_initial(given, offsets)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors create", connectors_cluster.chosen(cluster, None), wait=wait)
     refuse_existing(given, planner.current)
-    stored, others = stored_offsets(session, cluster, [each.name for each in given]), _others(cluster, planner, given)
+    outlook = ConfigOutlook(session, cluster, planner.current.values(), given)
+    if carry:
+        entries = outlook.carried(given, entries)
 
-    def sentences(each: Desired) -> tuple[str, ...]:
-        found = () if entries else config_outlook.of_new(each.config, stored(each.name))
-        return (*found, *config_outlook.of_others(each.config, others(each.name)))
+    def means(each: Desired) -> OffsetsOfChange:
+        return outlook.of_new(each, entries)
 
     _learn(cluster, planner, given)
     state = "STOPPED" if stopped else None
     wanted = [replace(each, state=state or each.state) for each in given]
     if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
-        planner.create(wanted[0], sentences(wanted[0]))
+        planner.create(wanted[0], OffsetsOfChange(means(wanted[0]).sentences))
         connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, **how)
         return
-    initial(cluster.calls, planner, wanted, entries, sentences)
+    initial(cluster.calls, planner, wanted, entries, means)
     carry_out(session, cluster, planner.planned(), **how)
 
 
 def apply_files(
-    session: Session, files: Sequence[Path], wait: bool, exit_code: bool, *, carry: bool = False, **how: Any
+    session: Session,
+    files: Sequence[Path],
+    wait: bool,
+    exit_code: bool,
+    *,
+    prune: tuple[bool, Sequence[str]] = (False, ()),
+    carry: bool = False,
+    **how: Any,
 ) -> None:
-    """Create or change the connectors in ``files``."""
-    given = config_files.desired(files)
+    """Create or change the connectors in ``files``; ``prune``: whether to delete what was applied from there, and which
+    globs to delete.
+    """
+    request = PruneRequest.of(files, *prune)
+    given = given_in(files)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", connectors_cluster.chosen(cluster, None), wait=wait)
-    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, **how)
+    directory = Directory.of(session, cluster, planner, given, request)
+    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, directory=directory, **how)
 
 
 def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **how: Any) -> None:
     """Set and remove single properties of the connectors that ``pattern`` means."""
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors patch", connectors_cluster.chosen(cluster, [pattern]), wait=wait)
+    there = connectors_cluster.chosen(cluster, None)
+    planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
-    change(session, cluster, planner, wanted, **how)
+    change(session, cluster, planner, wanted, there=there, **how)
 
 
 def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, **how: Any) -> None:
@@ -108,36 +136,37 @@ def change(
     *,
     exit_code: bool = False,
     carry: bool = False,
+    directory: Directory | None = None,
+    there: Collection[ConnectorHealth] | None = None,
     **how: Any,
 ) -> None:
     """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3; ``carry``:
-    source offsets go with the change.
+    source offsets go with the change; ``directory`` is what is applied as one; ``there`` are all connectors, where the
+    planner has not all of them.
     """
     _learn(cluster, planner, wanted)
-    stored = stored_offsets(session, cluster, [each.name for each in wanted if each.name not in planner.current])
-    others = _others(cluster, planner, wanted)
+    every = planner.current.values() if there is None else there
+    outlook = ConfigOutlook(session, cluster, every, wanted, directory.pruned.delete if directory else ())
     for each in wanted:
         if each.name in planner.current:
             former = planner.current[each.name].connector
             offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=carry)
-            same = config_outlook.of_others(each.config, others(each.name)) if each.config != former.config else ()
-            steps = [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else []
-            planner.change(each, (*offsets.sentences, *same), steps)
+            if each.config != former.config:
+                offsets += config_outlook_new.of_others(each.name, each.config, outlook.others(each.name))
+            planner.change(each, offsets, [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else [])
+            continue
+        new = replace(each, state=each.state or each.kept_state)
+        entries = outlook.carried([each], ()) if carry and outlook.has_former(each) else ()
+        if entries:
+            initial(cluster.calls, planner, [new], entries, partial(outlook.of_new, entries=entries))
         else:
-            sentences = config_outlook.of_new(each.config, stored(each.name))
-            same = config_outlook.of_others(each.config, others(each.name))
-            planner.create(replace(each, state=each.state or each.kept_state), (*sentences, *same))
+            planner.create(new, outlook.of_new(each))
+    if directory is not None:
+        directory.finish(planner)
     planned = planner.planned()
     carry_out(session, cluster, planned, **how)
     if exit_code and how["dry_run"] and planned.plan.steps:
         raise typer.Exit(PENDING)
-
-
-def _others(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> Callable[[str], dict[str, Config]]:
-    """The configurations that other connectors than one will have."""
-    there = {each.name: each.connector.config for each in connectors_cluster.chosen(cluster, None)}
-    all_ = {**there, **{each.name: each.config for each in wanted}}
-    return lambda name: {other: config for other, config in all_.items() if other != name}
 
 
 def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> None:
@@ -150,6 +179,7 @@ def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> Non
     planner.passwords = {
         each.name: defined_passwords(cluster.calls, each.config)
         | defined_passwords(cluster.calls, former.get(each.name, {}))
+        | each.hidden
         for each in differing
     }
     refuse_invalid(cluster.calls, {each.name: each.config for each in differing})
@@ -175,7 +205,7 @@ def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None
     ((health,),) = (connectors_cluster.chosen(cluster, [wanted.name]),)
     former = health.connector.config
     changes = difference(former, wanted.config)
-    hidden = defined_passwords(cluster.calls, wanted.config)
+    hidden = defined_passwords(cluster.calls, wanted.config) | wanted.hidden
     now, then = shown({name: former.get(name) for name in changes}, hidden), shown(changes, hidden)
     return [(name, now[name], _other(now[name], then[name])) for name in changes]
 

@@ -46,7 +46,7 @@ def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[ConnectorHeal
     from connectctl.ops.operations.connectors import observe
 
     facts = cluster.facts() if cluster.facts else observe.Facts()
-    found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
+    found = observe.with_health(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
     return found if names is None else observe.select(found, observe.matching(found, names))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import completed_names
@@ -37,7 +37,7 @@ FileOption = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="
 CarryOption = Annotated[
     bool,
     typer.Option(
-        "--carry-offsets", help="Carry source offsets over to the source partitions that are read instead (KIP-875)."
+        "--carry-offsets", help="Carry source offsets over to what is read instead, or from a former name (KIP-875)."
     ),
 ]
 NamesArgument = Annotated[
@@ -55,6 +55,7 @@ def create(
     offsets: Annotated[
         Path | None, typer.Option("--offsets", metavar="FILE", help="What offsets show -o json or the REST API prints.")
     ] = None,
+    carry_offsets: CarryOption = False,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -67,6 +68,7 @@ def create(
       connectctl connectors create -f orders.json --wait
       connectctl connectors create -f orders.yaml --stopped --dry-run
       connectctl connectors create -f orders.json --offsets offsets.json      to continue where another one ended
+      connectctl connectors create -f orders-v2.json --carry-offsets          the same after it got another name
 
     With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it is resumed; for workers
     before 3.7 they are written to the offsets topic before it is created. A connector that is created under the name of an
@@ -75,12 +77,21 @@ def create(
     from connectctl.cli.commands import connectors_apply
 
     session: Session = ctx.obj
-    connectors_apply.create(session, file, stopped, offsets, wait=wait, dry_run=dry_run, yes=yes, output=output)
+    connectors_apply.create(
+        session, file, stopped, offsets, wait=wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
+    )
 
 
 def apply(
     ctx: typer.Context,
     file: FilesOption,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete what was applied from the same place and is there no more.")
+    ] = False,
+    prune_match: Annotated[
+        list[str] | None,
+        typer.Option("--prune-match", metavar="GLOB", help="Delete what matches and no file has. Repeatable."),
+    ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
     dry_run: DryRunOption = False,
@@ -88,24 +99,25 @@ def apply(
     exit_code: PendingOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Create connectors, or change them to what files say, in one plan. What no file names stays as it is.
+    """Create connectors, or change them to what files say, in one plan. What no file names stays as it is without --prune.
 
     \b
     Examples:
       connectctl connectors apply -f orders.json --dry-run
-      connectctl connectors apply -f connectors/ --yes --wait
+      connectctl connectors apply -f connectors/ --prune --yes --wait
       connectctl connectors apply -f connectors/ --dry-run --exit-code       3 where something is to be done
 
     A property that a file does not have is removed. Each connector is compared again before it is changed: one that
-    somebody else changed meanwhile is left as it is. References such as ${file:…} are compared and sent as they are; secrets
-    are masked in plans, which have their files' digests. Undo: connectctl runs undo RUN.
+    somebody else changed meanwhile is left as it is. The plan says what restarts, and where the cluster was changed since
+    the last apply. --prune deletes what runs of this machine applied from the same file or directory; the plan names what it
+    leaves alone, and why. References such as ${file:…} are compared and sent as they are; secrets are masked in plans, which
+    have their files' digests. Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands import connectors_apply
 
-    session: Session = ctx.obj
-    connectors_apply.apply_files(
-        session, file, wait, exit_code, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
-    )
+    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
+    pruning = prune, prune_match or ()
+    connectors_apply.apply_files(ctx.obj, file, wait, exit_code, prune=pruning, carry=carry_offsets, **how)
 
 
 def edit(
@@ -206,9 +218,8 @@ def diff(
       connectctl connectors diff orders -f orders.json --exit-code || echo differs
     """
     from connectctl.cli.commands import connectors_apply
-    from connectctl.ops.operations.connectors.config_files import desired
 
-    given = desired([file])
+    given = connectors_apply.given_in([file])
     wanted = next((each for each in given if each.name == connector), None)
     if wanted is None:
         names = ", ".join(each.name for each in given)

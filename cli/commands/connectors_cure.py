@@ -62,7 +62,7 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
 def planned(session: Session, cluster: Cluster, name: str) -> Plan:
     """The plan that cures a connector; warns of what it needs later."""
     kafka, group = _sources(cluster)
-    judged = observe.the_one(observe.judged(observe.from_workers(cluster.calls), group), name)
+    judged = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
     name = judged.name
     plan = republishing(session, kafka, judged.connector) or _cure(session, kafka, judged.connector)
     if any(isinstance(step, SetOverrides) for step in plan.steps):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.commands import connectors_cluster
 from connectctl.cli.commands.connectors_apply import change, planner_of
-from connectctl.ops.checks.connector_config.config_file import parse
 from connectctl.ops.clients.editor import edit as open_editor
+from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors.config_files import refuse_unusable, usable
+from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
 from connectctl.ops.operations.connectors.config_values import shown
 from connectctl.ops.operations.connectors.observe import defined_passwords, the_one
 
@@ -40,7 +40,9 @@ def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
     path.write_text(text)
     try:
         open_editor(path, os.environ)
-        change(session, cluster, planner, [_edited(path, name, former, masked)], **how)
+        wanted = [_edited(path, name, former, masked)]
+        # While the person wrote, others may have come.
+        change(session, cluster, planner, wanted, there=connectors_cluster.chosen(cluster, None), **how)
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
             e.next_step = f"{e.next_step or ''} What you wrote is in {path}.".strip()
@@ -52,7 +54,7 @@ def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
 
 def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[str, str | None]) -> Desired:
     """What the person made of the configuration; a secret that is masked as it was stays what it is."""
-    given, *more = parse(path.read_bytes(), str(path))
+    given, *more = read([path], reveal)
     if more:
         raise BadInput("There is more than one configuration in the file", next_step="Leave one.")
     config = {

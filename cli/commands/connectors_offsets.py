@@ -19,7 +19,7 @@ from connectctl.ops.operations.offsets.write_access import refuse_without_write
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.config_offsets import Entries
+    from connectctl.ops.operations.connectors.config_outlook import Entries
     from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 
 

@@ -56,7 +56,7 @@ def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersio
     unseen: ConnectctlError | None = None
     topic: list[ConfigVersion] = []
     try:
-        topic = topic_versions(_records(session, cluster), name)
+        topic = topic_versions(config_records(session, cluster), name)
     except ConnectctlError as e:
         unseen = e
     found = merged(topic, journal_versions(open_journal(), name, cluster_id_of(cluster), group_id_of(cluster), KINDS))
@@ -72,7 +72,7 @@ def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersio
     return cluster, found, unseen.what if unseen is not None else None
 
 
-def _records(session: Session, cluster: Cluster) -> list[Record]:
+def config_records(session: Session, cluster: Cluster) -> list[Record]:
     """All committed records of the config topic. Raises ``ConnectctlError`` where it is not read to its end."""
     if cluster.kafka is None or cluster.group is None:
         raise BadInput("The config topic was not read: the brokers are not given", next_step="Add --bootstrap-servers.")

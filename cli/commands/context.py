@@ -46,7 +46,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         terminal.note(
             f"context: {settings.context or '(none)'}   precedence: flags > environment > context file > defaults"
         )
-        empty = f"Nothing is set. Give --bootstrap-servers and --group-id, or write {data['file']}."
+        empty = f"Nothing is configured. Give --bootstrap-servers and --group-id, or write {data['file']}."
         terminal.table(["NAME", "VALUE", "ORIGIN"], [list(row.values()) for row in rows], empty=empty)
         if settings.set_aside:
             names = ", ".join(settings.set_aside)

@@ -153,7 +153,7 @@ def _value(key: str, value: str) -> Any:
     if masking.is_secret(key):
         if colon and kind in REFERENCES and where:
             return {kind: where}
-        hint = "Give where it is to be read: env:NAME, file:FILE or command:COMMAND."
+        hint = "Name its source: env:NAME, file:FILE or command:COMMAND."
         raise BadInput(f"{key} is a secret, which is not written to the context file", next_step=hint)
     if "\n" in value or "\r" in value:
         raise BadInput(f"The value of {key} has more than one line", code="usage")

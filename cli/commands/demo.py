@@ -202,10 +202,10 @@ class Story:
     def _runs(self) -> bool:
         """Whether the workers that have the connector and its task say that both run."""
         from connectctl.ops.connect.connector import State
-        from connectctl.ops.operations.connectors.observe import from_workers, judged
+        from connectctl.ops.operations.connectors.observe import from_workers, with_health
 
         session = Session(context=f"sandbox-{self.sandbox.spec.name}")
-        found = judged(from_workers(self.workers), session.kafka.group(self.sandbox.group_id))
+        found = with_health(from_workers(self.workers), session.kafka.group(self.sandbox.group_id))
         return all(each.verdict.state is State.RUNNING for each in found)
 
     def _records(self) -> int:

@@ -1,4 +1,5 @@
-"""The end of the demonstration: a source goes from its worker to Spark and back, in the middle of its file."""
+"""The end of the demonstration: a source goes from its worker to Spark and back, in the middle of its file; then its topic
+goes through a transform."""
 
 from __future__ import annotations
 
@@ -18,6 +19,18 @@ TOPIC = "payments"
 LINES = 1_000
 AT_ONCE = 20
 AFTERWARDS = 500
+NUMBER = r"text:(\d+)"
+RECEIPTS = "receipts"
+TRANSFORM = f"""\
+name: demo-{RECEIPTS}
+config:
+  connector.class: Map
+  topics: {TOPIC}
+  topic: {RECEIPTS}
+  value: value.str.replace('payment', 'receipt')
+spark: {{master: "local[1]"}}
+until: {{idle: 1s}}
+"""
 
 
 @dataclass
@@ -57,10 +70,22 @@ class OnSpark:
         self._back_on_the_worker()
         title("Audit the topic")
         first = ["--by", "partition", "--first", "0"]
-        self.stage.run("audit", TOPIC, "--sequence", r"text:(\d+)", *first, "--connector", CONNECTOR)
+        self.stage.run("audit", TOPIC, "--sequence", NUMBER, *first, "--connector", CONNECTOR)
         proved(
             f"all {self._count():,} lines of the file are in the topic exactly once and in order, "
             "whether a worker or Spark wrote them"
+        )
+        self._transformed()
+
+    def _transformed(self) -> None:
+        """KIP-447: records and the committed offsets of their inputs in the same transactions."""
+        title("Transform the topic on Spark, and audit the output against its input")
+        job = self.stage.files / f"{RECEIPTS}.yaml"
+        job.write_text(TRANSFORM)
+        self.stage.ends_well("--group-id", "demo-spark", "run", str(job), "--yes")
+        self.stage.run("audit", RECEIPTS, "--from", TOPIC, "--group", f"connect-demo-{RECEIPTS}", "--by", NUMBER)
+        proved(
+            f"each of the {self._count():,} payments has one receipt, and its group has committed the offsets of all"
         )
 
     def _killed_on_spark(self) -> None:

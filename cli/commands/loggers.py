@@ -51,7 +51,7 @@ WorkerOption = Annotated[str | None, typer.Option("--worker", metavar="ADDRESS",
 @app.command()
 def get(
     ctx: typer.Context,
-    logger: Annotated[str, typer.Argument(metavar="[LOGGER]", help="A logger, with those whose names begin so.")] = "",
+    logger: Annotated[str, typer.Argument(metavar="[LOGGER]", help="A logger and its children.")] = "",
     worker: WorkerOption = None,
     output: ListOption = Output.TABLE,
 ) -> None:
@@ -93,17 +93,15 @@ def get(
 @app.command("set")
 def set_(
     ctx: typer.Context,
-    logger: Annotated[
-        str, typer.Argument(metavar="LOGGER", help="A logger, with those whose names begin so; or root.")
-    ],
+    logger: Annotated[str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")],
     level: Annotated[Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)],
-    scope: Annotated[Scope, typer.Option("--scope", help="All at once, or each worker by itself.")] = Scope.CLUSTER,
+    scope: Annotated[Scope, typer.Option("--scope", help="All workers at once, or one by one.")] = Scope.CLUSTER,
     worker: WorkerOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Set the level of a logger, and of all whose names begin so, until the workers restart.
+    """Set the level of a logger and its children until the workers restart.
 
     \b
     Examples:

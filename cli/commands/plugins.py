@@ -37,7 +37,7 @@ def list_(
       connectctl plugins list --type source --type sink -o name
 
     Several versions of a class are several rows (KIP-891, workers of Kafka 4.1 or newer). What some workers have and
-    others lack is named on standard error. Workers before Kafka 3.2 tell of connectors alone.
+    others lack is named on standard error. Workers before Kafka 3.2 list connectors only.
     Exit code 1: a worker did not answer, so that its plugins are not known.
     """
     session: Session = ctx.obj
@@ -69,7 +69,7 @@ def show(
     ] = None,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show what a plugin takes: every property with type, default, importance and documentation (KIP-769).
+    """Show the configuration of a plugin: every property with type, default, importance and documentation (KIP-769).
 
     \b
     Examples:

@@ -23,7 +23,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.checks.context import CheckContext, Edges
-    from connectctl.ops.checks.runner import Judge
+    from connectctl.ops.checks.runner import CheckRun
     from connectctl.ops.checks.tasks_max.observe import Release
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
@@ -112,19 +112,19 @@ def preflight(
         _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
         return
     release = findings.release(for_version)
-    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
+    run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
     if emit is not None:
-        _emit(judge, emit, prefixed=prefixed)
+        _emit(run, emit, prefixed=prefixed)
         return
-    found = findings.kept(judge.findings(), ignore)
+    found = findings.kept(run.findings(), ignore)
     data = {
-        "clusterId": judge.context.view.cluster_id,
-        "groupId": judge.context.group.id,
+        "clusterId": run.context.view.cluster_id,
+        "groupId": run.context.group.id,
         "for": for_.value,
-        "connectors": list(judge.context.names),
+        "connectors": list(run.context.names),
     }
     findings.emit_report(
-        "Preflight", data, found, output, lambda wide: _print(judge.context, found, wide), fail_on=fail_on
+        "Preflight", data, found, output, lambda wide: _print(run.context, found, wide), fail_on=fail_on
     )
     raise typer.Exit(findings.exit_code(found, fail_on))
 
@@ -149,7 +149,7 @@ def _self(
     preflight_self.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
 
 
-def judge_of(
+def check_run(
     session: Session,
     connectors: list[str],
     goal: For,
@@ -157,18 +157,18 @@ def judge_of(
     *,
     acls: bool = False,
     release: Release | None = None,
-) -> Judge:
-    """The judge over this session's cluster; ``acls`` also where nobody named a principal."""
+) -> CheckRun:
+    """The checks of this session's cluster; ``acls`` also without a named principal."""
     from connectctl.ops.checks.acls import principals as said
     from connectctl.ops.checks.context import see
-    from connectctl.ops.checks.runner import Judge
+    from connectctl.ops.checks.runner import CheckRun
     from connectctl.ops.checks.types import Goal
 
     given = said.parse_principals(principals)
     group = session.group()
     scene = see(edges_of(session, group), group, session.named_topics, connectors)
     known = any(said.identity(each.config) for each in scene.sources)
-    return Judge(scene, Goal(goal.value), given if principals or acls or known else None, release)
+    return CheckRun(scene, Goal(goal.value), given if principals or acls or known else None, release)
 
 
 def edges_of(session: Session, group: ConnectGroup) -> Edges:
@@ -177,10 +177,10 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
 
     driver = session.driver()
 
-    def told(worker: str, name: str) -> str | None:
+    def configured(worker: str, name: str) -> str | None:
         with suppress(ConnectctlError):
-            told = driver.told(worker, name)
-            return told.value if told else None
+            found = driver.configured(worker, name)
+            return found.value if found else None
         return None
 
     return Edges(
@@ -192,7 +192,7 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
         session.other_acls,
         session.other_kafka,
         str(session.settings.get("bootstrap_servers")),
-        told,
+        configured,
     )
 
 
@@ -203,16 +203,16 @@ def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:
         terminal.note(f"Checked: {what}, their topics and brokers.", style="dim")
 
 
-def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
+def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
     from connectctl.ops.checks.acls import emit as acls_emit
 
-    facts, unseen = judge.acl_facts()
+    facts, unseen = run.acl_facts()
     if facts is None:
         whys = "; ".join(f"{each.what}: {each.why}" for each in unseen)
         raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(acls_emit.emit(facts, judge.goal, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+    terminal.say(acls_emit.emit(facts, run.goal, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
 
 
 def _explain(id_: str) -> None:

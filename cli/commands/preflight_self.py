@@ -11,7 +11,7 @@ from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.ops.checks.own_rights import observe, rules
 from connectctl.ops.checks.own_rights.findings import emitted, findings
-from connectctl.ops.checks.own_rights.rules import State
+from connectctl.ops.checks.own_rights.rules import RightState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.core.rights import COMMANDS
@@ -100,7 +100,12 @@ def _principal(session: Session, principals: Sequence[str]) -> str:
 
 def _print(found: Sequence[OfCommand], wide: bool) -> None:
     rows = [
-        [each.command, each.verdict.value, _rights(each.of(State.MISSING), wide), _rights(each.of(State.UNKNOWN), wide)]
+        [
+            each.command,
+            each.verdict.value,
+            _rights(each.of(RightState.MISSING), wide),
+            _rights(each.of(RightState.UNKNOWN), wide),
+        ]
         for each in found
     ]
     terminal.table(["COMMAND", "WORKS", "MISSING", "NOT-KNOWN"], rows)

@@ -93,7 +93,7 @@ def run_job(
         saved.check(settings)
         check_fresh(saved.plan, plan)
         plan = saved.plan
-    # Whoever is asked before anything is changed has agreed to nothing yet.
+    # An answer before the first change agrees to nothing yet.
     _check_task_count(scene, ready, outage, store=yes and not dry_run)
     for note in ready.notes:
         terminal.note(f"warning: {note}")
@@ -129,7 +129,7 @@ def _carry_out(session: Session, run: Prepared, plan: Plan, output: Output) -> N
                     f"{ready.name} was not resumed on its workers. If nothing else runs it: "
                     f"connectctl runs resume {parts.run.id}"
                 )
-        if run_view.exit_code(result):
+        if run_view.exit_code(ready, result):
             parts.journal.end(parts.run.id, RunState.FAILED)
 
     terminal.emit("TaskRun", run_view.as_json(ready, result), output, lambda wide: run_view.show(ready, result, wide))
@@ -137,7 +137,7 @@ def _carry_out(session: Session, run: Prepared, plan: Plan, output: Output) -> N
         terminal.note(line)
     for line in run_view.failures(ready, result):
         terminal.note(line, style="red")
-    if code := run_view.exit_code(result):
+    if code := run_view.exit_code(ready, result):
         raise typer.Exit(code)
 
 

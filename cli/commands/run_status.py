@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
@@ -168,6 +168,18 @@ def _task(number: int, status: Any, now: float, *, ended: bool) -> dict[str, Any
     return {"task": number, **_part(status, now), **({"state": "ENDED"} if over else {}), "metrics": status.metrics}
 
 
+def late(connector: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each task that runs and did not keep its promised latency in its last lease."""
+    for task in connector["tasks"]:
+        metrics = task["metrics"] or {}
+        p99, promise = metrics.get("poll-to-visible-last-p99-time-ms"), metrics.get("latency-promise-ms")
+        if task["state"] == "RUNNING" and p99 is not None and promise is not None and p99 > promise:
+            yield (
+                f"{connector['name']}: latency promise missed: p99 {p99:,.0f} ms of task {task['task']} in its last lease, "
+                f"{promise:,.0f} ms promised"
+            )
+
+
 def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     """Statuses for people. A run speaks after each lease: one that says RUNNING and has long been silent may be dead."""
     rows = []
@@ -187,6 +199,8 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     spare = () if wide else ("BY",)
     terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")
     for each in found["connectors"]:
+        for line in late(each):
+            terminal.say(line)
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):
             terminal.say(

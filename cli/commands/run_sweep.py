@@ -36,7 +36,7 @@ def sweep_job(
 ) -> None:
     """Remove the orphans of the job's archive. ``given`` are options of a run, which have no effect here.
 
-    Raises ``BadInput`` for those and for a job that is no archive, and what ``ArchiveSweeper.orphans`` raises.
+    Raises ``BadInput`` for those and for a job that is not an archive, and what ``ArchiveSweeper.orphans`` raises.
     """
     if unused := [name for name, value in given.items() if value]:
         raise BadInput(f"{unused[0]} has no effect with --sweep", next_step=f"Remove {unused[0]}.")

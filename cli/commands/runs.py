@@ -115,7 +115,7 @@ def apply_(
 
 @app.command()
 def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output: OutputOption = Output.TABLE) -> None:
-    """Take up a run that was interrupted or failed: what is done is seen to be done, the rest is done.
+    """Resume a run that was interrupted or failed: completed steps are recognized, the rest is executed.
 
     \b
     Examples:
@@ -131,9 +131,9 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
     if found.operation == "upgrade":
-        from connectctl.cli.commands.upgrade.apply import Given, take_up
+        from connectctl.cli.commands.upgrade.apply import Options, take_up
 
-        take_up(session, run, Given(), pause_after=None, dry_run=False, yes=yes, output=output)
+        take_up(session, run, Options(yes=yes, output=output))
         return
     if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
@@ -168,7 +168,7 @@ def undo(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Take back a run of connectors create, apply, edit, patch or delete: with the configurations of before it.
+    """Undo a run of connectors create, apply, edit, patch or delete: with the configurations of before it.
 
     \b
     Examples:

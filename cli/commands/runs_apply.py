@@ -18,6 +18,7 @@ from connectctl.cli.commands.transactions_end import context_of, plan_again
 from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
+from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.cluster import loggers
@@ -56,9 +57,9 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
     operation = str(data.get("operation"))
     noun, _, verb = operation.partition(" ")
     if operation == "upgrade":
-        from connectctl.cli.commands.upgrade.apply import Given, apply_saved
+        from connectctl.cli.commands.upgrade.apply import Options, apply_saved
 
-        apply_saved(session, data, path, Given(), pause_after=None, dry_run=dry_run, yes=yes, output=output)
+        apply_saved(session, data, path, Options(dry_run=dry_run, yes=yes, output=output))
         return
     known = {
         "connectors": _connectors,
@@ -72,7 +73,7 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
         hint = "A run that was begun is resumed with connectctl runs resume."
         if operation == "loggers undo":
             hint = "Give the run that is to be undone: connectctl loggers undo RUN."
-        raise BadInput(f"{path} is no plan that can be applied: it is one of {operation}", next_step=hint)
+        raise BadInput(f"{path} is not a plan that can be applied: it is one of {operation}", next_step=hint)
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
     known[noun](session, Plan.from_json(data, KINDS), dry_run, yes, output)
@@ -104,10 +105,12 @@ def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bo
         raise BadInput(
             "The plan writes initial offsets to the offsets topic, and cannot be applied from a file", next_step=hint
         )
-    files = {
+    named = {
         Path(step.file) for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector) and step.file
     }
-    given = {each.name: each for each in config_files.desired(sorted(files))}
+    # A plan without secrets is applied on a machine that has not its files, too.
+    files = sorted(path for path in named if path.exists())
+    given = {each.name: each for each in config_files.desired(files, reveal)}
     configs = resolved(cluster.calls, saved, given)
     connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
 
@@ -173,23 +176,21 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 
 
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.cli.commands.offsets.execution import Looked, Target, change
+    from connectctl.cli.commands.offsets.execution import Looked, Options, Target, change
     from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
 
     def same_cluster(looked: Looked) -> None:
         check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
 
+    options = Options(True, dry_run, yes, output)
     if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:
         every = [step.subject for step in groups if step.change.exact and not step.change.entries]
         change_groups(
             session,
             saved.operation,
             [GroupTarget(step.subject, step.change, step.connector) for step in groups],
-            stop=True,
+            options,
             via=groups[0].via,
-            dry_run=dry_run,
-            yes=yes,
-            output=output,
             typed=every[0] if every and saved.operation == "offsets reset" else None,
             undoes=groups[0].undoes,
             check=same_cluster,
@@ -200,30 +201,16 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
     targets = []
     for step in saved.steps:
         if isinstance(step, Change):
-            request = requests[step.subject] = changes.from_data(step.wish)
+            request = requests[step.subject] = changes.from_data(step.request)
             purpose = request if isinstance(request, MergeOffsets | RestoreOffsets) else None
             via = step.via
             targets.append(
                 Target(step.subject, lambda subject: requests[subject.name], step.dedicated_topic, True, via, purpose)
             )
-    whole = [
-        request.connector
-        for request in requests.values()
-        if isinstance(request, ResetOffsets) and request.partitions is None
-    ]
-
-    change(
-        session,
-        saved.operation,
-        targets,
-        True,
-        dry_run,
-        yes,
-        output,
-        typed=whole[0] if whole else None,
-        check=same_cluster,
-        saved=saved,
-    )
+    resets = (request for request in requests.values() if isinstance(request, ResetOffsets))
+    whole = [request.connector for request in resets if request.partitions is None]
+    typed = whole[0] if whole else None
+    change(session, saved.operation, targets, options, typed=typed, check=same_cluster, saved=saved)
 
 
 def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:

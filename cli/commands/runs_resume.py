@@ -109,7 +109,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
     check_same_cluster(run, kafka.cluster_id(), session.group_id)
     number = hand_back_left(plan, run)
     topics = find_internal_topics(kafka, kafka.group(run.group_id), session.named_topics, needed=("config",))
-    presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]
+    presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]  # needed="config" gives a config topic
     presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
     try:
         if number is None:

@@ -164,11 +164,11 @@ def logs(
       connectctl sandbox logs broker worker-2 --follow
     """
     from connectctl.ops.sandbox import logs
-    from connectctl.ops.sandbox.layout import Layout
+    from connectctl.ops.sandbox.layout import SandboxLayout
     from connectctl.ops.sandbox.status import status
 
     status(name)
-    layout = Layout.of(name)
+    layout = SandboxLayout.of(name)
     files = logs.log_files(layout, processes or [])
     label = "{0} | {1}" if len(files) > 1 else "{1}"
     for process, path in files.items():

@@ -53,7 +53,7 @@ def check(
 
     From 3.8 on workers make a connector FAILED that generates more tasks than tasks.max, and tasks of a set that is too
     large FAIL when they start. The last column is the release asked for; else 3.8, while a worker is older; else a later
-    one that has tasks.max.enforce no more. A stopped connector is judged by the tasks of its last run.
+    one that has tasks.max.enforce no more. For a stopped connector the tasks of its last run count.
     Exit code 0: nothing found; 1: a finding as bad as --fail-on says.
     """
     from connectctl.ops.checks.not_checked import finding_of
@@ -126,7 +126,7 @@ def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
         str(tasks.config.get("tasks.max", tasks.limit)),
         enforce,
         str(tasks.size),
-        str(tasks.judged.verdict.running),
+        str(tasks.health.verdict.running),
         now(tasks, seen),
         then(tasks, release),
     ]
@@ -135,7 +135,7 @@ def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
 def _more(tasks: TaskSet) -> list[str]:
     wanted = tasks.refusal.generated if tasks.refusal else None
     return [
-        str(tasks.judged.verdict),
+        str(tasks.health.verdict),
         _or_dash(tasks.last if tasks.stopped else None),
         _or_dash(wanted),
         tasks.read_from,
@@ -173,16 +173,16 @@ def _worker_json(worker: Worker) -> dict[str, Any]:
 def _set_json(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> dict[str, Any]:
     from connectctl.ops.checks.tasks_max.forecast import now, then
 
-    connector = tasks.judged.connector
+    connector = tasks.health.connector
     return {
         "name": tasks.name,
         "type": connector.type,
         "class": tasks.config.get("connector.class"),
-        "state": tasks.judged.verdict.state.value,
+        "state": tasks.health.verdict.state.value,
         "tasksMax": tasks.limit,
         "enforce": tasks.enforce,
         "tasks": tasks.size,
-        "running": tasks.judged.verdict.running,
+        "running": tasks.health.verdict.running,
         "tasksOfLastRun": tasks.last if tasks.stopped else None,
         "generates": tasks.refusal.generated if tasks.refusal else None,
         "countedIn": tasks.read_from,

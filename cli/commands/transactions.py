@@ -82,7 +82,7 @@ def show(
     id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL-ID")],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one transactional id: its state, epoch and time-out, since when it is open and where, and whose it is.
+    """Show one transactional id: its state, epoch and time-out, since when it is open and where, and its owner.
 
     \b
     Examples:
@@ -117,11 +117,11 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
       connectctl transactions hanging
       connectctl transactions hanging --topic connect-offsets -o json
 
-    Nobody will end such a transaction, and read_committed readers never get beyond it. Every partition is looked at
+    No coordinator ends such a transaction, and read_committed consumers cannot read past it. Every partition is read
     twice, with the coordinators in between, so that what is listed hangs for certain. What nothing proves to hang, because
     this principal may not see its transactional id, is a finding (TXN010), and notProven in JSON. DECIDED is what the
     coordinator had decided before the marker was lost, as far as __transaction_state proves it; -o wide says why.
-    Exit code 1: something hangs, or something could not be looked at.
+    Exit code 1: something hangs, or something could not be read.
     """
     session: Session = ctx.obj
     found = searched(session, topics)
@@ -141,7 +141,7 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
 
 @app.command()
 def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE) -> None:
-    """Compare last stable offset and high watermark on the internal topics, and name what holds readers back.
+    """Compare last stable offset and high watermark on the internal topics, and list what blocks consumers.
 
     \b
     Examples:
@@ -198,6 +198,6 @@ def _troubling(findings: Iterable[Finding]) -> bool:
     return any(finding.severity is not Severity.INFO for finding in findings)
 
 
-def _findings(findings: object, output: Output) -> None:
+def _findings(findings: Iterable[Finding], output: Output) -> None:
     if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(findings)  # type: ignore[arg-type]
+        terminal.findings(findings)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Where a transaction hangs.")]
 PartitionOption = Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="The partition of it.")]
-StartOption = Annotated[int | None, typer.Option("--start-offset", metavar="N", min=0, help="Where it begins.")]
-ProducerOption = Annotated[int | None, typer.Option("--producer-id", metavar="N", min=0, help="Whose it is.")]
+StartOption = Annotated[int | None, typer.Option("--start-offset", metavar="N", min=0, help="Its first offset.")]
+ProducerOption = Annotated[int | None, typer.Option("--producer-id", metavar="N", min=0, help="Its producer id.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +54,7 @@ def abort(
       connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 4711 --yes
 
     An open transaction is aborted by its coordinator, which fences the producer. A hanging one has no coordinator, and
-    gets an abort marker in its partition, for which the brokers want the right ClusterAction; what does not hang is
+    gets an abort marker in its partition, for which the brokers require the right ClusterAction; what does not hang is
     refused (exit code 4). Its records are gone for readers then. So it is refused, too, where the transaction log proves
     that the coordinator had decided to commit them and the broker lost the marker, as 4.3.1 may when it restarts
     (KAFKA-20734); that the log cannot tell is a warning. A transaction counts as hanging only for a principal that
@@ -89,7 +89,7 @@ def commit(
       connectctl transactions commit --topic orders --partition 7
       connectctl transactions commit --topic orders --partition 7 --start-offset 4711 --yes
 
-    It gets the commit marker that the broker lost (KAFKA-20734), for which the brokers want the right ClusterAction. What
+    It gets the commit marker that the broker lost (KAFKA-20734), for which the brokers require the right ClusterAction. What
     was decided is read from __transaction_state, for which Read on it is needed; where that and the markers in the
     partition do not prove a commit, it is refused (exit code 4).
     """

@@ -65,16 +65,17 @@ def validate(
 
     A file has name and config, as POST /connectors takes them, or the properties alone, or what connectors show -o json
     prints; or a list of these. Every worker validates it, which changes nothing; where workers disagree that is a finding,
-    and where one cannot be asked, too. Messages are the worker's own where it has any. The rules besides tell what
+    also where one does not answer. Messages are the worker's own where it has any. The rules besides tell what
     workers take and what fails later.
     Exit code 0: nothing as bad as --fail-on says; 1: something is; 2: a file cannot be read.
     """
     from connectctl.ops.checks import offline as judging
     from connectctl.ops.checks.types import Goal
+    from connectctl.ops.clients.secrets import reveal
     from connectctl.ops.operations.connectors.config_files import read
 
     release = output_findings.release(for_version)
-    given = read(file)
+    given = read(file, None if offline else reveal)
     known = None if offline else _ask(ctx.obj, given)
     found = judging.report(given, Goal(for_.value), known, release)
     findings = output_findings.kept(found.findings, ignore)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.options import FailOn, ReportOutput
 from connectctl.cli.output import terminal
+from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.sanitize import in_xml
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
@@ -75,7 +76,7 @@ def emit_report(
     """
     where = location or (lambda finding: None)
     if output is ReportOutput.SARIF:
-        sys.stdout.write(terminal.json_text(sarif(findings, where), indent=2) + "\n")
+        sys.stdout.write(json_text(sarif(findings, where), indent=2) + "\n")
     elif output is ReportOutput.JUNIT:
         sys.stdout.write(in_xml(junit(kind, findings, fail_on)))
     elif output is ReportOutput.GITHUB:

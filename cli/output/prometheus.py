@@ -2,7 +2,8 @@
 
 Names are those that Connect's have where its MBeans are exported as they are: ``kafka.connect:type=source-task-metrics``
 with the attribute ``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``. What members of
-consumer groups have besides is none of Connect's: ``connectctl_group_task_metrics_records_lag``.
+consumer groups have besides is none of Connect's: ``connectctl_group_task_metrics_records_lag``; nor are latencies:
+``connectctl_task_metrics_poll_to_visible_seconds``.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ _OF_TASKS = ("batch-size-", "offset-commit-")
 _OF_GROUPS = ("records-lag", "transaction-total", "transaction-abort-total", "waiting-time-ms")
 _OF_SINKS = ("sink-", "put-batch-", "partition-count", "offset-commit-seq-no", "offset-commit-completion-total")
 _OF_ERRORS = ("total-", "deadletterqueue-")
+_OF_LATENCY = ("poll-to-visible-", "latency-promise-")
+_HISTOGRAM = "connectctl_task_metrics_poll_to_visible_seconds"
 _EVERY = ("unassigned", "running", "failed")
 
 
 class MetricsFile:
     """``path``, written whole or not at all. Raises ``BadInput`` where it cannot be written, before anything is run.
 
-    What cannot be written later is reported once, and is no reason to end a run.
+    What cannot be written later is reported once, and is not a reason to end a run.
     """
 
     def __init__(self, path: Path, name: str, group: str):
@@ -55,7 +58,7 @@ class MetricsFile:
             self._reported = True
 
     def _replace(self, found: str) -> None:
-        # Whoever reads it meets the old file or the new one, never a half.
+        # A reader finds the old file or the new one, never a half.
         beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             beside.write_text(found, encoding="utf-8")
@@ -77,6 +80,7 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
         for number, values in found.items():
             value = values.get(metric)
             yield f"{full}{{{labels[number]}}} {'NaN' if value is None else value}\n"
+    yield from _latencies(labels, run)
     if found:
         yield "# TYPE kafka_connect_connector_task_metrics_status gauge\n"
     for number, total in run.totals.items():
@@ -85,10 +89,25 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
             yield f'kafka_connect_connector_task_metrics_status{{{labels[number]},status="{state}"}} {is_so}\n'
 
 
+def _latencies(labels: Mapping[int, str], run: JobRun) -> Iterator[str]:
+    """How long records took until readers saw them, as a histogram: a quantile of any time is made of it."""
+    measured = {number: total.latency for number, total in run.totals.items() if total.latency.counts}
+    if measured:
+        yield f"# TYPE {_HISTOGRAM} histogram\n"
+    for number, meter in measured.items():
+        for seconds, records in meter.cumulative():
+            yield f'{_HISTOGRAM}_bucket{{{labels[number]},le="{seconds:g}"}} {records}\n'
+        yield f'{_HISTOGRAM}_bucket{{{labels[number]},le="+Inf"}} {meter.records}\n'
+        yield f"{_HISTOGRAM}_sum{{{labels[number]}}} {round(meter.total, 6)}\n"
+        yield f"{_HISTOGRAM}_count{{{labels[number]}}} {meter.records}\n"
+
+
 def _group_of(metric: str) -> str:
     """The group that ``metric`` belongs to: one of Connect's, or that of what Connect has no tasks for."""
     if metric in _OF_GROUPS:
         return "connectctl-group-task-metrics"
+    if metric.startswith(_OF_LATENCY):
+        return "connectctl-task-metrics"
     if metric.startswith(_OF_SINKS):
         return "kafka-connect-sink-task-metrics"
     if metric.startswith(_OF_ERRORS):

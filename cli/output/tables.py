@@ -1,4 +1,4 @@
-"""How a table fits a terminal: nothing that somebody may want to copy is ever folded.
+"""How a table fits a terminal: values that may be copied are never folded.
 
 A name, a number or an address stands on one line whole. Where a table is too wide, sentences are wrapped between their
 words; then the columns go that its author gave up first, and are named; where none may go, each row becomes a block of
@@ -39,7 +39,7 @@ def cells(text: str) -> int:
 
 
 def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The rows in columns, one line each, as wide as they are: for whoever cuts them by other means."""
+    """The rows in columns, one line each, in full width: for programs that cut them."""
     table = [list(map(on_one_line, row)) for row in (columns, *rows)]
     widths = [max(map(cells, column)) for column in zip(*table, strict=True)]
     for row in table:

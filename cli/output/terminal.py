@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -13,7 +12,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
-from connectctl.cli.output.sanitize import in_json, on_one_line, visible
+from connectctl.cli.output.json_lines import Each, json_lines, json_text
+from connectctl.cli.output.sanitize import on_one_line, visible
 from connectctl.cli.output.tables import fit, whole
 
 if TYPE_CHECKING:
@@ -127,83 +127,9 @@ def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
     yaml.dump(envelope, YamlStream(stream), Dumper=dumper, sort_keys=False, allow_unicode=True)
 
 
-def json_text(value: Any, *, indent: int | None = None) -> str:
-    """``value`` as JSON that a person can read and a terminal can show."""
-    return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
-
-
-def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
-    """JSON with one line per member, and one per item of a list of objects: quick to write, easy to read and to diff."""
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-
-    def encode(value: Any) -> str:
-        return in_json(encoder(value))
-
-    yield "{\n"
-    last = len(envelope) - 1
-    for n, (name, value) in enumerate(envelope.items()):
-        end = ",\n" if n < last else "\n"
-        if isinstance(value, Flow | Each) or (isinstance(value, list) and value and isinstance(value[0], dict)):
-            yield f"  {encode(name)}: [\n"
-            yield from _items(value, encode)
-            yield f"  ]{end}"
-        else:
-            yield f"  {encode(name)}: {encode(value)}{end}"
-    yield "}\n"
-
-
-class Each(list[Any]):
-    """A list whose items are made when they are written: of a million there is one at a time. Only for ``json_lines``."""
-
-    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._given, self._make = items, make
-
-    def __len__(self) -> int:
-        return len(self._given)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._make, self._given)
-
-
 def each(items: Sequence[Any], make: Callable[[Any], Any], output: Output) -> list[Any]:
     """``items`` as ``make`` shows them; with JSON, which is written line by line, not before their turn."""
     return Each(items, make) if output is Output.JSON and len(items) > 1 else list(map(make, items))
-
-
-class Flow(list[Any]):
-    """A list of objects that come one by one, their number unknown, and are gone once written. Only for ``json_lines``."""
-
-    def __init__(self, items: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__()
-        self._items = items
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-
-class Written(list[str]):
-    """Items of a ``Flow`` that are JSON already, in one line each. Only for ``json_lines``."""
-
-
-def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
-    end = ""
-    for item in items:
-        long = next((k for k, v in item.items() if isinstance(v, Flow) or (isinstance(v, list) and len(v) > 1)), None)
-        if long is None:
-            yield f"{end}    {encode(item)}"
-        else:
-            head = encode({k: v for k, v in item.items() if k != long})
-            start = f"{head[:-1]}, " if len(item) > 1 else "{"
-            yield f"{end}    {start}{encode(long)}: [\n"
-            inner = ""
-            for part in item[long]:
-                text = ",\n      ".join(part) if isinstance(part, Written) else encode(part)
-                yield f"{inner}      {text}"
-                inner = ",\n"
-            yield "\n    ]}"
-        end = ",\n"
-    yield "\n"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "", spare: Sequence[str] = ()) -> None:

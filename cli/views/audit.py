@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
+from connectctl.cli.output.times import utc
 from connectctl.ops.audit.to_json import as_json, named
 
 if TYPE_CHECKING:
@@ -109,16 +109,11 @@ def _evidence(data: dict[str, Any], wide: bool) -> list[Block]:
             str(item.get("otherOffset", "-")),
         ]
         who = f"{item['producerId']}/{item['producerEpoch']}" if "producerId" in item else "-"
-        rows.append([*row, *([_time(item.get("timestamp")), who, item.get("detail", "")] if wide else [])])
+        when = utc(item.get("timestamp"), "milliseconds", zone=True)
+        rows.append([*row, *([when, who, item.get("detail", "")] if wide else [])])
     columns = ["OFFENCE", "SOURCE", "NUMBERS", "RECORDS", "WHERE", "OFFSET", "FIRST COPY"]
     columns += ["WHEN", "PRODUCER", "DETAIL"] if wide else []
     return [Block(columns, rows)] if rows else []
-
-
-def _time(timestamp: int | None) -> str:
-    return (
-        "-" if timestamp is None else datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds")
-    )
 
 
 def object_(value: Any) -> str:

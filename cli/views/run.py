@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
+from connectctl.ops.task_runtime.job.latency_report import milliseconds, worst
 from connectctl.ops.task_runtime.job.stall_report import waiting
 from connectctl.ops.task_runtime.spi.metrics import metrics
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.runner import Result
     from connectctl.ops.task_runtime.job.scheduler import JobRun
+    from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 
 OFTEN, SELDOM = 1.0, 10.0
 """Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
-MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX")
+MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX", "VISIBLE MS P50/P99")
 """Columns for people who look at speed."""
 SIZES = ("min", "avg", "max")
 Tell = Callable[["JobRun", "DriverChannel"], None]
@@ -66,6 +68,7 @@ def progress_line(
     parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
     lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
+    parts += [late] if (late := worst(now)) is not None else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
     unwritten = sum(map(len, run.unwritten.values()))
     parts += [f"{unwritten:,} offsets missing in the global offsets topic"] if unwritten else []
@@ -85,6 +88,7 @@ def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "records": result.run.records,
         "lostRounds": result.run.lost_rounds,
+        "latency": _latency(result.run.latency),
         "topics": {**ready.topics, "ownOffsets": ready.dedicated_offsets_topic},
         "tasks": [
             {
@@ -104,6 +108,31 @@ def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
             for number, total in result.run.totals.items()
         ],
     }
+
+
+def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
+    """From poll to visible, of all tasks; None where nothing was measured."""
+    if not meter.counts:
+        return None
+    return {
+        "records": meter.records,
+        "p50Ms": _ms(meter.quantile(0.5)),
+        "p99Ms": _ms(meter.quantile(0.99)),
+        "maxMs": _ms(meter.longest),
+        "promiseMs": _ms(meter.promise),
+        "promiseKept": None if meter.promise is None else not meter.broken,
+        "transactionsOverPromise": meter.missed,
+    }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def too_slow(ready: PreparedJob, result: Result) -> bool:
+    """Whether a run that was to be judged by its latency was measured, and is slower."""
+    wanted, p99 = ready.job.until.latency, result.run.latency.quantile(0.99)
+    return wanted is not None and p99 is not None and p99 > wanted
 
 
 def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +163,8 @@ def sizes(metrics: Mapping[str, Any]) -> str:
 def measured(metrics: Mapping[str, Any]) -> list[str]:
     """The columns of MEASURED."""
     stems = ("batch-size-{}", "poll-batch-{}-time-ms", "offset-commit-{}-time-ms")
-    return [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
+    found = [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
+    return [*found, _numbers(metrics.get(f"poll-to-visible-{which}-time-ms") for which in ("p50", "p99"))]
 
 
 def _numbers(values: Iterable[float | None]) -> str:
@@ -144,6 +174,12 @@ def _numbers(values: Iterable[float | None]) -> str:
 
 def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
     """One line for each thing that failed."""
+    if too_slow(ready, result):
+        p99, wanted = result.run.latency.quantile(0.99), ready.job.until.latency
+        yield (
+            f"error: {ready.name} was too slow: p99 {milliseconds(p99 or 0)} from poll to visible, and until.latency is "
+            f"{milliseconds(wanted or 0)}"
+        )
     if result.connector_failure:
         yield f"error: The connector {ready.name} is FAILED: {result.connector_failure}"
     if result.outcome == "taken":
@@ -154,11 +190,27 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
 
 
 def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
-    """One line for each task that raised something when it was to stop anyway, or lags in the global offsets topic."""
+    """One line for each task that raised something when it was to stop anyway, or lags in the global offsets topic; and
+    for a latency that is not what was promised, or was to be judged and not measured.
+    """
+    latency = result.run.latency
+    if latency.broken and not too_slow(ready, result):
+        p99, promise = latency.quantile(0.99) or 0, latency.promise or 0
+        yield (
+            f"warning: latency promise missed: p99 {milliseconds(p99)} of {ready.name}, {milliseconds(promise)} promised "
+            f"(transaction.boundary.latency.ms); transactions with a record that took longer: {latency.missed:,}"
+        )
+    if ready.job.until.latency is not None and not latency.counts:
+        yield f"warning: until.latency of {ready.name} was not judged: no record was measured"
     for number, total in result.run.totals.items():
         if total.stop_failure:
             why = " ".join(total.stop_failure.split())
             yield f"warning: Task {number} of {ready.name} failed while stopping; no records were lost: {why}"
+        if total.meter.lost:
+            yield (
+                f"warning: Task {number} of {ready.name} did not copy {total.meter.lost:,} offsets that the source had lost "
+                "(connectctl preflight --explain COPY001)"
+            )
         if total.unwritten:
             why = " ".join((total.unwritten_because or "no response").split())
             yield (
@@ -168,6 +220,6 @@ def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
             )
 
 
-def exit_code(result: Result) -> int:
-    """0 for a run that ended or was stopped, else 1."""
-    return 0 if result.outcome in ("ended", "stopped") else 1
+def exit_code(ready: PreparedJob, result: Result) -> int:
+    """0 for a run that ended or was stopped, and was quick enough, else 1."""
+    return 0 if result.outcome in ("ended", "stopped") and not too_slow(ready, result) else 1

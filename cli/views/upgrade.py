@@ -1,9 +1,10 @@
-"""Upgrades as people and scripts see them: plans, standing, migrations."""
+"""Upgrades as people and scripts see them: plans, status, runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.operations.upgrade.steps import in_words
@@ -101,7 +102,7 @@ def failure_of(run: Run) -> str | None:
 def lock_of(scene: Scene) -> dict[str, Any]:
     """Who holds the cluster's lock, as scripts get it; ``problem`` says why that is not known."""
     if scene.session.settings.get("lock") == "local":
-        return {"holder": None, "problem": "not looked at (--lock local)"}
+        return {"holder": None, "problem": "not checked (--lock local)"}
     try:
         holder = scene.session.cluster_lock.holder()
     except ConnectctlError as e:
@@ -110,7 +111,7 @@ def lock_of(scene: Scene) -> dict[str, Any]:
 
 
 def lock_line(lock: dict[str, Any]) -> str | None:
-    """Who holds the cluster's lock, in one line; None where nobody does."""
+    """The holder of the cluster's lock, in one line; None without one."""
     if lock["problem"]:
         return f"Could not read the holder of the cluster lock: {lock['problem']}"
     holder = lock["holder"]
@@ -118,6 +119,37 @@ def lock_line(lock: dict[str, Any]) -> str | None:
         return None
     named = f"run {holder['run']} of {holder['by']}" if holder["run"] else holder["by"]
     return f"Locked by {named} since {holder['since'] or 'an unknown time'} (at {holder['address'] or 'unknown'})"
+
+
+def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> dict[str, Any]:
+    """The status of the workers and of the ``last`` run as scripts get it."""
+    snapshot = scene.snapshot
+    return {
+        "clusterId": snapshot.cluster_id,
+        "groupId": snapshot.group_id,
+        "state": snapshot.state,
+        "rebalanceDelayMs": snapshot.delay_ms,
+        "driver": snapshot.driver,
+        "workers": [worker_json(worker) for worker in snapshot.workers],
+        "notSeen": list(snapshot.unseen),
+        "notWell": [str(trouble) for trouble in snapshot.baseline],
+        "transient": [str(trouble) for trouble in snapshot.baseline if trouble.passes],
+        "run": run_json(last) if last else None,
+        "unfinished": unfinished,
+        "lock": lock_of(scene),
+        "nextStep": next_step(scene, last if unfinished else None),
+    }
+
+
+def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> None:
+    """What ``status_json`` gave as ``data``, for people."""
+    terminal.blocks([group_block(scene.snapshot), workers_block(scene.snapshot)])
+    lines = ["", *(run_lines(last) if last else ["No upgrade of this cluster is in the journal."])]
+    lines += [f"Could not read {unseen}" for unseen in scene.snapshot.unseen]
+    lines += map(unhealthy_line, scene.snapshot.baseline)
+    lines += filter(None, [lock_line(data["lock"]), data["nextStep"] and f"Next: {data['nextStep']}"])
+    for line in lines:
+        terminal.say(line)
 
 
 def worker_json(worker: RollingWorker) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def archive_partitions(
         committed, later = before.offsets.get(place), after.offsets.get(place)
         why = before.unknown.get(place) or after.unknown.get(place)
         if there is None:
-            why = "the topic does not exist any more"
+            why = "the topic no longer exists"
         elif committed is not None and committed > there.end:
             why = f"its committed offset {committed} is beyond its end {there.end}: it was deleted and created again"
         elif committed is not None and committed > there.stable:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from connectctl.ops.audit import findings as audit_findings
 from connectctl.ops.audit.archive import overlaps
 from connectctl.ops.audit.verdict import Verdict, worst
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Severity, counted, some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition
@@ -45,10 +45,12 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
 def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     files, manifest = audit.files, audit.manifest
     if gone := [each.name for each in files if each.name not in audit.sizes]:
-        message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {_some(gone)}."
+        message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {some_of(gone, NAMED)}."
         yield audit_findings.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
     if differs := [told for each in files if each.name in audit.sizes and (told := _difference(audit, each))]:
-        message = f"{len(differs):,} of {len(files):,} files are not as the manifest has them: {_some(differs)}."
+        message = (
+            f"{len(differs):,} of {len(files):,} files are not as the manifest has them: {some_of(differs, NAMED)}."
+        )
         yield audit_findings.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
     twice = [f"{a.name} and {b.name}" for a, b in overlaps(files)]
     twice += [
@@ -56,7 +58,9 @@ def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     ]
     if twice:
         hint = "Delete one of two overlapping files from the manifest topic."
-        yield audit_findings.ARCHIVED_TWICE.found(manifest, f"Offsets are archived twice: {_some(twice)}.", hint)
+        yield audit_findings.ARCHIVED_TWICE.found(
+            manifest, f"Offsets are archived twice: {some_of(twice, NAMED)}.", hint
+        )
     count, size = audit.orphans
     if count:
         message = f"{count:,} file{'' if count == 1 else 's'} of {size:,} bytes in {audit.directory}"
@@ -82,13 +86,14 @@ def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
 def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
     for (topic, partition), lost in sorted(audit.missing.items()):
         where = f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
-        message = f"{_records(lost.records)} below the offset of {audit.group} in no file, {where}."
+        message = f"{counted(lost.records, 'record')} below the offset of {audit.group} in no file, {where}."
         yield audit_findings.NOT_ARCHIVED.found(
-            f"{topic}-{partition}", message, "Look at them there, while it has them."
+            f"{topic}-{partition}", message, "Check them in the topic while it has them."
         )
     if unknown := [(each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))]:
         names = [f"{each.name} {n:,}" for each, n in unknown]
-        message = f"{sum(n for _, n in unknown):,} offsets are in no file, and in the input no more: {_some(names)}."
+        number, named = sum(n for _, n in unknown), some_of(names, NAMED)
+        message = f"{number:,} offsets are in no file and no longer in the input: {named}."
         yield audit_findings.NOT_PROVABLE.found(audit.manifest, message)
 
 
@@ -100,28 +105,19 @@ def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
     ahead = [each for each in partitions if each.files and _is_ahead(each)]
     if ahead:
         names = [f"{each.name} to {each.files[-1].last}, committed {each.later}" for each in ahead]
-        yield audit_findings.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {_some(names)}.")
+        yield audit_findings.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {some_of(names, NAMED)}.")
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if each.unknown:
             reasons.setdefault(each.unknown, []).append(each.name)
     for why, names in reasons.items():
-        message = f"What {group} has archived of {_some(names)} is unknown: {why}."
+        message = f"What {group} has archived of {some_of(names, NAMED)} is unknown: {why}."
         yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     without = [each.name for each in partitions if each.files and each.committed is None and not each.unknown]
     if without:
-        message = f"{group} has committed no offset of {_some(without)}."
+        message = f"{group} has committed no offset of {some_of(without, NAMED)}."
         yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group.")
 
 
 def _is_ahead(each: ArchivePartition) -> bool:
     return not each.unknown and each.later is not None and each.files[-1].last >= each.later
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record{'' if count == 1 else 's'}"

@@ -139,7 +139,7 @@ def unwrapped(data: Any) -> Any:
 
 
 def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
-    """What ``path`` leads to in the JSON ``raw``; None where it is no JSON or leads nowhere.
+    """What ``path`` leads to in the JSON ``raw``; None where it is not JSON or leads nowhere.
 
     JSON within a string, as a string converter under a JSON one writes it, is looked into.
     """

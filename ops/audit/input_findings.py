@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.audit import findings as audit_findings
 from connectctl.ops.audit.field_extractor import Place
 from connectctl.ops.audit.occurrences import Side
+from connectctl.ops.core.finding import counted, some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.input_partitions import InputPartition
@@ -38,7 +39,7 @@ def _wrong(request: AuditRequest, summary: Summary) -> Iterator[Finding]:
     ):
         if count := summary.weights.get(kind, 0):
             named = [entry[2] for entry in sorted(summary.violations[kind], key=lambda e: (-e[0], -e[1]))]
-            message = f"{_records(count)} {what}: {_named(request, named[:NAMED], count)}."
+            message = f"{counted(count, 'record')} {what}: {_named(request, named[:NAMED], count)}."
             hint = _REMOVED if kind == "unmatched" else "See the evidence, all of it with --evidence DIR."
             yield rule.found(outputs, message, hint)
 
@@ -55,7 +56,7 @@ def _named(request: AuditRequest, violations: list[Violation], count: int) -> st
             numbers = f" {each.first}" if each.first == each.last else f" {each.first} to {each.last}"
         names.append(f"{by} {each.source!r}{numbers} at {each.topic}-{each.partition}@{each.offset} ({each.detail})")
     left = count - sum(each.records for each in violations)
-    return "; ".join(names) + (f"; and {_records(left)} more" if left > 0 else "")
+    return "; ".join(names) + (f"; and {counted(left, 'record')} more" if left > 0 else "")
 
 
 def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPartition, ...]) -> Iterator[Finding]:
@@ -65,25 +66,18 @@ def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPar
         if why := each.unknown or each.hidden:
             reasons.setdefault(why, []).append(each.name)
     for why, names in reasons.items():
-        message = f"What {group} has processed of {_some(names)} is unknown: {why}."
+        message = f"What {group} has processed of {some_of(names, NAMED)} is unknown: {why}."
         yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     if not reasons and partitions and all(each.committed is None for each in partitions):
         message = f"{group} has committed no offset of {', '.join(request.inputs)}."
         yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group and --from.")
     if matched.unidentified:
         what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
-        message = f"{_records(matched.unidentified)} of the inputs have no {what}."
+        message = f"{counted(matched.unidentified, 'record')} of the inputs have no {what}."
         yield audit_findings.UNNUMBERED.found(", ".join(request.inputs), message, "Check --by and --sequence.")
     waiting = {e.name: matched.read(e.span.topic, e.span.partition, Side.BEYOND) for e in partitions if not e.unknown}
     if count := sum(waiting.values()):
         names = [f"{name} {left:,}" for name, left in waiting.items() if left]
-        yield audit_findings.NOT_YET.found(group, f"{_records(count)} are not yet processed: {_some(names)}.")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more partitions" if more > 0 else "")
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record{'' if count == 1 else 's'}"
+        yield audit_findings.NOT_YET.found(
+            group, f"{counted(count, 'record')} are not yet processed: {some_of(names, NAMED)}."
+        )

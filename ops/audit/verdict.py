@@ -17,7 +17,7 @@ from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.sequences import SourceTotals
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.violations import Violation
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import Finding, Severity, counted
 
 LONG = 60.0
 """Seconds after which an open transaction is a warning."""
@@ -126,7 +126,9 @@ def findings_of(audit: Audit) -> tuple[Finding, ...]:
 def _of_transactions(audit: Audit) -> Iterator[Finding]:
     summary = audit.summary
     for part in summary.torn_parts:
-        yield audit_findings.TORN.found(_place(part), f"{_count(part.records)} of {_who(part)} were {part.detail}.")
+        yield audit_findings.TORN.found(
+            _place(part), f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}."
+        )
     for part in _worst(summary, "unclear-transaction"):
         yield audit_findings.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
     for kind, rule, what in (
@@ -138,7 +140,7 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
             yield rule.found(_place(part), message)
     for part in _worst(summary, "open-transaction"):
         age = max(0.0, audit.now - part.timestamp / 1000)
-        message = f"{_who(part)} has {_count(part.records)} open for {age:.0f} s."
+        message = f"{_who(part)} has {counted(part.records, 'record')} open for {age:.0f} s."
         severity = Severity.WARNING if age > LONG else None
         yield audit_findings.OPEN.found(
             _place(part), message, "See connectctl transactions list --open.", severity=severity
@@ -162,7 +164,7 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
         if sums[name]:
             worst = next(iter(_worst(summary, kind)), None)
             example = f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}" if worst else ""
-            message = f"{_count(sums[name])} in {found[kind]:,} place{'' if found[kind] == 1 else 's'} {told}{example}."
+            message = f"{counted(sums[name], 'record')} in {counted(found[kind], 'place')} {told}{example}."
             yield rule.found(topics, message, "See the evidence, all of it with --evidence DIR.")
     yield from _of_lines(audit)
 
@@ -202,12 +204,12 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         unnumbered = sum(read.unnumbered for read in summary.reads.values())
         if unnumbered and (request.sequence is not None or audit.inputs is not None):
             what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
-            message = f"{_count(unnumbered)} of {committed(summary):,} have no {what}."
+            message = f"{counted(unnumbered, 'record')} of {committed(summary):,} have no {what}."
             option = "--sequence" if request.sequence else "--by"
             yield audit_findings.UNNUMBERED.found(topics, message, f"Check {option} against a record.")
     behind = committed(summary) - _readable(summary)
     if behind > 0 and not request.headers_only:
-        message = f"{_count(behind)} are committed but beyond the last stable offset."
+        message = f"{counted(behind, 'record')} are committed but beyond the last stable offset."
         yield audit_findings.UNREAD.found(
             topics, message, "Audit again when the open transaction has ended: connectctl transactions lag."
         )
@@ -258,7 +260,7 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
         plain[part.topic] = plain.get(part.topic, 0) + part.plain
     for topic, count in plain.items():
         if count:
-            yield audit_findings.PLAIN.found(topic, f"{_count(count)} belong to no transaction.")
+            yield audit_findings.PLAIN.found(topic, f"{counted(count, 'record')} belong to no transaction.")
     if audit.request.since is None:
         for topic in sorted({part.topic for part in summary.parts if part.start > 0}):
             first = min(part.start for part in summary.parts if part.topic == topic)
@@ -275,10 +277,6 @@ def _place(part: Violation) -> str:
 
 def _who(part: Violation) -> str:
     return f"producer {part.producer_id} epoch {part.epoch}"
-
-
-def _count(count: int) -> str:
-    return f"{count:,} record{'' if count == 1 else 's'}"
 
 
 def matching(summary: Summary, offsets: Offsets) -> Offsets:

@@ -37,7 +37,7 @@ PATIENCE = 5.0
 class Edges:
     """Whom preflight may ask. What is a function is opened only where it is needed.
 
-    ``told`` is the value of a worker's property, by its address, as its driver tells it; None where nobody does.
+    ``configured`` is the value of a worker's property, by its address, as its driver reports it; None if unknown.
     """
 
     kafka: KafkaReads
@@ -48,7 +48,7 @@ class Edges:
     other_acls: Open
     other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
     bootstrap: str
-    told: Callable[[str, str], str | None] = lambda worker, name: None
+    configured: Callable[[str, str], str | None] = lambda worker, name: None
 
 
 @dataclass
@@ -122,8 +122,8 @@ class CheckContext:
     def worker_property(self, name: str) -> str | None:
         """A property of the workers, where all drivers that tell it tell the same."""
         if name not in self._properties:
-            told = {self.edges.told(worker.address, name) for worker in self.view.workers} - {None}
-            self._properties[name] = told.pop() if len(told) == 1 else None
+            values = {self.edges.configured(worker.address, name) for worker in self.view.workers} - {None}
+            self._properties[name] = values.pop() if len(values) == 1 else None
         return self._properties[name]
 
 

@@ -16,4 +16,4 @@ NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
 
 def finding_of(unseen: Unseen) -> Finding:
     """The finding that says what was not seen."""
-    return NOT_SEEN.found(unseen.what, f"It could not be looked at: {unseen.why}.", unseen.next_step)
+    return NOT_SEEN.found(unseen.what, f"Could not be read: {unseen.why}.", unseen.next_step)

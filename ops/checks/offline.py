@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config import rules, validations
 from connectctl.ops.checks.connector_config.observe import Subject
-from connectctl.ops.checks.connector_config.rules import SAME_NAME, Outcome
+from connectctl.ops.checks.connector_config.rules import SAME_NAME, ConfigOutcome
 from connectctl.ops.checks.not_checked import NOT_SEEN, finding_of
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.core.finding import Finding, Severity
@@ -33,20 +33,20 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConfigVerdict:
     """What is said of one configuration of a file."""
 
     given: Given
     subject: Subject
     findings: tuple[Finding, ...]
-    outcome: Outcome
+    outcome: ConfigOutcome
 
 
 @dataclass(frozen=True)
 class Report:
     """All verdicts, and the findings that belong to no configuration of its own."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ConfigVerdict, ...]
     general: tuple[Finding, ...]
 
     @property
@@ -76,7 +76,7 @@ def ask_workers(calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given]
 
 
 def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None) -> Report:
-    """Judge every configuration; ``known`` is None where there is no cluster to ask, ``release`` the one that is planned."""
+    """Evaluate every configuration; ``known`` is None without a cluster to ask, ``release`` is the planned one."""
     answers = known.answers if known is not None and known.answers else ((),) * len(given)
     pairs = zip(given, answers, strict=True)
     verdicts = tuple(_verdict(each, goal, said, known or Known(), release) for each, said in pairs)
@@ -85,16 +85,16 @@ def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tup
 
 def _verdict(
     given: Given, goal: Goal, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
-) -> Verdict:
+) -> ConfigVerdict:
     subject = Subject(given.name, given.config, goal, answers, known.group_id, known.offsets_topic, release=release)
-    judged = rules.judge(subject)
+    evaluated = rules.evaluate(subject)
     refused = tuple(rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
-    found = (*judged.findings, *refused, *rules.repeated(given.name, given.repeated))
+    found = (*evaluated.findings, *refused, *rules.repeated(given.name, given.repeated))
     named = tuple(finding if finding.subject.strip() else replace(finding, subject=given.file) for finding in found)
-    return Verdict(given, subject, named, Outcome.REFUSED if refused else judged.outcome)
+    return ConfigVerdict(given, subject, named, ConfigOutcome.REFUSED if refused else evaluated.outcome)
 
 
-def _general(verdicts: Sequence[Verdict], goal: Goal, known: Known | None) -> Iterator[Finding]:
+def _general(verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None) -> Iterator[Finding]:
     count = Counter(verdict.given.name for verdict in verdicts)
     for name in (name for name, n in count.items() if name and n > 1):
         files = ", ".join(dict.fromkeys(verdict.given.file for verdict in verdicts if verdict.given.name == name))
@@ -105,16 +105,16 @@ def _general(verdicts: Sequence[Verdict], goal: Goal, known: Known | None) -> It
         return
     yield from map(finding_of, known.unseen)
     names = Counter[str]()
-    told: dict[str, tuple[Validation, ...]] = {}
+    validated: dict[str, tuple[Validation, ...]] = {}
     for verdict in verdicts:
         names[verdict.given.name] += 1
-        told[f"{verdict.given.name or verdict.given.file}{'' if names[verdict.given.name] == 1 else ' again'}"] = (
+        validated[f"{verdict.given.name or verdict.given.file}{'' if names[verdict.given.name] == 1 else ' again'}"] = (
             verdict.subject.validations
         )
-    yield from map(finding_of, validations.unseen(told))
+    yield from map(finding_of, validations.unseen(validated))
 
 
-def undecided(verdicts: Sequence[Verdict], goal: Goal) -> Finding:
+def undecided(verdicts: Sequence[ConfigVerdict], goal: Goal) -> Finding:
     """UNSEEN001, as an info: what could not be determined without workers."""
     parts = ["properties of the connector itself", "whether its class is there"]
     if any(verdict.subject.kind != "sink" for verdict in verdicts):
@@ -129,7 +129,7 @@ def undecided(verdicts: Sequence[Verdict], goal: Goal) -> Finding:
     return NOT_SEEN.found(WORKERS, message, step, severity=Severity.INFO)
 
 
-def as_json(verdict: Verdict) -> Mapping[str, object]:
+def as_json(verdict: ConfigVerdict) -> Mapping[str, object]:
     """One configuration as scripts get it; its values are not in it."""
     config = verdict.given.config
     return {

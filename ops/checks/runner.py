@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Said = Iterable["Finding | Unseen"]
 
 
-class _Seen(Protocol):
+class _AreaFacts(Protocol):
     """What an area observed."""
 
     @property
@@ -54,8 +54,8 @@ class _Seen(Protocol):
 
 
 @dataclass
-class Judge:
-    """Judges ``context`` for ``goal``. ``principals`` are those that the person gave, None where ACLs are of no interest.
+class CheckRun:
+    """Evaluates ``context`` for ``goal``. ``principals`` are those that the person gave, None where ACLs are of no interest.
 
     ``release`` is the one of Kafka that is planned, None for the workers' own.
     """
@@ -67,7 +67,7 @@ class Judge:
     now: float = field(default_factory=time.time)
 
     def findings(self) -> list[Finding]:
-        """Everything there is to say, in the order of the areas, each finding once."""
+        """All findings in the order of the areas, each once."""
         areas = self._areas()
         with ThreadPoolExecutor(len(areas)) as pool:
             asked = [(name, pool.submit(_all, look)) for name, look in areas.items()]
@@ -99,7 +99,7 @@ class Judge:
             "readers": lambda: _said(consumer_observe.observe(context, goal), consumer_rules.check, goal),
         }
         if "offsets" not in context.internal:
-            del areas["offset stores"]  # TOPIC002 tells of it
+            del areas["offset stores"]  # TOPIC002 reports it
         if self.principals is not None:
             areas["ACLs"] = self._acls
         return areas
@@ -151,7 +151,7 @@ def _all(look: Callable[[], Said]) -> list[Finding | Unseen]:
     return list(look())
 
 
-def _said(seen: _Seen, check: Callable[..., Iterable[Finding]], *goal: Goal) -> Iterator[Finding | Unseen]:
+def _said(seen: _AreaFacts, check: Callable[..., Iterable[Finding]], *goal: Goal) -> Iterator[Finding | Unseen]:
     """What was not seen of an area, then what ``check`` finds in what was."""
     yield from seen.unseen
     yield from check(seen, *goal)

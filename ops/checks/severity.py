@@ -7,7 +7,7 @@ from connectctl.ops.core.finding import Severity
 
 
 def leads_to_enabled(enabled: bool | None, goal: Goal) -> bool:
-    """Whether tasks have transactions when the goal is reached; not where it is today's state and nobody tells that.
+    """Whether tasks have transactions when the goal is reached; not where that is today's state and unknown.
 
     ``preparing`` is the way to ``enabled`` for workers that are not there yet, and the way back for those that are.
     """

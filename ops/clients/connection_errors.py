@@ -28,7 +28,7 @@ ALERT_PATIENCE = 0.5
 _VERIFY = {
     9: "its certificate is not valid yet; check both clocks",
     10: "its certificate has expired",
-    18: "its certificate is signed by itself and not by an authority that is trusted here",
+    18: "its certificate is self-signed",
     19: "its certificate is signed by an authority that is not trusted here",
     20: "its certificate is signed by an authority that is not trusted here",
     21: "its certificate is signed by an authority that is not trusted here",
@@ -38,7 +38,7 @@ _VERIFY = {
 }
 """X509_V_ERR_… of OpenSSL."""
 _SAID = (
-    (r"certificate.required", "it wants a certificate of the client's"),
+    (r"certificate.required", "it requires a client certificate"),
     (r"alert.(bad|unknown).(certificate|ca)|alert.certificate.unknown", "it does not accept the client's certificate"),
     (r"alert.protocol.version|unsupported.protocol", "it speaks no version of TLS that is spoken here"),
     (r"alert.handshake.failure|no.shared.cipher", "it accepts neither the client's ciphers nor its certificate"),
@@ -153,7 +153,7 @@ def _speaks_tls(host: str, port: int, patience: float) -> bool:
     try:
         _shake(host, port, anything, patience)
     except ssl.SSLError as e:
-        return "ALERT" in str(e)  # whoever objects in TLS speaks it
+        return "ALERT" in str(e)  # an alert is sent in TLS only
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""The first request to a cluster: whether it is not up yet, or has a name that is nobody's."""
+"""The first request to a cluster: whether it is not up yet, or its name does not resolve."""
 
 from __future__ import annotations
 

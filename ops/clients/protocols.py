@@ -121,14 +121,14 @@ class ClusterLock(Protocol):
     """The lock of one Connect cluster, which everybody who changes it takes, wherever they are."""
 
     def holder(self) -> LockHolder | None:
-        """Who holds it, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``, ``TimedOut``."""
+        """Its holder, None without one. Raises ``NotAuthorized``, ``Unreachable``, ``TimedOut``."""
         ...
 
     def held(self, run: str, ours: Callable[[str], bool]) -> AbstractContextManager[Callable[[], None]]:
         """Hold it as ``run`` of the journal, which knows the runs of which ``ours`` is true.
 
         Gives a function that returns while it is held, and raises ``ConnectctlError`` where it is not, or where that
-        cannot be told. Raises ``Refused`` where somebody else holds it.
+        cannot be determined. Raises ``Refused`` where another client holds it.
         """
         ...
 
@@ -136,7 +136,7 @@ class ClusterLock(Protocol):
 class TransactionCalls(Protocol):
     """Coordinators and partition leaders of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput``.
 
-    What concerns one id, one partition or one broker is no exception but a code in the result.
+    What concerns one id, one partition or one broker is not an exception but a code in the result.
     """
 
     def cluster_id(self) -> str:
@@ -148,12 +148,12 @@ class TransactionCalls(Protocol):
         ...
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+        self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
     ) -> None:
         """Send one InitProducerId for each id, with its transaction timeout in milliseconds; all in flight at once.
 
-        ``told`` hears of each answer when it comes, on another thread; of each id exactly once. ``patience`` is in
-        seconds, for each answer.
+        ``on_result`` is called with each answer when it arrives, on another thread; exactly once for each id. ``patience``
+        is in seconds, for each answer.
         """
         ...
 
@@ -257,7 +257,7 @@ class WorkerDriver(Protocol):
         ...
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """Whether it is restarted alone or with others, and by whom; by itself where a driver does not say. Asks nobody."""
+        """Whether it is restarted alone or with others, and by whom; alone where a driver does not say. Sends no request."""
         return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
@@ -268,7 +268,7 @@ class WorkerDriver(Protocol):
         """Why this worker could not be changed (a file that cannot be written, no template), else None. Changes nothing."""
         ...
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """The property's value by file or hook; None where this driver has no way to know."""
         return None
 
@@ -301,7 +301,7 @@ class RightsReads(Protocol):
         ...
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
-        """Whether each transactional id may be described, known or not; None where nobody answered."""
+        """Whether each transactional id may be described, known or not; None without an answer."""
         ...
 
     def unseen(self, resource: Resource) -> tuple[Gap, ...]:
@@ -345,7 +345,7 @@ class AclReads(Protocol):
 class BrokerReads(Protocol):
     """The brokers of one Kafka cluster and the groups that read from it. Raises what ``KafkaReads`` raises.
 
-    What concerns one broker or one group is no exception but an error in the result.
+    What concerns one broker or one group is not an exception but an error in the result.
     """
 
     def cluster_id(self) -> str:

@@ -64,7 +64,7 @@ def remove(text: str, name: str) -> str:
     found = _entry(_mapping(text), "contexts")
     entry = _entry(found[1], name) if found else None
     if found is None or entry is None:
-        raise BadInput(f"The context {name} does not stand under contexts: itself", next_step=_BY_HAND)
+        raise BadInput(f"The context {name} is not written under contexts: itself", next_step=_BY_HAND)
     changed = _without(text, found, entry)
     if data.get("current") == name:
         del expected["current"]
@@ -78,7 +78,12 @@ def scalar(value: Any) -> str:
     """A value on one line of YAML, without quotes where it needs none."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and yaml_text.read_yaml(value) == value:
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    """JSON, which YAML reads, but for characters that only YAML takes for the end of a line."""
+    return json.dumps(value, ensure_ascii=False).translate({0x85: r"\N", 0x2028: r"\L", 0x2029: r"\P"})
 
 
 def _lines(entry: Mapping[str, Any], column: int, step: int = 2) -> list[str]:
@@ -97,7 +102,7 @@ def _lines(entry: Mapping[str, Any], column: int, step: int = 2) -> list[str]:
 
 def _in_braces(value: Any) -> str:
     text = scalar(value)
-    return json.dumps(value, ensure_ascii=False) if ":" in text and not text.startswith('"') else text
+    return _quoted(value) if ":" in text and not text.startswith('"') else text
 
 
 def _mapping(text: str) -> yaml.MappingNode:
@@ -117,7 +122,7 @@ def _entry(node: Any, name: str) -> tuple[Any, Any] | None:
 def _added_in_braces(text: str, found: tuple[Any, Any], name: str, entry: Mapping[str, Any]) -> str:
     contexts = found[1]
     start, end = contexts.start_mark.index, contexts.end_mark.index
-    flow = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(entry, ensure_ascii=False)}"
+    flow = f"{_quoted(name)}: {_quoted(entry)}"
     if contexts.value:
         comma = "" if text[: end - 1].rstrip().endswith(",") else ", "
         return f"{text[: end - 1].rstrip()}{comma}{flow}{text[end - 1 :]}"
@@ -193,9 +198,9 @@ def _checked(text: str, expected: Any) -> str:
     try:
         if yaml_text.read_yaml(text) == expected:
             return text
-        why = "its other values would not stay as they are"
+        why = "its other values would change"
     except yaml.YAMLError as e:
         why = getattr(e, "problem", None) or "it would no longer be YAML"
     raise BadInput(
-        "The context file cannot be changed without a risk for what stands in it", why=why, next_step=_BY_HAND
+        "The context file cannot be changed without a risk for its other contents", why=why, next_step=_BY_HAND
     )

@@ -33,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class SecretRef(_Strict):
-    """Where a secret is to be had: exactly one of an environment name, a file, or a command that prints it."""
+    """The source of a secret: exactly one of an environment name, a file, or a command that prints it."""
 
     env: str | None = None
     file: str | None = None

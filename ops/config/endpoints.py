@@ -1,6 +1,6 @@
 """Addresses that a person writes: brokers and workers, checked before anything dials them.
 
-A client that is given what is no address does what it can with it: librdkafka dials port 99999 as 34463, and resolves
+A client that is given what is not an address does what it can with it: librdkafka dials port 99999 as 34463, and resolves
 what stands in front of a missing colon. So what cannot be meant is refused in words that name it.
 """
 

@@ -2,7 +2,7 @@
 
 A property is a secret by its plugin's own definition (type PASSWORD, where a worker tells), by its name, or in part by the
 form of its value: user information in a URL, a password among parameters, a webhook's path, a token. References to values
-that live elsewhere (``${file:…}``, KIP-297) are no secrets and stay. What once was seen as a secret in a configuration is
+that live elsewhere (``${file:…}``, KIP-297) are not secrets and stay. What once was seen as a secret in a configuration is
 hidden in foreign text from then on, whatever stands around it.
 """
 
@@ -247,7 +247,7 @@ def _of_data(data: Any, name: str = "") -> Any:
 # --------------------------------------------------------------------------------------------------- what has been seen
 
 
-class _Seen:
+class _SeenSecrets:
     """The secrets that this process has met."""
 
     def __init__(self) -> None:
@@ -288,7 +288,7 @@ def _pairs(configs: list[Mapping[str, Any]]) -> set[tuple[str, str]]:
     return {pair for pair in found if isinstance(pair[1], str)}
 
 
-_seen = _Seen()
+_seen = _SeenSecrets()
 
 
 def remember(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> None:

@@ -28,7 +28,7 @@ def journal_directory() -> Path:
 
 
 def cache_directory() -> Path:
-    """What can be had again: ``$XDG_CACHE_HOME/connectctl``."""
+    """What can be fetched again: ``$XDG_CACHE_HOME/connectctl``."""
     return _home("XDG_CACHE_HOME", ".cache")
 
 

@@ -49,7 +49,7 @@ def filled_for_shell(template: str, values: Mapping[str, str]) -> str:
         value = values[found[1]]
         if shlex.quote(value) != value and _is_quoted(template[: found.start()]):
             raise BadInput(
-                f"The value {value!r} cannot stand in the quotes around {{{found[1]}}}",
+                f"The value {value!r} cannot be put into the quotes around {{{found[1]}}}",
                 why=f"it is quoted when it is filled in, in {template}",
                 next_step=f"Take {{{found[1]}}} out of the quotes.",
             )

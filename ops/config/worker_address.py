@@ -38,5 +38,5 @@ def parse(text: str, scheme: str = "http") -> Address:
     """
     found = _FORM.fullmatch(text)
     if not found or not 0 < int(found["port"]) < 65536:
-        raise BadInput(f"{text!r} is no address of a worker", why="it should be host:port", code="no-worker")
+        raise BadInput(f"{text!r} is not an address of a worker", why="it should be host:port", code="no-worker")
     return Address(found["v6"] or found["host"], int(found["port"]), found["scheme"] or scheme)

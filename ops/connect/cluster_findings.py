@@ -187,7 +187,7 @@ def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
     if not behind:
         return None
     message = f"{len(behind)} of {facts.partitions} partitions of the {role} topic are under-replicated."
-    return Finding("TOPIC005", Severity.WARNING, facts.name, message, "Look at the brokers.")
+    return Finding("TOPIC005", Severity.WARNING, facts.name, message, "Check the brokers.")
 
 
 def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:

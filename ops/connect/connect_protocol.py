@@ -146,7 +146,7 @@ def decode_current(data: bytes) -> Assignment | None:
 
 @lru_cache(maxsize=512)  # One command asks for the group several times, and of 50,000 tasks it is long.
 def decode_assignment(data: bytes) -> Assignment | None:
-    """A member's assignment, None where it has none yet. Raises ``ValueError`` for bytes that are no assignment."""
+    """A member's assignment, None where it has none yet. Raises ``ValueError`` for bytes that are not assignment."""
     if not data:
         return None
     reader = _Reader(data)

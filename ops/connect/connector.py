@@ -18,6 +18,7 @@ from connectctl.ops.config.masking import masked, remember
 from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -79,6 +80,11 @@ class Connector:
     assigned: Mapping[int, str] | None = None
 
     @property
+    def parts(self) -> dict[int, Status | None]:
+        """The statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks."""
+        return {CONNECTOR_INSTANCE: self.status, **self.tasks}
+
+    @property
     def owners(self) -> Owners | None:
         """Who runs its parts, where that is known."""
         if self.assigned is None:
@@ -118,8 +124,7 @@ class Owners:
 
     def unreported(self, connector: Connector) -> bool:
         """Whether a worker has a part of ``connector`` and the status of that part is another worker's."""
-        parts = {CONNECTOR_INSTANCE: connector.status, **connector.tasks}
-        owned = ((self.by_part.get((connector.name, n)), status) for n, status in parts.items())
+        owned = ((self.by_part.get((connector.name, n)), status) for n, status in connector.parts.items())
         return any(owner and status and status.worker != owner for owner, status in owned)
 
     def parts(self, connector: str) -> dict[int, str]:
@@ -149,7 +154,7 @@ def owners_of(group: ConnectGroup | None) -> Owners | None:
 def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
     """The verdict on ``connector``; without ``owners`` every status is taken at its word.
 
-    One that is proven to be stopped is STOPPED, whatever its last statuses say and whoever wrote them.
+    One that is proven to be stopped is STOPPED, whatever its last statuses say.
     """
     if stopped(connector):
         return Verdict(State.STOPPED)
@@ -165,7 +170,7 @@ def stopped(connector: Connector) -> bool | None:
 
     A worker acts on the commit of no tasks by stopping its own, and joins the rebalance that takes them out of the
     assignment only then (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing:
-    whoever may write to the topic may have written the last one.
+    any writer of the topic may have written the last one.
     """
     if connector.target_state is None:
         return None
@@ -186,7 +191,7 @@ def at_rest(connector: Connector) -> bool:
 
 
 def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:
-    still = f"with {running} of {_tasks(len(tasks))} still running" if running else ""
+    still = f"with {running} of {counted(len(tasks), 'task')} still running" if running else ""
     if own == "FAILED":
         return Verdict(State.FAILED, still, cause_of(connector.status))
     if own in ("STOPPED", "PAUSED"):
@@ -206,7 +211,7 @@ def _now(connector: Connector, task: int, status: Status | None, owners: Owners 
 
 def _unassigned(connector: Connector, own: str, remark: str, still: str) -> Verdict:
     if connector.target_state == "STOPPED" and not still:
-        # Nobody runs it, and nobody should.
+        # No worker runs it, and none should.
         return Verdict(State.STOPPED)
     why = remark or ("" if own == State.UNASSIGNED else f"now {own}")
     if still:
@@ -224,16 +229,12 @@ def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str
     if failed:
         cause = cause_of(next(connector.tasks[n] for n, state in tasks.items() if state == "FAILED"))
         state = State.FAILED if failed == total else State.DEGRADED
-        return Verdict(state, f"{failed} of {_tasks(total)} failed", cause)
+        return Verdict(state, f"{failed} of {counted(total, 'task')} failed", cause)
     if running == total:
         return Verdict(State.RUNNING)
     other, number = next((state, n) for state, n in count.most_common() if state != "RUNNING")
     state = State.DEGRADED if running else State.UNASSIGNED
-    return Verdict(state, f"{number} of {_tasks(total)} {other.lower()}")
-
-
-def _tasks(number: int) -> str:
-    return f"{number} task" if number == 1 else f"{number} tasks"
+    return Verdict(state, f"{number} of {counted(total, 'task')} {other.lower()}")
 
 
 def cause_of(status: Status | None) -> str | None:

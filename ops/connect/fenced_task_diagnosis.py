@@ -25,6 +25,8 @@ _SIGNS = (
     "There is a newer producer with the same transactionalId",
 )
 _ROUND_FAILED = ("Failed to perform zombie fencing", "Failed to perform round of zombie fencing")
+_ROUND_NOT_REACHED = ("Failed to perform preflight check for task", "IO Error trying to forward REST request")
+"""What Worker, ExactlyOnceWorkerSourceTask and RestClient say where a leader that was being restarted got no request."""
 MARGIN = 1.0
 """Seconds by which the clocks of broker and workers, and the writing of a status, may be apart."""
 
@@ -54,6 +56,11 @@ def may_be_fenced(trace: str | None) -> bool:
 def round_failed(trace: str | None) -> bool:
     """Whether a stack trace says that the leader could not finish a round of fencing."""
     return trace is not None and any(sign in trace for sign in _ROUND_FAILED)
+
+
+def round_missed(trace: str | None) -> bool:
+    """Whether a round of fencing failed, or its request did not reach the leader; workers repeat neither."""
+    return round_failed(trace) or (trace is not None and any(sign in trace for sign in _ROUND_NOT_REACHED))
 
 
 def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:

@@ -137,7 +137,7 @@ def _named_in(key: str, prefix: str) -> str | None:
 
 
 def _source_of(key: str) -> str | None:
-    """The connector that an offsets topic's key belongs to, None where it is no such key."""
+    """The connector that an offsets topic's key belongs to, None where it is not such a key."""
     try:
         parts = read_json(key)
     except ValueError:

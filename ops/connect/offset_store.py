@@ -12,7 +12,7 @@ TOPIC = "offsets.storage.topic"
 CLIENTS = ("producer", "consumer", "admin")
 
 
-class Mode(StrEnum):
+class StoreMode(StrEnum):
     """What a worker does about exactly-once, as far as offset stores depend on it."""
 
     ENABLED = "enabled"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 class Store:
     """Where a connector's offsets are. ``bootstrap`` is None where it is spelled as the workers spell theirs.
 
-    ``implicit``: nobody asked for a separate topic; it comes of writing to other bootstrap servers.
+    ``implicit``: no separate topic is configured; it follows from other bootstrap servers.
     ``overrides`` are those of the connector's clients, where they are sent to other servers; those of consumers win.
     """
 
@@ -44,7 +44,7 @@ class Store:
 
 
 def store_of(
-    mode: Mode,
+    mode: StoreMode,
     config: Mapping[str, str],
     offsets_topic: str,
     worker_bootstrap: str,
@@ -59,7 +59,7 @@ def store_of(
     named = config.get(TOPIC)
     writes_to = client_bootstrap(config, "producer", producer_bootstrap or worker_bootstrap)
     elsewhere = not same_to_connect(writes_to, worker_bootstrap)
-    if mode is Mode.STANDALONE or (mode is Mode.NOT_ENABLED and named is None):
+    if mode is StoreMode.STANDALONE or (mode is StoreMode.NOT_ENABLED and named is None):
         return Store(Kind.WORKERS, offsets_topic)
     topic = offsets_topic if named is None else named
     if topic == offsets_topic and not elsewhere:
@@ -84,7 +84,7 @@ def client_overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
 
 def separate_store(config: Mapping[str, str], offsets_topic: str, bootstrap: str) -> Store | None:
     """The store that a connector has besides the global topic, or would have with exactly-once; None for none."""
-    store = store_of(Mode.ENABLED, config, offsets_topic, bootstrap)
+    store = store_of(StoreMode.ENABLED, config, offsets_topic, bootstrap)
     return store if store.kind is Kind.SEPARATE else None
 
 

@@ -28,7 +28,7 @@ def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
 
 @dataclass
 class OffsetFindings:
-    """What is odd about one connector's source partitions, seen one after the other. Spellings are somebody else's."""
+    """What is odd about one connector's source partitions, seen one after the other. Spellings are checked elsewhere."""
 
     name: str
     configured: bool
@@ -56,7 +56,7 @@ class OffsetFindings:
             self._stale = _stale(self.name, entry, theirs, ours)
 
     def pass_by(self, count: int) -> None:
-        """Take into account so many of which nothing is odd."""
+        """Count records that have no finding."""
         self._count += count
 
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
@@ -209,8 +209,8 @@ def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
     repair = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
     if policy == "":
         message = (
-            "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; but it grows without end, "
-            "and whoever starts reads all of it."
+            "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; but it grows without "
+            "limit, and every worker that starts reads all of it."
         )
         yield Finding("OFFSETS017", Severity.WARNING, topic, message, f"Repair it: {repair}")
     elif policy not in (None, "compact"):

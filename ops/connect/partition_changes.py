@@ -1,222 +1,207 @@
 """What a change of a configuration does to a connector's source offsets: which are kept, and which nobody reads any more.
 
-By the rules of its class (``partition_rules``). A class without rules is learned: where a field of all its source partitions
-has the value of a property, it follows that property. What neither tells is unknown, and said to be.
+By the rules of its class (``partition_rules``), or as far as that can be learned from the offsets that it has
+(``partition_learning``). What neither tells is unknown, and said to be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from itertools import product
 from typing import Any
 
-from connectctl.ops.connect.partition_rules import (
-    Config,
-    FieldRule,
-    PartitionRule,
-    SourcePartition,
-    entries,
-    exactly,
-    rules_of,
+from connectctl.ops.connect.partition_fate import (
+    FRAMEWORK,
+    NEW,
+    Fate,
+    OffsetOutlook,
+    PartitionFate,
+    rewritten,
+    with_moved,
 )
+from connectctl.ops.connect.partition_fields import Config, FieldRule, SourcePartition
+from connectctl.ops.connect.partition_learning import learned
+from connectctl.ops.connect.partition_rule import PartitionRule
+from connectctl.ops.connect.partition_rules import rules_of
+from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
 
-FRAMEWORK = (
-    *(
-        "name",
-        "connector.class",
-        "connector.plugin.version",
-        "tasks.max",
-        "config.action.reload",
-        "exactly.once.support",
-    ),
-    *("key.converter", "value.converter", "header.converter", "transforms", "predicates", "errors.", "topic.creation."),
-    *("producer.override.", "consumer.override.", "admin.override.", "transaction.boundary", "offsets.storage.topic"),
-)
-"""Beginnings of the properties that the framework reads, which are in no source partition (``ConnectorConfig``,
-``SourceConnectorConfig``)."""
+SourceOffset = Mapping[str, Any]
+Offsets = Sequence[tuple[SourcePartition, SourceOffset | None]]
+"""Pairs of source partition and source offset."""
 
 
-class Fate(StrEnum):
-    """What becomes of a source offset. ``LEFT``: its source partition was not read before, and is not read afterwards."""
-
-    KEPT = "kept"
-    ORPHANED = "orphaned"
-    LEFT = "left"
-    BEGUN = "begun anew"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class PartitionFate:
-    """One source partition, with why. ``carry_to`` is the one that the new configuration reads in its place, if that is
-    known.
-    """
-
-    partition: SourcePartition
-    fate: Fate
-    why: str
-    carry_to: SourcePartition | None = None
-
-
-@dataclass(frozen=True)
-class OffsetOutlook:
-    """What a change does to the offsets. ``source`` says where the rule is from: a page, or that it was learned."""
-
-    fates: tuple[PartitionFate, ...]
-    source: str
-
-    def of(self, *fates: Fate) -> list[PartitionFate]:
-        """Those that fare so."""
-        return [each for each in self.fates if each.fate in fates]
-
-
-def outlook(
-    old: Config | None, new: Config, offsets: Sequence[tuple[SourcePartition, Mapping[str, Any] | None]]
-) -> OffsetOutlook:
-    """What becomes of ``offsets``, pairs of source partition and source offset, where ``new`` replaces ``old``; None where
-    a connector of that name is created.
-    """
+def outlook(old: Config | None, new: Config, offsets: Offsets) -> OffsetOutlook:
+    """What becomes of ``offsets`` where ``new`` replaces ``old``; None where a connector of that name is created."""
     rules = rules_of(new.get("connector.class", ""))
     if not rules:
-        return _learned(old, new, [partition for partition, _ in offsets])
-    seen = [_by_rules(rules, old, new, partition, offset) for partition, offset in offsets]
-    there = [dict(partition) for partition, _ in offsets]
-    taken = [dict(each.carry_to) for each in seen if each.carry_to is not None]
+        return learned(old, new, [partition for partition, _ in offsets])
+    former = rules if old is None else rules_of(old.get("connector.class", ""))
+    seen = [_fate(rules, old if former == rules else None, new, *pair) for pair in offsets]
+    read = [each.partition for each in seen if each.fate in (Fate.KEPT, Fate.RESUMED)]
     begun = [
-        PartitionFate(each, Fate.BEGUN, "no offset is there for it")
-        for each in _expected(rules, new)
-        if each not in there and each not in taken
+        PartitionFate(dict(each), Fate.BEGUN, NEW, whole=rule.whole)
+        for rule, each in _expected(rules, new)
+        if not (old is not None and former == rules and _reads(rule, old, each))
+        and not any(_means(rule, each, partition) for partition in read)
     ]
-    return OffsetOutlook((*seen, *begun), rules[0].source)
-
-
-def shared(new: Config, others: Mapping[str, Config]) -> list[str]:
-    """Connectors of ``others`` that read the same source partitions as ``new``, by the rules of their class."""
-    return sorted(name for name, config in others.items() if _overlap(new, config))
-
-
-def _overlap(one: Config, other: Config) -> bool:
-    rules = rules_of(one.get("connector.class", ""))
-    return any(
-        rule in rules_of(other.get("connector.class", "")) and all(_same(field, one, other) for field in rule.fields)
-        for rule in rules
+    return OffsetOutlook(
+        with_moved(seen, begun), rules[0].source, _may_begin(rules, old, new), _inherited(rules, old, new)
     )
 
 
-def _same(field: FieldRule, one: Config, other: Config) -> bool:
-    value = field.value(one)
-    if value is not None:
-        return value == field.value(other)
-    learned = [one.get(key, "") for key in field.keys]
-    return any(learned) and learned == [other.get(key, "") for key in field.keys]
+def reads(config: Config, partition: SourcePartition) -> bool | None:
+    """Whether a task of ``config`` asks for ``partition``; None where that is not known."""
+    rule = _rule_for(rules_of(config.get("connector.class", "")), partition)
+    return None if rule is None else _reads(rule, config, partition)
 
 
-def _by_rules(
+def matters(name: str, *configs: Config) -> bool:
+    """Whether a change of the property ``name`` may matter to the source offsets of a connector of ``configs``."""
+    known = any(name in rule.keys for each in configs for rule in rules_of(each.get("connector.class", "")))
+    return known or name == "connector.class" or not name.startswith(FRAMEWORK)
+
+
+def shared(new: Config, others: Mapping[str, Config]) -> list[str]:
+    """Connectors of ``others`` that read the same source partitions as ``new``: by the rules of their class, and without
+    any where all of their own properties are the same.
+    """
+    return sorted(name for name, config in others.items() if _overlap(new, config) or _alike(new, config))
+
+
+def also_of(new: Config, stored: Mapping[str, Offsets]) -> dict[str, list[SourcePartition]]:
+    """The source partitions that ``new`` reads and that offsets are ``stored`` of, by the connectors that they are of."""
+    rules = [rule for rule in rules_of(new.get("connector.class", "")) if rule.telling and rule.fields]
+    found = {}
+    for name, offsets in stored.items():
+        theirs = [p for p, _ in offsets if (rule := _rule_for(rules, p)) is not None and _reads(rule, new, p)]
+        if theirs:
+            found[name] = theirs
+    return found
+
+
+def _fate(
     rules: Sequence[PartitionRule],
     old: Config | None,
     new: Config,
     partition: SourcePartition,
-    offset: Mapping[str, Any] | None,
+    offset: SourceOffset | None,
 ) -> PartitionFate:
-    rule = next((each for each in rules if _fits(each, partition)), None)
+    if is_of_a_stream(partition):
+        return PartitionFate(partition, Fate.KEPT, "it is of a stream, and no place in a source")
+    rule = _rule_for(rules, partition)
     if rule is None:
         return PartitionFate(partition, Fate.UNKNOWN, "its form is not one that this class is known to write")
-    if (problem := _not_read(rule, new, partition, offset)) is None:
-        return PartitionFate(partition, Fate.KEPT, "it is read as before" if old is not None else "it is resumed from")
-    if old is None or _not_read(rule, old, partition, offset) is not None:
-        return PartitionFate(partition, Fate.LEFT, problem)
-    return PartitionFate(partition, Fate.ORPHANED, problem, _rewritten(rule.fields, new, partition))
+    was_read = old is not None and _reads(rule, old, partition) is not False
+    was_used = was_read and old is not None and _used(rule, old, offset)
+    not_read = _not_read(rule, new, partition)
+    if not_read is None and _reads(rule, new, partition) is None:
+        what = ", ".join(field.shown(new) for field in rule.fields if field.reads(new, partition[field.name]) is None)
+        return PartitionFate(partition, Fate.UNKNOWN, f"whether it is in {what} is not known")
+    if not_read is None:
+        if _used(rule, new, offset):
+            fate = Fate.KEPT if was_used else Fate.RESUMED
+            return PartitionFate(partition, fate, "it is read as before" if was_used else "it was not read before")
+        not_read = _unused(rule, new, offset)
+        if rule.offset_fields(new):
+            return PartitionFate(partition, Fate.BEGUN if was_used or not was_read else Fate.LEFT, not_read)
+    if not was_used:
+        return PartitionFate(partition, Fate.LEFT, not_read)
+    return PartitionFate(partition, Fate.ORPHANED, not_read, _moved(rule, new, partition))
 
 
-def _fits(rule: PartitionRule, partition: SourcePartition) -> bool:
-    names = {field.name for field in rule.fields}
-    return names <= partition.keys() and (rule.only is None or rule.only <= partition.keys())
+def _rule_for(rules: Sequence[PartitionRule], partition: SourcePartition) -> PartitionRule | None:
+    return next((each for each in rules if {field.name for field in each.fields} <= partition.keys()), None)
 
 
-def _not_read(
-    rule: PartitionRule, config: Config, partition: SourcePartition, offset: Mapping[str, Any] | None
-) -> str | None:
-    """Why a task of ``config`` does not use it; None where it does."""
+def _reads(rule: PartitionRule, config: Config, partition: SourcePartition) -> bool | None:
+    """As far as ``partition`` has the fields: those that are not known whole have some of them."""
+    if rule.form(config, partition) is not None:
+        return False
+    found = [each.reads(config, partition[each.name]) for each in rule.fields if each.name in partition]
+    return False if False in found else None if None in found else True
+
+
+def _not_read(rule: PartitionRule, config: Config, partition: SourcePartition) -> str | None:
+    """Why a task of ``config`` does not ask for it; None where it does, or where that is not known."""
     for field in rule.fields:
-        if not field.reads(config, partition[field.name]):
-            return f"{field.name} {partition[field.name]} is not in {_keys(field, config)}"
+        if field.reads(config, partition[field.name]) is False:
+            return f"{field.name} {partition[field.name]} {field.is_not} {field.shown(config)}"
+    return rule.form(config, partition)
+
+
+def _used(rule: PartitionRule, config: Config, offset: SourceOffset | None) -> bool:
     wanted = rule.offset_fields(config)
-    if wanted is not None and offset is not None and not wanted & offset.keys():
-        return f"with {rule.offset_keys[0]} {config.get(rule.offset_keys[0], '')} its offset {dict(offset)} is not used"
-    return None
+    return wanted is None or offset is None or bool(wanted & offset.keys())
 
 
-def _keys(field: FieldRule, config: Config) -> str:
-    return (
-        ", ".join(f"{key} {config[key]}" for key in field.keys if config.get(key))
-        or f"{field.keys[0]}, which is not set"
+def _unused(rule: PartitionRule, config: Config, offset: SourceOffset | None) -> str:
+    key = rule.offset_keys[-1]
+    return f"with {key} {config.get(key, '')} its offset {dict(offset or {})} is not used"
+
+
+def _moved(rule: PartitionRule, new: Config, partition: SourcePartition) -> SourcePartition | None:
+    changed = {each.name: each.value(new) for each in rule.fields if not each.reads(new, partition[each.name])}
+    return rewritten(partition, changed)
+
+
+def _expected(rules: Sequence[PartitionRule], config: Config) -> Iterator[tuple[PartitionRule, dict[str, Any]]]:
+    """Source partitions of which the configuration says that they are read, with the fields that it decides."""
+    for rule in rules:
+        if not rule.older and rule.offset_fields(config) != frozenset() and rule.fields:
+            names = [field.name for field in rule.fields]
+            for values in product(*(field.values(config) for field in rule.fields)):
+                yield rule, dict(zip(names, values, strict=True))
+
+
+def _means(rule: PartitionRule, expected: SourcePartition, partition: SourcePartition) -> bool:
+    """Whether ``partition`` is one of those that ``expected`` has the known fields of."""
+    there = all(field.name in partition for field in rule.fields)
+    return there and all(field.same(expected[field.name], partition[field.name]) for field in rule.fields)
+
+
+def _may_begin(rules: Sequence[PartitionRule], old: Config | None, new: Config) -> tuple[str, ...]:
+    """What ``new`` names by patterns that ``old`` does not have: the source knows what that is."""
+    found = []
+    for field in (each for rule in rules if old is not None for each in rule.fields):
+        more = [each for each in field.patterns(new) if old is not None and each not in field.patterns(old)]
+        if more:
+            found.append(f"{field.name} {', '.join(more)}")
+        elif field.patterns(new) and old is not None and any(old.get(key) != new.get(key) for key in field.keys):
+            found.append(f"{field.name} {', '.join(field.patterns(new))}")
+    return tuple(dict.fromkeys(found))
+
+
+def _inherited(rules: Sequence[PartitionRule], old: Config | None, new: Config) -> tuple[str, ...]:
+    """Properties that say what is read and are in no source partition, and whose values change."""
+    keys = dict.fromkeys(key for rule in rules for key in (*rule.where, *rule.inherits))
+    return tuple(key for key in keys if old is not None and old.get(key) != new.get(key))
+
+
+def _overlap(one: Config, other: Config) -> bool:
+    theirs = rules_of(other.get("connector.class", ""))
+    return any(
+        rule in theirs and all(one.get(key) == other.get(key) for key in rule.where) and _same_source(rule, one, other)
+        for rule in rules_of(one.get("connector.class", ""))
+        if rule.fields and not rule.older
     )
 
 
-def _rewritten(fields: Sequence[FieldRule], new: Config, partition: SourcePartition) -> SourcePartition | None:
-    changed = {each.name: each.value(new) for each in fields if not each.reads(new, partition[each.name])}
-    return None if not changed or None in changed.values() else {**partition, **changed}
+def _alike(one: Config, other: Config) -> bool:
+    class_ = one.get("connector.class", "")
+    if rules_of(class_) or class_ != other.get("connector.class"):
+        return False
+    own, theirs = ({k: v for k, v in each.items() if not k.startswith(FRAMEWORK)} for each in (one, other))
+    return bool(own) and own == theirs
 
 
-def _expected(rules: Sequence[PartitionRule], config: Config) -> Iterator[dict[str, Any]]:
-    """Source partitions that are known whole from the configuration."""
-    for rule in rules:
-        values = {each.name: each.value(config) for each in rule.fields}
-        if None not in values.values():
-            yield values
+def _same_source(rule: PartitionRule, one: Config, other: Config) -> bool:
+    told = rule.telling or all(one.get(key) == other.get(key) for key in rule.inherits)
+    return bool(told and (rule.where or rule.telling)) and all(_common(field, one, other) for field in rule.fields)
 
 
-# ---------------------------------------------------------------------------------- learned from the offsets there are
-
-
-def _learned(old: Config | None, new: Config, partitions: Sequence[SourcePartition]) -> OffsetOutlook:
-    changed = {key for key in {*(old or {}), *new} if (old or {}).get(key) != new.get(key)}
-    own = sorted(key for key in changed if not key.startswith(FRAMEWORK))
-    follows = {field: keys for field, keys in _follows(old or {}, partitions).items() if set(keys) & changed}
-    source = "learned from the offsets that are there"
-    if old is None:
-        fates = [PartitionFate(each, Fate.UNKNOWN, "nothing is known of this class") for each in partitions]
-    elif "connector.class" in changed:
-        fates = [PartitionFate(each, Fate.UNKNOWN, "the connector's class changes") for each in partitions]
-    elif not own:
-        fates = [PartitionFate(each, Fate.KEPT, "no property of the connector's own changes") for each in partitions]
-    else:
-        fates = [_by_follows(each, follows, own, new) for each in partitions]
-    return OffsetOutlook(tuple(fates), source)
-
-
-def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str, list[str]]:
-    """The properties that have, alone or in a list, every value of a field of the partitions."""
-    fields = set.intersection(*(set(each) for each in partitions)) if partitions else set()
-    found = {}
-    for field in sorted(fields):
-        values = {str(each[field]) for each in partitions}
-        keys = [k for k, v in config.items() if not k.startswith(FRAMEWORK) and values <= {v.strip(), *entries(v)}]
-        if keys:
-            found[field] = keys
-    return found
-
-
-def _by_follows(
-    partition: SourcePartition, follows: Mapping[str, list[str]], changed: Sequence[str], new: Config
-) -> PartitionFate:
-    learned = {key for keys in follows.values() for key in keys}
-    for field, keys in follows.items():
-        gone = [
-            key for key in keys if str(partition[field]) not in {new.get(key, "").strip(), *entries(new.get(key, ""))}
-        ]
-        if gone and len(gone) == len(keys):
-            to = (
-                _rewritten([exactly(field, gone[0])], new, partition)
-                if len(entries(new.get(gone[0], ""))) == 1
-                else None
-            )
-            why = f"{field} has had the value of {gone[0]}, which is {new.get(gone[0], 'not set')} now"
-            return PartitionFate(partition, Fate.ORPHANED, why, to)
-        if gone:
-            why = f"{field} may follow {' or '.join(keys)}"
-            return PartitionFate(partition, Fate.UNKNOWN, why)
-    if unknown := [key for key in changed if key not in learned]:
-        return PartitionFate(partition, Fate.UNKNOWN, f"what {', '.join(unknown)} means for it is not known")
-    return PartitionFate(partition, Fate.KEPT, "what its source partitions follow stays as it is")
+def _common(field: FieldRule, one: Config, other: Config) -> bool:
+    """Whether both certainly have one value."""
+    ones, others = field.values(one), field.values(other)
+    if any(field.reads(other, value) for value in ones) or any(field.reads(one, value) for value in others):
+        return True
+    return bool(set(field.patterns(one)) & set(field.patterns(other)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 
@@ -18,7 +19,7 @@ class TooLarge(ValueError):
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:
@@ -82,16 +83,16 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
         text = raw.decode()
         data, more = decode_json(text)
     except (ValueError, RecursionError):
-        return "its key is no JSON"
+        return "its key is not JSON"
     if not isinstance(data, list):
-        return "its key is no JSON array"
+        return "its key is not a JSON array"
     if len(data) != 2:
         return f"its key has {len(data)} elements and not 2"
     connector, partition = data
     if not isinstance(connector, str):
         return "its key does not begin with a connector's name"
     if partition is not None and not isinstance(partition, dict):
-        return "its source partition is no JSON object"
+        return "its source partition is not a JSON object"
     if not more and _is_plain(raw, partition):
         return SourceKey(connector, partition, text)
     odd = more or _NEEDS_A_LOOK.search(raw) is not None
@@ -116,6 +117,19 @@ def owner_of(raw: bytes | None) -> bytes:
         return raw[2:end]
     key = parse_key(raw)
     return key.connector.encode(errors="surrogatepass") if isinstance(key, SourceKey) else b""
+
+
+def owners_of(raws: Iterable[bytes | None]) -> list[bytes]:
+    """``owner_of`` each: of keys that begin as the one before only the beginning is looked at."""
+    found: list[bytes] = []
+    owner, head = b"", None
+    for raw in raws:
+        if head is None or raw is None or not raw.startswith(head):
+            owner = owner_of(raw)
+            begin = b'["%s"' % owner
+            head = begin if raw is not None and raw.startswith(begin) and b"\\" not in owner else None
+        found.append(owner)
+    return found
 
 
 def respelled(key: SourceKey, connector: str) -> bytes:

@@ -82,14 +82,14 @@ def read_offset(record: Record) -> StoredOffset:
     except TooLarge as e:
         return StoredOffset(None, *where, f"no double can hold {e}", record.value.decode())
     except (ValueError, RecursionError):
-        return StoredOffset(None, *where, "it is no JSON", record.value.decode(errors="backslashreplace"))
+        return StoredOffset(None, *where, "it is not JSON", record.value.decode(errors="backslashreplace"))
     if isinstance(value, dict):
         if holds_nested(value):
             member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
             why = f"offsets may only hold primitive values, and {member} holds {_kind(inner)}"
             return StoredOffset(None, *where, why, text)
         return StoredOffset(value, *where, raw=text if more else None)
-    why = "it is the JSON null" if value is None else "it is no JSON object"
+    why = "it is the JSON null" if value is None else "it is not a JSON object"
     return StoredOffset(None, *where, why, text)
 
 

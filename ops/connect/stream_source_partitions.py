@@ -1,4 +1,4 @@
-"""Source partitions that are no place in a source: what a stream of DataFrames remembers beside its source offsets.
+"""Source partitions that are not place in a source: what a stream of DataFrames remembers beside its source offsets.
 
 They are keys of the connector's offsets like others, so that they are committed in the same transactions, backed up, copied
 and shown with them; one member tells them apart, by a name that no column has.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class WaitState:
 
 @dataclass(frozen=True)
 class WaitProgress:
-    """The wait after one more look: still waiting, ``done``, or ``failed`` for good."""
+    """The wait after one more look: still waiting, ``done``, or ``failed``."""
 
     waiting: WaitState
     verdict: Verdict
@@ -50,8 +49,8 @@ def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress
     verdict = verdict_of(now, now.owners)
     if waiting.wanted is not State.RUNNING:
         return WaitProgress(waiting, verdict, done=_rests(waiting, now))
-    fresh = changed | (_parts(now).keys() if elapsed >= GRACE else set())
-    if any(status and status.state == "FAILED" and part in fresh for part, status in _parts(now).items()):
+    fresh = changed | (now.parts.keys() if elapsed >= GRACE else set())
+    if any(status and status.state == "FAILED" and part in fresh for part, status in now.parts.items()):
         return WaitProgress(waiting, verdict, failed=True)
     asked = now.target_state in (None, "STARTED")
     good = asked and verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)
@@ -71,9 +70,5 @@ def _rests(waiting: WaitState, now: Connector) -> bool:
 
 
 def _changed(before: Connector, now: Connector) -> frozenset[int]:
-    old, new = _parts(before), _parts(now)
+    old, new = before.parts, now.parts
     return frozenset(part for part in old.keys() | new.keys() if old.get(part) != new.get(part))
-
-
-def _parts(connector: Connector) -> Parts:
-    return {CONNECTOR_INSTANCE: connector.status, **connector.tasks}

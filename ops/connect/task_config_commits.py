@@ -44,7 +44,7 @@ class _Reading:
     def configure(self, value: Any, record: Record) -> None:
         """``connector-X``; a tombstone deletes it."""
         if value is None:
-            self.__init__()  # type: ignore[misc]
+            self.__init__()  # type: ignore[misc]  # all fields at their defaults
             return
         self.first = self.first if self.first >= 0 else record.offset
         self.config, self.at, self.written = value, record.offset, record.timestamp

@@ -1,7 +1,7 @@
 """Whose a transactional id is, by its name: of which task of which connector, or of which group's leader (KIP-618); or of
 which input partition of a transform that has a producer for each (``guarantee: exactly-once-per-partition``).
 
-``<group.id>-<connector>-<task>`` is no unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with connector
+``<group.id>-<connector>-<task>`` is not an unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with connector
 ``c`` have the same ids, and fence each other. Within one group no two tasks do.
 """
 
@@ -96,7 +96,7 @@ class TransactionalIdIndex:
             said.append(f"the leader of {group}")
         if len(said) < 2:
             return None
-        message = f"This id belongs to {' and to '.join(said)}: whoever fences one fences the other."
+        message = f"This id belongs to {' and to '.join(said)}: fencing one fences the other."
         hint = "Rename one of the connectors, or give one cluster another group.id."
         return Finding("FENCE001", Severity.WARNING, id, message, hint)
 

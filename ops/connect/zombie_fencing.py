@@ -93,8 +93,8 @@ def diagnose(round_: FencingRound) -> Finding | None:
     if round_.total <= SLOW:
         return None
     message = (
-        f"No task works, whatever its status says: the leader is fencing {sum(round_.ids)} ids, one by one, for "
-        f"{round_.since:.0f} s so far."
+        f"Tasks are blocked by zombie fencing ({sum(round_.ids)} ids, sequential, {round_.since:.0f} s so far), "
+        "although their status is RUNNING."
     )
     if round_.total > LEADER_LIMIT:
         message += f" It needs about {round_.total:.0f} s and is given {LEADER_LIMIT:.0f}: all tasks will fail."

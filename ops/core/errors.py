@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ConnectctlError(Exception):
     """An operation was tried and failed.
 
-    ``what`` is a sentence without its full stop; ``why`` is the cause in the words of whoever reported it;
+    ``what`` is a sentence without its full stop; ``why`` is the cause in the words of its source;
     ``next_step`` is a command or an action. ``code`` is a stable word for scripts. Secrets in any of them are masked
     here, so that no error can carry one to a terminal, a log or the journal.
     """
@@ -76,7 +76,7 @@ class NeverAnswered(Unreachable):
 
 
 class UnknownHost(Unreachable):
-    """There is nobody of that name."""
+    """The name does not resolve."""
 
 
 class NotAuthorized(Unreachable):

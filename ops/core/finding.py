@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -53,3 +54,14 @@ class Finding:
         }
         data |= {"why": self.why} if self.why else {}
         return data | ({"nextStep": self.next_step} if self.next_step else {})
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 task``, ``2 tasks``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """The first ``most`` of ``names``, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")

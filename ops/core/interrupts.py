@@ -1,4 +1,4 @@
-"""What a ^C means to work that is under way: the words between whoever does it and the watch at the front door.
+"""What a ^C means to work that is under way: what the work and the handler in ``main`` agree on.
 
 A command ends within a second of ^C, even from inside a call that waits for a broker in C code. Two kinds of work say
 something about that: what has to be put in order first (``put_in_order``), and what can be taken up again

@@ -48,7 +48,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class StepEvent:
-    """That step ``step`` (from 0) was begun, done, already or failed, with what there is to say about it."""
+    """That step ``step`` (from 0) was begun, done, already or failed, with its detail."""
 
     step: int
     what: str
@@ -226,9 +226,9 @@ class Journal:
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:
-        """Nobody else with this journal changes this Connect cluster during ``run``. Raises ``Refused``.
+        """No other process with this journal changes this Connect cluster during ``run``. Raises ``Refused``.
 
-        The kernel drops the lock with the process, so a kill leaves none behind. Whoever has another journal, here or on
+        The kernel drops the lock with the process, so a kill leaves none behind. Processes with another journal, here or on
         another machine, is kept out by the lock of the cluster itself (``ClusterLock``).
         """
         import fcntl

@@ -204,7 +204,7 @@ _READERS = Need("BrokerReads.readers", _D, _CLUSTER, Name.CLUSTER, _PART, "group
 _CHECKS = (
     *_LOOK,
     *_LAYOUT,
-    *_reads(Name.OFFSETS, _PART, "whether its records can be read, and whose they are"),
+    *_reads(Name.OFFSETS, _PART, "whether its records can be read, and their owner"),
     *_reads(Name.DEDICATED, _PART, "whether connectors lose offsets"),
     Need("KafkaReads.topics", _D, _TOPIC, Name.TARGETS, _PART, "the topics that connectors write to"),
     _BROKER_SETTINGS,
@@ -237,13 +237,13 @@ _RUN = (
         each
         for name in (Name.CONFIG, Name.OFFSETS, Name.STATUS)
         for each in (
-            *_reads(name, _REFUSED, "where it stands, and who else runs it"),
+            *_reads(name, _REFUSED, "its offsets, and who else runs it"),
             Need("KafkaWrites.transact", _W, _TOPIC, name, _REFUSED, "what it keeps there"),
             Need("KafkaWrites.create_topic", _C, _TOPIC, name, _REFUSED, "the topic", When.CREATES),
         )
     ),
     *_LAYOUT,
-    *_reads(Name.DEDICATED, _REFUSED, "where the connector stands"),
+    *_reads(Name.DEDICATED, _REFUSED, "the connector's offsets"),
     Need("KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the offsets that it commits"),
     Need("KafkaWrites.transact", _W, _TOPIC, Name.TARGETS, _REFUSED, "its records"),
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "its tasks' older producers"),
@@ -282,7 +282,11 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors restart": _CHANGE,
     "connectors cure": (*_CHANGE, _FENCED),
     "connectors create": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
-    "connectors apply": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
+    "connectors apply": (
+        *_CHANGE,
+        *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name"),
+        *_EVERY_ID,
+    ),
     "connectors edit": _CHANGE,
     "connectors patch": _CHANGE,
     "connectors delete": (*_CHANGE, *_EVERY_ID),

@@ -17,8 +17,8 @@ _PLAIN = frozenset({str, int, float, bool, NoneType})
 class Step:
     """The base of every step; subclasses are frozen dataclasses.
 
-    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. ``context`` is what the
-    steps of an operation work with; it is never part of the plan.
+    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. A field whose ``metadata``
+    has a ``key`` has that name in JSON. ``context`` is what the steps of an operation work with, no part of the plan.
     """
 
     read_only: ClassVar[bool] = False
@@ -55,17 +55,18 @@ def step_to_data(step: Step) -> dict[str, Any]:
     """``step`` as JSON values: its class, its fields, and what it says. ``step_from_data`` is the inverse."""
     data = {"step": type(step).__name__, "subject": step.subject, "says": step.describe(), "now": step.now or None}
     kind: Any = type(step)
-    names = (name for name in _names(kind) if name not in data)
-    return data | {name: to_data(getattr(step, name)) for name in names}
+    return data | {
+        f.metadata.get("key", f.name): to_data(getattr(step, f.name)) for f in fields(kind) if f.name not in data
+    }
 
 
 def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
     """The step that was written as ``data``, of one of ``kinds`` by name. Raises ``BadInput`` for any other."""
     kind = kinds.get(str(data.get("step")))
-    names = {f.name: f for f in fields(kind)} if kind is not None else {}
-    needed = {n for n, f in names.items() if f.default is MISSING and f.default_factory is MISSING}
-    given = {name: value for name, value in data.items() if name in names}
-    unknown = data.keys() - names.keys() - {"step", "subject", "says", "now"}
+    known = {f.metadata.get("key", f.name): f for f in fields(kind)} if kind is not None else {}
+    needed = {f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING}
+    given = {known[key].name: value for key, value in data.items() if key in known}
+    unknown = data.keys() - known.keys() - {"step", "subject", "says", "now"}
     if kind is None or unknown or needed - given.keys():
         raise BadInput(
             f"The plan has a step that this version does not know: {data.get('step')}",

@@ -24,7 +24,8 @@ from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.clients.spark.executors import spare_archives
-from connectctl.ops.jobs.audit_sequences import Extraction, Runs, Wanted, source_of
+from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
+from connectctl.ops.jobs.sequence_extraction import Extraction
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.transactions import Place
 

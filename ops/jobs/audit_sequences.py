@@ -1,7 +1,4 @@
-"""From records to runs of sequence numbers: what one reader of a part of a topic finds, on Spark or not.
-
-With pyarrow its JSON parser reads the numbers of a whole batch at once; what that cannot read is read value by value.
-"""
+"""From records to runs of sequence numbers: what one reader of a part of a topic finds, on Spark or not."""
 
 from __future__ import annotations
 
@@ -12,10 +9,8 @@ from typing import Any
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import Place, Spec
 from connectctl.ops.audit.sequences import SequenceRange
-from connectctl.ops.kafka.record_batch_decoder import Columns, Record
-
-HELD = 100_000
-"""Runs that are held open for each Kafka partition: source partitions that alternate there."""
+from connectctl.ops.jobs.sequence_extraction import HELD, Extraction, Numbered
+from connectctl.ops.kafka.record_batch_decoder import Columns
 
 
 @dataclass(frozen=True)
@@ -120,244 +115,12 @@ def source_of(by: Spec, partition: int, label: Any) -> str:
     return str(partition) if by.place is Place.PARTITION else field_extractor.text_of(label) or ""
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """The ``rows`` of columns that have a number, and these: ``codes`` tell which of ``names`` the source partition has,
-    None where all have the first. Rows and numbers are NumPy's int64.
-    """
-
-    rows: Any
-    numbers: Any
-    codes: Any
-    names: Sequence[Any]
-
-    def stretches(self) -> Iterator[tuple[Any, int, int, int, int]]:
-        """Numbers of one source partition that follow each other: its name, the first and last number, and their rows."""
-        import numpy as np
-
-        rows, numbers, codes = self.rows, self.numbers, self.codes
-        if not len(rows):
-            return
-        one = codes is None or not np.any(codes != codes[0])
-        if not one:
-            order = np.argsort(codes, kind="stable")
-            rows, numbers, codes = rows[order], numbers[order], codes[order]
-        # The largest number of 64 bits plus one is the smallest.
-        cut = (numbers[1:] != numbers[:-1] + 1) | (numbers[1:] < numbers[:-1])
-        if not one:
-            cut |= codes[1:] != codes[:-1]
-        ends = np.append(np.flatnonzero(cut), len(rows) - 1)
-        begins = np.append(0, ends[:-1] + 1)
-        which = np.zeros(len(ends), np.int64) if codes is None else codes[begins]
-        columns = (which, numbers[begins], numbers[ends], rows[begins], rows[ends])
-        for code, *told in zip(*(column.tolist() for column in columns), strict=True):
-            yield (self.names[code], *told)
-
-
-class Extraction:
-    """Numbers and labels of messages. Remembers which type a label had, which the next one will have, too."""
-
-    def __init__(self) -> None:
-        self._types = {"by": "int64"}
-
-    def __call__(self, some: Sequence[Any], sequence: Spec, by: Spec) -> tuple[Sequence[int | None], Sequence[Any]]:
-        """The sequence number and the source partition's name of every message, None for none."""
-        bulk = self._bulk(some, sequence, by)
-        labels = bulk.get("by") or self.labels(some, by)
-        numbers = bulk.get("sequence")
-        if numbers is None:
-            return [_number(message, sequence) for message in some], labels
-        if None in numbers:
-            numbers = [_number(m, sequence) if n is None else n for m, n in zip(some, numbers, strict=True)]
-        return numbers, labels
-
-    def labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
-        """What ``by`` names of every message, as it is there; None for nothing."""
-        if by.place is Place.RAW_KEY:
-            return [message.key() for message in some]
-        if by.place in (Place.PARTITION, Place.ALL):
-            return [None] * len(some)
-        if by.place is Place.HEADER:
-            return [_header(message, by.name) for message in some]
-        if by.place is Place.TEXT:
-            return [field_extractor.matched(message.value(), by.name) for message in some]
-        part = _PARTS[by.place]
-        cache: dict[Any, str | None] = {}
-        found = []
-        for message in some:
-            raw = part(message)
-            if raw not in cache:
-                if len(cache) > HELD:
-                    cache.clear()
-                cache[raw] = field_extractor.text_of(field_extractor.found_in(raw, by.path))
-            found.append(cache[raw])
-        return found
-
-    def _bulk(self, some: Sequence[Any], sequence: Spec, by: Spec) -> dict[str, list[Any]]:
-        """What pyarrow's parser finds at once; nothing where it is not there, or where a value is not as the others."""
-        wanted = _read_at_once(sequence, by)
-        if not wanted:
-            return {}
-        table = self._table(b"\n".join([message.value() or b"{}" for message in some]), len(some), wanted)
-        if table is None:
-            return {}
-        found = {name: _plainly(_reach(table, spec.path)) for name, spec in wanted.items()}
-        if "by" in found and (None in found["by"] or self._types["by"] == "int64"):
-            # Spelled as value by value they would be; one that is null may be of another type.
-            found["by"] = self._spelled(some, found["by"], by)
-        return found
-
-    def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
-        """The same of columns; None where it can only be had record by record."""
-        wanted = _read_at_once(sequence, by)
-        if not wanted or not ("by" in wanted or by.place in (Place.RAW_KEY, Place.PARTITION, Place.ALL)):
-            return None
-        text, rows = some.lines()
-        table = self._table(text, len(rows), wanted) if len(rows) else None
-        if table is None:
-            return None
-        numbers, there = _with_nulls(_reach(table, sequence.path))
-        for row in (~there).nonzero()[0].tolist():
-            number = _number(Record(some, int(rows[row])), sequence)
-            if number is not None:
-                numbers[row], there[row] = number, True
-        if "by" in wanted:
-            labels = _reach(table, by.path).combine_chunks()
-        elif by.place is Place.RAW_KEY:
-            labels = some.keys if len(rows) == len(some) else some.keys.take(rows)
-        else:
-            return Numbered(rows[there], numbers[there], None, [None])
-        if "by" in wanted and labels.null_count:
-            return None
-        coded = labels.dictionary_encode("encode")
-        names = coded.dictionary.to_pylist()
-        if self._types["by"] == "int64" and "by" in wanted:
-            names = [str(name) for name in names]
-        return Numbered(rows[there], numbers[there], coded.indices.to_numpy()[there], names)
-
-    def _table(self, text: Any, count: int, wanted: dict[str, Spec]) -> Any:
-        """What ``wanted`` is in the JSON documents of ``text``, as columns; None where these are not ``count``, where one is
-        not as the others, and without pyarrow.
-        """
-        try:
-            import pyarrow as pa
-            from pyarrow import json
-        except ImportError:
-            return None
-        for kind in dict.fromkeys((self._types["by"], "int64", "string")):
-            tree: dict[str, Any] = {}
-            for name, spec in wanted.items():
-                _plant(tree, spec.path, pa.int64() if name == "sequence" else getattr(pa, kind)())
-            options = json.ParseOptions(
-                explicit_schema=pa.schema(_fields(pa, tree)), unexpected_field_behavior="ignore"
-            )
-            reading = json.ReadOptions(use_threads=False, block_size=1 << 26)
-            try:
-                table = json.read_json(pa.BufferReader(text), reading, options)
-            except pa.ArrowInvalid:
-                continue
-            if table.num_rows != count:
-                return None
-            self._types["by"] = kind
-            return table
-        return None
-
-    @staticmethod
-    def _spelled(some: Sequence[Any], labels: list[Any], by: Spec) -> list[Any]:
-        names: dict[Any, str] = {label: str(label) for label in set(labels)}
-        return [
-            names[label]
-            if label is not None
-            else field_extractor.text_of(field_extractor.found_in(message.value(), by.path))
-            for message, label in zip(some, labels, strict=True)
-        ]
-
-
-def _read_at_once(sequence: Spec, by: Spec) -> dict[str, Spec]:
-    """What of the two pyarrow's parser finds; nothing where it does not find the sequence."""
-    wanted = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
-    return wanted if "sequence" in wanted else {}
-
-
-def _with_nulls(column: Any) -> tuple[Any, Any]:
-    """A column of numbers, and which of them are there, for others to be put in."""
-    plain = column.combine_chunks()
-    there = plain.is_valid().to_numpy(zero_copy_only=False)
-    return plain.fill_null(0).to_numpy(zero_copy_only=False).copy(), there.copy()
-
-
 def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> bool:
     """Whether they are one stretch of one source partition."""
     first, last, size = numbers[0], numbers[-1], len(numbers)
     if first is None or last is None or last - first + 1 != size or labels.count(labels[0]) != size:
         return False
     return list(numbers) == list(range(first, last + 1))
-
-
-def _plainly(column: Any) -> list[Any]:
-    """A column as a list; through numpy where it can be, which is quicker."""
-    if column.null_count == 0 and str(column.type) == "int64":
-        plain: list[Any] = column.to_numpy().tolist()
-        return plain
-    slow: list[Any] = column.to_pylist()
-    return slow
-
-
-def _plain(spec: Spec) -> bool:
-    return spec.place is Place.VALUE and bool(spec.path) and all(isinstance(step, str) for step in spec.path)
-
-
-def _plant(tree: dict[str, Any], path: tuple[Any, ...], leaf: Any) -> None:
-    for step in path[:-1]:
-        tree = tree.setdefault(step, {})
-        if not isinstance(tree, dict):
-            return
-    tree.setdefault(path[-1], leaf)
-
-
-def _fields(pa: Any, tree: dict[str, Any]) -> list[Any]:
-    return [
-        pa.field(name, pa.struct(_fields(pa, node)) if isinstance(node, dict) else node) for name, node in tree.items()
-    ]
-
-
-def _reach(table: Any, path: tuple[Any, ...]) -> Any:
-    import pyarrow.compute as pc
-
-    column = table.column(path[0])
-    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
-
-
-def _value(message: Any) -> bytes | None:
-    raw: bytes | None = message.value()
-    return raw
-
-
-def _key(message: Any) -> bytes | None:
-    raw: bytes | None = message.key()
-    return raw
-
-
-_PARTS = {Place.VALUE: _value, Place.KEY: _key}
-
-
-def _number(message: Any, spec: Spec) -> int | None:
-    if spec.place is Place.HEADER:
-        return field_extractor.number_of(_header(message, spec.name))
-    if spec.place is Place.TEXT:
-        return field_extractor.number_of(field_extractor.matched(message.value(), spec.name))
-    raw = _PARTS[spec.place](message)
-    if not spec.path and isinstance(raw, bytes) and raw.isdigit():
-        return field_extractor.number_of(raw)
-    return field_extractor.number_of(field_extractor.found_in(raw, spec.path))
-
-
-def _header(message: Any, name: str) -> bytes | None:
-    """The last header called ``name``, as Kafka's ``Headers.lastHeader``."""
-    found = None
-    for each, value in message.headers() or ():
-        found = value if each == name else found
-    return found
 
 
 def _length(value: bytes | None) -> int:

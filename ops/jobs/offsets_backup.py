@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.jobs.offsets import SCHEMA, Row, Source, named, to_arrow
-from connectctl.ops.operations.offsets import topic_dump
+from connectctl.ops.operations.offsets import dump_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +36,6 @@ def parse(lines: DataFrame, source: str, connector: str) -> DataFrame:
 
 
 def _rows(line: str, source: str, connector: str) -> Iterator[Row]:
-    for data, record in topic_dump.read_lines([line], f"{source}, {line[:SHOWN]!r}"):
-        where = Source(data.get("bootstrapServers"), data.get("topic", topic_dump.UNNAMED), connector)
+    for data, record in dump_lines.read_lines([line], f"{source}, {line[:SHOWN]!r}"):
+        where = Source(data.get("bootstrapServers"), data.get("topic", dump_lines.UNNAMED), connector)
         yield Row(named(where), record.key, record.value, record.partition, record.offset, record.timestamp)

@@ -15,7 +15,7 @@ from connectctl.ops.clients.spark.session import job_failures
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import Looked, Source
-from connectctl.ops.jobs.topic_layout import Layout
+from connectctl.ops.jobs.topic_layout import TopicLayout
 from connectctl.ops.jobs.topic_reader import read
 from connectctl.ops.operations.offsets.engine import Asked, View, layout
 from connectctl.ops.operations.offsets.key_filter import AllKeys
@@ -37,7 +37,7 @@ class Spark:
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
         """See ``Engine``."""
-        shown, look = Layout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
+        shown, look = TopicLayout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
         places = layout(shown.sources, observe(shown.sources, look), asked)
         owners = dict.fromkeys(shown.sources_of(), frozenset(look.connectors))
         spark = self._session()
@@ -58,7 +58,7 @@ class Spark:
 
         Raises ``ConnectctlError`` where not everything can be seen.
         """
-        shown = Layout(sources)
+        shown = TopicLayout(sources)
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
         asked = [Asked(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
         found = [at for places in layout(shown.sources, snapshot, asked).values() for at in places]
@@ -76,5 +76,5 @@ class Spark:
             yield offsets.backup(read(spark, shown.wanted(owners), tasks), owners, tasks)
 
 
-def _tasks(spark: SparkSession, shown: Layout) -> int:
+def _tasks(spark: SparkSession, shown: TopicLayout) -> int:
     return max(int(spark.sparkContext.defaultParallelism), shown.records // TASK_RECORDS + 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.jobs.offsets import Row, Source, source_of
-from connectctl.ops.jobs.topic_reader import Wanted
+from connectctl.ops.jobs.topic_reader import WantedKeys
 from connectctl.ops.kafka.records import TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Topic:
-    """A topic that somebody asked for: where it is, how far it reaches, and what is known of it."""
+    """A requested topic: where it is, how far it reaches, and what is known of it."""
 
     kafka: KafkaReads
     extents: Mapping[int, OffsetRange]
     image: TopicImage
 
 
-class Layout:
+class TopicLayout:
     """``sources`` as their topics are laid out: an image that is asked for is noted, and empty until ``fill``.
 
     The config topic, which is small and says where to look, is read as ever, once.
@@ -42,9 +42,9 @@ class Layout:
         self._read: dict[str, TopicImage] = {}
 
         def other(bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
-            return cast("KafkaReads", _Seen(self, sources.other_kafka(bootstrap, overrides), bootstrap))
+            return cast("KafkaReads", _SeenTopic(self, sources.other_kafka(bootstrap, overrides), bootstrap))
 
-        kafka = cast("KafkaReads", _Seen(self, sources.kafka, None))
+        kafka = cast("KafkaReads", _SeenTopic(self, sources.kafka, None))
         self.sources = replace(sources, kafka=kafka, other_kafka=other)
 
     @property
@@ -52,10 +52,10 @@ class Layout:
         """How many records the topics have at most."""
         return sum(topic.image.records for topic in self._topics.values())
 
-    def wanted(self, owners: Mapping[Source, frozenset[str] | None]) -> list[Wanted]:
+    def wanted(self, owners: Mapping[Source, frozenset[str] | None]) -> list[WantedKeys]:
         """What is to be read: of each topic the keys of its ``owners``, None for all."""
         return [
-            Wanted(
+            WantedKeys(
                 source,
                 cast("Kafka", topic.kafka).client,
                 cast("Kafka", topic.kafka).timeout,
@@ -96,10 +96,10 @@ class Layout:
         return self._topics[source].image
 
 
-class _Seen:
+class _SeenTopic:
     """A cluster's ``KafkaReads``, but for images, which are the layout's."""
 
-    def __init__(self, layout: Layout, kafka: KafkaReads, bootstrap: str | None):
+    def __init__(self, layout: TopicLayout, kafka: KafkaReads, bootstrap: str | None):
         self._layout, self._kafka, self._bootstrap = layout, kafka, bootstrap
 
     def __getattr__(self, name: str) -> Any:

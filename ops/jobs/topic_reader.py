@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedKeys:
     """What to read of one topic: the keys of ``connectors``, or of all for None.
 
     ``ends`` are, by partition, the offsets up to which committed records reach; ``client`` are librdkafka's properties.
@@ -34,7 +34,7 @@ class Wanted:
     strangers: bool = True
 
 
-def read(spark: SparkSession, topics: Sequence[Wanted], tasks: int) -> DataFrame:
+def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int) -> DataFrame:
     """The newest records of every topic's partitions, read by at most as many tasks as ``tasks`` says."""
     shares = split(topics, tasks)
 
@@ -46,10 +46,10 @@ def read(spark: SparkSession, topics: Sequence[Wanted], tasks: int) -> DataFrame
     return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(records, SCHEMA)
 
 
-def split(topics: Sequence[Wanted], tasks: int) -> list[list[Wanted]]:
+def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
     """The same in as many shares: the biggest partitions first, each to the share that has the least to do."""
     parts = [(end, topic, partition) for topic in topics for partition, end in topic.ends.items() if end > 0]
-    shares: list[tuple[int, list[Wanted]]] = [(0, []) for _ in range(min(tasks, len(parts)))]
+    shares: list[tuple[int, list[WantedKeys]]] = [(0, []) for _ in range(min(tasks, len(parts)))]
     for end, topic, partition in sorted(parts, key=lambda part: -part[0]):
         number = min(range(len(shares)), key=lambda n: shares[n][0])
         load, share = shares[number]
@@ -57,8 +57,8 @@ def split(topics: Sequence[Wanted], tasks: int) -> list[list[Wanted]]:
     return [share for _, share in shares]
 
 
-def _rows(share: Sequence[Wanted]) -> Iterator[Row]:
-    by_cluster: dict[str | None, list[Wanted]] = {}
+def _rows(share: Sequence[WantedKeys]) -> Iterator[Row]:
+    by_cluster: dict[str | None, list[WantedKeys]] = {}
     for part in share:
         by_cluster.setdefault(part.source.bootstrap, []).append(part)
     for bootstrap, parts in by_cluster.items():
@@ -75,7 +75,7 @@ def _rows(share: Sequence[Wanted]) -> Iterator[Row]:
 class Chooser:
     """Whose keys are wanted of each topic. Where ``strangers`` are, one key that is not Connect's is kept of each topic."""
 
-    def __init__(self, wanted: Sequence[Wanted]):
+    def __init__(self, wanted: Sequence[WantedKeys]):
         self._connectors = {part.source.topic: part.connectors for part in wanted}
         self._strangers = {part.source.topic for part in wanted if part.strangers}
         self._marks = {topic: _marks(names) for topic, names in self._connectors.items()}

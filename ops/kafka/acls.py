@@ -154,8 +154,8 @@ class Because(StrEnum):
     SUPER_USER = "super user"
     ALLOWED = "allowed by a binding"
     DENIED = "denied by a binding"
-    OPEN = "nobody has a binding, and everyone is allowed"
-    NO_ACL = "nobody has a binding"
+    OPEN = "no binding exists, and everyone is allowed"
+    NO_ACL = "no binding exists"
     NOT_MINE = "others have bindings"
 
 

@@ -61,7 +61,7 @@ def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """A member of a group of readers, with the topics of which it was assigned partitions."""
 
     client_id: str
@@ -81,7 +81,7 @@ class ReaderGroup:
     type: str = "classic"
     state: str = "Stable"
     coordinator: int = -1
-    members: tuple[Member, ...] = ()
+    members: tuple[GroupMember, ...] = ()
     committed: Mapping[Place, int] = field(default_factory=dict)
     subscribed: frozenset[str] = frozenset()
     isolation: str | None = None
@@ -95,7 +95,7 @@ class ReaderGroup:
 
     @property
     def active(self) -> bool:
-        """Whether somebody reads in it now, so that nobody can set its offsets by hand."""
+        """Whether it has members now, so that its offsets cannot be set from outside."""
         return self.state not in ("Empty", "Dead")
 
 

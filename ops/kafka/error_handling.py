@@ -92,7 +92,7 @@ class ErrorAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ErrorVerdict:
     """What an answer means: the move, what happened in words, and what a person can do about it."""
 
     move: ErrorAction
@@ -100,26 +100,26 @@ class Verdict:
     advice: str | None = None
 
 
-DONE = Verdict(ErrorAction.DONE, "done")
-_retry, _rediscover = partial(Verdict, ErrorAction.RETRY), partial(Verdict, ErrorAction.REDISCOVER)
-_unknown, _absent = partial(Verdict, ErrorAction.UNKNOWN_OUTCOME), partial(Verdict, ErrorAction.ABSENT)
-_fail = partial(Verdict, ErrorAction.FAIL)
+DONE = ErrorVerdict(ErrorAction.DONE, "done")
+_retry, _rediscover = partial(ErrorVerdict, ErrorAction.RETRY), partial(ErrorVerdict, ErrorAction.REDISCOVER)
+_unknown, _absent = partial(ErrorVerdict, ErrorAction.UNKNOWN_OUTCOME), partial(ErrorVerdict, ErrorAction.ABSENT)
+_fail = partial(ErrorVerdict, ErrorAction.FAIL)
 _WRITE_RIGHT = "Give this principal the rights Describe and Write on the transactional id."
 _DESCRIBE_RIGHT = "Give this principal the right Describe on the transactional id."
 _LOADING = _retry("the coordinator is still loading its part of the transaction log")
 _MOVED = "the coordinator of the id has moved to another broker"
 _UNAVAILABLE = (
-    "Look at the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
+    "Check the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
     "(on a cluster of one broker, see transaction.state.log.replication.factor and .min.isr)."
 )
 _NEVER = "See the broker's log."
 
 _ANYWHERE = {
     Code.NONE: DONE,
-    Code.NOT_SENT: _retry("the broker cannot be reached", "Look at the broker."),
-    Code.NO_ANSWER: _retry("the broker did not answer", "Look at the broker."),
-    Code.NETWORK_EXCEPTION: _retry("the connection broke", "Look at the broker."),
-    Code.REQUEST_TIMED_OUT: _retry("the broker timed out", "Look at the broker."),
+    Code.NOT_SENT: _retry("the broker cannot be reached", "Check the broker."),
+    Code.NO_ANSWER: _retry("the broker did not answer", "Check the broker."),
+    Code.NETWORK_EXCEPTION: _retry("the connection broke", "Check the broker."),
+    Code.REQUEST_TIMED_OUT: _retry("the broker timed out", "Check the broker."),
     Code.UNKNOWN_SERVER_ERROR: _fail("the broker met an unexpected error", _NEVER),
     Code.UNSUPPORTED_VERSION: _fail("the broker is too old for this request", "Upgrade the brokers."),
     Code.INVALID_REQUEST: _fail("the broker finds the request invalid", "Check the id: it may be empty."),
@@ -138,13 +138,13 @@ LOOKUP = _ANYWHERE | {
         "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
     Code.GROUP_AUTHORIZATION_FAILED: _fail("the broker took the id for a group's", _NEVER),
-    Code.TRANSACTION_ABORTABLE: _fail("the broker wants a transaction aborted first", _NEVER),
+    Code.TRANSACTION_ABORTABLE: _fail("the broker requires the transaction to be aborted first", _NEVER),
 }
 """FindCoordinator of a transactional id."""
 
 FENCE = _ANYWHERE | {
-    Code.NO_ANSWER: _unknown("the coordinator did not answer", "Look at the broker, then fence again."),
-    Code.NETWORK_EXCEPTION: _unknown("the connection broke", "Look at the broker, then fence again."),
+    Code.NO_ANSWER: _unknown("the coordinator did not answer", "Check the broker, then fence again."),
+    Code.NETWORK_EXCEPTION: _unknown("the connection broke", "Check the broker, then fence again."),
     Code.REQUEST_TIMED_OUT: _unknown("the coordinator could not write in time", _UNAVAILABLE),
     # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be used up (KAFKA-9666).
     Code.COORDINATOR_NOT_AVAILABLE: _unknown("the coordinator cannot write to its log", _UNAVAILABLE),
@@ -165,9 +165,9 @@ FENCE = _ANYWHERE | {
     Code.PRODUCER_FENCED: _fail("another producer took the id over meanwhile", "Fence again."),
     Code.INVALID_PRODUCER_ID_MAPPING: _fail("the id's producer id changed meanwhile", "Fence again."),
     Code.INVALID_TXN_STATE: _fail("the coordinator finds the id in a state that cannot be", _NEVER),
-    Code.TRANSACTION_ABORTABLE: _fail("the broker wants its transaction aborted first", "Fence again."),
+    Code.TRANSACTION_ABORTABLE: _fail("the broker requires its transaction to be aborted first", "Fence again."),
     Code.TRANSACTION_COORDINATOR_FENCED: _rediscover(_MOVED),
-    Code.KAFKA_STORAGE_ERROR: _rediscover("the coordinator's disk fails", "Look at the broker's disks."),
+    Code.KAFKA_STORAGE_ERROR: _rediscover("the coordinator's disk fails", "Check the broker's disks."),
 }
 """InitProducerId, which fences."""
 
@@ -186,8 +186,8 @@ PRODUCERS = _ANYWHERE | {
     Code.UNKNOWN_TOPIC_OR_PARTITION: _absent("there is no such partition"),
     Code.INVALID_TOPIC_EXCEPTION: _absent("there can be no topic of that name"),
     Code.NOT_LEADER_OR_FOLLOWER: _rediscover("the partition has another leader now"),
-    Code.LEADER_NOT_AVAILABLE: _rediscover("the partition has no leader", "Look at the brokers."),
-    Code.KAFKA_STORAGE_ERROR: _rediscover("the leader's disk fails", "Look at the broker's disks."),
+    Code.LEADER_NOT_AVAILABLE: _rediscover("the partition has no leader", "Check the brokers."),
+    Code.KAFKA_STORAGE_ERROR: _rediscover("the leader's disk fails", "Check the broker's disks."),
     Code.TOPIC_AUTHORIZATION_FAILED: _fail(
         "this principal may not read the topic", "Give it the right Read on the topic."
     ),
@@ -196,7 +196,7 @@ PRODUCERS = _ANYWHERE | {
 
 _CLUSTER_ACTION = "Only principals with the right ClusterAction on the cluster may write markers."
 _TOO_LARGE = _fail("the partition does not take the marker", "See the broker's log.")
-_REPLICAS = _retry("too few replicas of the partition are in sync", "Look at the brokers.")
+_REPLICAS = _retry("too few replicas of the partition are in sync", "Check the brokers.")
 
 MARKER = PRODUCERS | {
     Code.CLUSTER_AUTHORIZATION_FAILED: _fail("this principal may not write transaction markers", _CLUSTER_ACTION),
@@ -228,7 +228,7 @@ MARKER = PRODUCERS | {
 """WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group coordinator."""
 
 
-def verdict(table: dict[Code, Verdict], code: int) -> Verdict:
+def verdict(table: dict[Code, ErrorVerdict], code: int) -> ErrorVerdict:
     """What ``code`` means by ``table``; a code that is not in it ends the matter."""
     try:
         return table[Code(code)]

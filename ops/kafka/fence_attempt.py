@@ -1,7 +1,7 @@
 """One transactional id on its way to being fenced: what each answer and each look makes of it. Pure.
 
 InitProducerId may be sent again only where that can help, and only so often: every time the coordinator accepts it, an
-epoch is used up, and brokers have been left with ids that nobody could fence any more (KAFKA-9666). So an id whose first
+epoch is used up, and brokers have been left with ids that could no longer be fenced (KAFKA-9666). So an id whose first
 answer was not final is looked at (DescribeTransactions) before it is asked again, and not asked while the coordinator is
 ending its transaction.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, Verdict, verdict
+from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, ErrorVerdict, verdict
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
 
 MOST_EPOCHS = 6
@@ -47,7 +47,7 @@ class FenceAttempt:
     epochs: int = 0
     doubt: bool = False
     aborting: bool = False
-    last: Verdict | None = None
+    last: ErrorVerdict | None = None
     code: Code = Code.NONE
 
 
@@ -91,10 +91,10 @@ def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
         return True, attempt
     said = attempt.last.meaning if attempt.last else "it is not fenced"
     message = f"Given up after {attempt.epochs} requests that may each have used up an epoch: {said}."
-    return False, Problem("epoch-guard", f"{message} Look at the coordinator before fencing it again.")
+    return False, Problem("epoch-guard", f"{message} Check the coordinator before fencing it again.")
 
 
-def problem(code: Code, said: Verdict) -> Problem:
+def problem(code: Code, said: ErrorVerdict) -> Problem:
     """Why an id is given up, in words."""
     advice = f" {said.advice}" if said.advice else ""
     return Problem(code.name, f"{said.meaning[:1].upper()}{said.meaning[1:]}.{advice}")
@@ -102,6 +102,6 @@ def problem(code: Code, said: Verdict) -> Problem:
 
 def out_of_time(attempt: FenceAttempt, seconds: float) -> Problem:
     """The problem of an id that is not done when the time is over."""
-    said = attempt.last or Verdict(ErrorAction.RETRY, "no answer came")
+    said = attempt.last or ErrorVerdict(ErrorAction.RETRY, "no answer came")
     advice = f" {said.advice}" if said.advice else " Try a longer --timeout."
     return Problem("timed-out", f"Not fenced within {seconds:g} s: {said.meaning} ({attempt.code.name}).{advice}")

@@ -2,7 +2,7 @@
 
 An authorizer that decides by ACLs alone decides on a name by the patterns that cover it. All names that the same patterns
 cover are decided alike, so that one name for each set of patterns stands for all of them: where each of these may be
-described, every name may, those that nobody can list included. (``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290.)
+described, every name may, unlisted ones included. (``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290.)
 """
 
 from __future__ import annotations

@@ -54,8 +54,9 @@ _TOGETHER = 4096
 def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
     """``java_partition`` of each of ``keys``: of many some ten times as fast, and without NumPy."""
     found = [0] * len(keys)
-    by_length = sorted(range(len(keys)), key=lambda n: len(keys[n]))
-    for _, same in groupby(by_length, key=lambda n: len(keys[n])):
+    length_of = list(map(len, keys)).__getitem__
+    by_length = sorted(range(len(keys)), key=length_of)
+    for _, same in groupby(by_length, key=length_of):
         rows = list(same)
         for start in range(0, len(rows), _TOGETHER):
             some = rows[start : start + _TOGETHER]

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME
+from connectctl.ops.kafka.fetched_batches import BatchAt
+
 LANES = 64
 """From so many batches on for each record of the largest, all batches are gone through side by side."""
 PADDING = 8
@@ -29,6 +32,13 @@ class Body(NamedTuple):
     append_time: int | None = None
 
 
+def body_of(batch: BatchAt) -> Body:
+    """Where the records of ``batch`` lie, as long as they are not compressed."""
+    base, _, _, _, _, attributes, _, first_time, last_time, _, _, _, count = batch.fields
+    append_time = last_time if attributes & LOG_APPEND_TIME else None
+    return Body(batch.start + HEADER.size, batch.end, count, base, first_time, append_time)
+
+
 class Garbled(ValueError):
     """Bytes are not the records that their header promises."""
 
@@ -37,8 +47,9 @@ class Garbled(ValueError):
 class Columns:
     """Records of one partition in the order of the log, each column an array of NumPy's with a number for each record.
 
-    ``data`` are the bytes, in which keys and values begin ``at`` a place and have a ``size``, -1 for null. ``heads`` is
-    where the headers begin. ``times`` are relative to their batch's, which ``batches`` tells by ``of``.
+    ``data`` are the bytes, in which keys and values begin ``at`` a place and have a ``size``, -1 for null. ``tails`` is
+    where the length of a record's key lies, ``heads`` where the headers begin. ``times`` are relative to their batch's,
+    which ``batches`` tells by ``of``.
     """
 
     data: Any
@@ -47,6 +58,7 @@ class Columns:
     key_size: Any
     value_at: Any
     value_size: Any
+    tails: Any
     heads: Any
     times: Any
     of: Any
@@ -62,7 +74,7 @@ class Columns:
         first, last = np.searchsorted(self.offsets, (start, end))
         if first == 0 and last == len(self):
             return self
-        names = ("offsets", "key_at", "key_size", "value_at", "value_size", "heads", "times", "of")
+        names = ("offsets", "key_at", "key_size", "value_at", "value_size", "tails", "heads", "times", "of")
         return replace(self, **{name: getattr(self, name)[first:last] for name in names})
 
     def value(self, row: int) -> bytes | None:
@@ -91,6 +103,31 @@ class Columns:
             found.append((name, self._bytes(at, size)))
             at += max(0, size)
         return found
+
+    @property
+    def timestamps(self) -> Any:
+        """When each record was written, in milliseconds since the epoch."""
+        import numpy as np
+
+        first = np.array([batch.first_time for batch in self.batches], np.int64)[self.of]
+        appended = np.array([-1 if b.append_time is None else b.append_time for b in self.batches], np.int64)[self.of]
+        by_broker = np.array([batch.append_time is not None for batch in self.batches], bool)[self.of]
+        return np.where(by_broker, appended, first + self.times)
+
+    @property
+    def ends(self) -> Any:
+        """Where each record ends, behind its headers."""
+        import numpy as np
+
+        count, at = _numbers(self.data, self.heads)
+        more = np.flatnonzero(count > 0)
+        while more.size:
+            size, name = _numbers(self.data, at[more])
+            size, value = _numbers(self.data, name + size)
+            at[more] = value + np.maximum(size, 0)
+            count[more] -= 1
+            more = more[count[more] > 0]
+        return at
 
     @property
     def keys(self) -> Any:
@@ -171,8 +208,8 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
     try:
         at = _places(data, batches, counts) + 1  # behind the attributes
         times, at = _numbers(data, at)
-        deltas, at = _numbers(data, at)
-        key_size, key_at = _numbers(data, at)
+        deltas, tails = _numbers(data, at)
+        key_size, key_at = _numbers(data, tails)
         value_size, value_at = _numbers(data, key_at + np.maximum(key_size, 0))
     except IndexError as e:
         raise Garbled("a record ends behind its batch") from e
@@ -180,7 +217,7 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
     if np.any(heads >= np.array([batch.end for batch in batches], np.int64)[of]):
         raise Garbled("a record ends behind its batch")
     offsets = np.array([batch.offset for batch in batches], np.int64)[of] + deltas
-    return Columns(data, offsets, key_at, key_size, value_at, value_size, heads, times, of, batches)
+    return Columns(data, offsets, key_at, key_size, value_at, value_size, tails, heads, times, of, batches)
 
 
 def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:

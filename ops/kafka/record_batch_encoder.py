@@ -5,20 +5,22 @@ Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's clients.
 
 from __future__ import annotations
 
-import gzip
 import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connectctl.ops.kafka.compression import CODECS, compressed
 from connectctl.ops.kafka.varints import joined, varints
 
-CODECS = {"none": 0, "gzip": 1, "zstd": 4}
-"""What can be made here, by the names of ``compression.type``. Snappy and LZ4 have framings of Kafka's own."""
+__all__ = ["CODECS", "Batch", "ProducerState", "RecordColumns", "batches"]
+
 LONGEST_HEAD = 30
 """Bytes of a record besides its key, value and headers, at most: five varints, attributes and that there are no headers."""
 _HEAD = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = _HEAD.size
+"""Bytes of a batch before its first record."""
 _CHECKED = struct.Struct(">hiqqqhii")
 _BEFORE_LENGTH = 12
 _TRANSACTIONAL = 0x10
@@ -103,7 +105,7 @@ class Batch:
             stamp.sequence,
             len(self),
         )
-        parts = [checked, *_compressed(self.records, codec)]
+        parts = [checked, *compressed(self.records, codec)]
         crc = 0
         for part in parts:
             crc = crc32c(part, crc)
@@ -123,13 +125,13 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[B
     keys = np.full(len(rows), -1) if rows.keys is None else _lengths(rows.keys)
     tails = None if rows.headers is None else _headers(rows.headers)
     weights = np.maximum(values, 0) + np.maximum(keys, 0) + (0 if tails is None else _lengths(tails))
-    starts = _starts(weights + LONGEST_HEAD, limit - _HEAD.size, cuts)
+    starts = batch_starts(weights + LONGEST_HEAD, limit - _HEAD.size, cuts)
     ends = [*starts[1:], len(rows)]
     now = int(time.time() * 1000)
     times = np.full(len(rows), now) if rows.timestamps is None else np.where(rows.timestamps > 0, rows.timestamps, now)
     firsts = np.repeat(starts, np.subtract(ends, starts))
     records = _records(rows, keys, values, times - times[firsts], np.arange(len(rows)) - firsts, tails)
-    at, whole = _layout(records)
+    at, whole = layout(records)
     # Without headers, the byte that a record begins with belongs to the record before it: see _records.
     first, last = (0, []) if rows.headers is not None else (1, [_NO_HEADERS])
     return [
@@ -138,7 +140,7 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[B
     ]
 
 
-def _layout(column: Any) -> tuple[Any, memoryview]:
+def layout(column: Any) -> tuple[Any, memoryview]:
     """Where in its bytes each value of a column of large binary begins, and its bytes."""
     import numpy as np
 
@@ -146,7 +148,7 @@ def _layout(column: Any) -> tuple[Any, memoryview]:
     return np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1], memoryview(data or b"")
 
 
-def _starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
+def batch_starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
     """Where batches begin: after ``limit`` bytes, and at each cut."""
     import numpy as np
 
@@ -178,7 +180,7 @@ def _records(rows: RecordColumns, keys: Any, values: Any, times: Any, places: An
         parts = [joined([*head, value]), rows.values]
     else:
         parts = [joined(head), rows.keys, joined([value]), rows.values]
-    return _strung(parts if tails is None else [*parts, tails])
+    return strung(parts if tails is None else [*parts, tails])
 
 
 def _headers(lists: Any) -> Any:
@@ -195,30 +197,20 @@ def _headers(lists: Any) -> Any:
     if not len(flat):
         return joined([varints(counts)])
     keys, values = (flat.field(name).cast(pa.large_binary()) for name in ("key", "value"))
-    each = _strung([joined([varints(_lengths(keys))]), keys, joined([varints(_lengths(values))]), values])
-    at, whole = _layout(each)
+    each = strung([joined([varints(_lengths(keys))]), keys, joined([varints(_lengths(values))]), values])
+    at, whole = layout(each)
     ends = at[np.concatenate(([0], np.cumsum(counts)))]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(whole)]
-    return _strung([joined([varints(counts)]), pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)])
+    return strung([joined([varints(counts)]), pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)])
 
 
-def _strung(parts: Sequence[Any]) -> Any:
+def strung(parts: Sequence[Any]) -> Any:
     """Row by row, the values of several columns behind each other; a null is empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     filled = [_filled(part.cast(pa.large_binary())) for part in parts]
     return pc.binary_join_element_wise(*filled, pa.scalar(b"", pa.large_binary()))
-
-
-def _compressed(parts: Sequence[Any], codec: str) -> Sequence[Any]:
-    if codec == "gzip":
-        return [gzip.compress(b"".join(parts))]
-    if codec == "zstd":
-        import pyarrow as pa
-
-        return [pa.compress(b"".join(parts), codec="zstd", asbytes=True)]
-    return parts
 
 
 def _filled(column: Any) -> Any:

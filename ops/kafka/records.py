@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class Record(NamedTuple):
@@ -21,6 +21,13 @@ class Record(NamedTuple):
 Row = tuple[bytes, bytes, bool, int, int, Any, Any]
 """A record by what it is sorted by (the key's group, the key, whether there is none, partition, offset), with timestamp
 and value."""
+GROUP: Final = 0
+KEY: Final = 1
+NO_KEY: Final = 2
+PARTITION: Final = 3
+TIMESTAMP: Final = 5
+VALUE: Final = 6
+"""Where a row has what."""
 
 
 def record_in(row: Row) -> Record:

@@ -2,7 +2,7 @@
 
 The protocol has -1 for an offset, a time, a producer id, an epoch and a leader that are not there. librdkafka has -1001 for
 an offset that it was not given (``RD_KAFKA_OFFSET_INVALID``, with which ListOffsets completes where a leader has just died,
-and without an error), and -1000, -1 and -2 for places that are no offsets (stored, end, beginning).
+and without an error), and -1000, -1 and -2 for places that are not offsets (stored, end, beginning).
 """
 
 from __future__ import annotations

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import marshal
 import os
-import pickle
 import tempfile
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby, islice
+from functools import partial
+from itertools import chain, groupby, islice
 from operator import eq, itemgetter
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.aligned_blocks import aligned
 from connectctl.ops.kafka.records import Record, Row, SortedRecords, record_in
 
-T = TypeVar("T")
+T = TypeVar("T", bound=tuple[Any, ...])
+GroupsOf = Callable[[Iterable[bytes | None]], Iterable[bytes]]
+"""Gives the group of each key."""
 MOST = 200_000
 """Records of all topics of one reading that are kept in memory: some 200 MB, with what it takes to sort them."""
 _CHUNK = 2_000
@@ -32,13 +34,13 @@ _GROUP, _BYTES, _KEY, _PLACE = itemgetter(0), itemgetter(1), itemgetter(0, 1), i
 
 
 class Spilled(SortedRecords):
-    """The newest record of each key in each partition, in the order of ``group_of`` the keys and then of the keys.
+    """The newest record of each key in each partition, in the order of the keys' groups and then of the keys.
 
     Can be gone through again and again; each time the files are read.
     """
 
-    def __init__(self, group_of: Callable[[bytes | None], bytes]) -> None:
-        self._group_of = group_of
+    def __init__(self, groups_of: GroupsOf) -> None:
+        self._groups_of = groups_of
         self._runs: list[IO[bytes]] = []
         self._ends: list[list[tuple[bytes, int]]] = []
         self._count: int | None = None
@@ -51,7 +53,7 @@ class Spilled(SortedRecords):
 
     def add(self, records: Iterable[Record]) -> None:
         """Write a run. Raises ``ConnectctlError`` where there is no room for it."""
-        self.add_rows(list(in_order(records, self._group_of)))
+        self.add_rows(list(in_order(records, self._groups_of)))
 
     def add_rows(self, rows: list[Row]) -> None:
         """The same of rows in any order."""
@@ -59,14 +61,11 @@ class Spilled(SortedRecords):
         self.added += len(rows)
         with _room():
             # Kept open: it is read later, and gone when it is closed.
-            run = tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
+            run = tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115  # closed with the run
             ends = []
             for some in _chunks(rows):
                 ends.append((some[-1][0], run.tell()))
-                # Bytes, numbers and None: in two thirds of the time of pickle, without references to what repeats.
-                text = marshal.dumps(some, 2)
-                run.write(len(text).to_bytes(_LENGTH))
-                run.write(text)
+                _put(run, some)
             run.flush()
         self._runs.append(run)
         self._ends.append(ends)
@@ -74,11 +73,9 @@ class Spilled(SortedRecords):
 
     def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
         """See ``SortedRecords``."""
-        runs = [_Run(file, _start(ends, group)) for file, ends in zip(self._runs, self._ends, strict=True)]
-        while runs := [run for run in runs if run.rows and (group is None or run.rows[0][0] <= group)]:
-            # What is not beyond the first end of a chunk is there whole: what is not read yet comes later.
-            end = min(run.end for run in runs)
-            yield _newest(_sorted([row for run in runs for row in run.until(end)]))
+        runs = [_read(file, _start(ends, group), group) for file, ends in zip(self._runs, self._ends, strict=True)]
+        for parts in aligned(runs):
+            yield _newest(_sorted(list(chain.from_iterable(parts))))
 
     def __iter__(self) -> Iterator[Record]:
         for rows in self.blocks():
@@ -94,10 +91,16 @@ class Spilled(SortedRecords):
 
 
 class Spooled(Collection[T]):
-    """Values on disk in the order in which they were added. Can be gone through again and again."""
+    """Named tuples of one kind, of plain values, on disk in the order in which they were added.
 
-    def __init__(self) -> None:
+    Can be gone through again and again.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        # As ``_make`` of the kind does, in a third of the time.
+        self._make: Callable[[Any], T] = partial(tuple.__new__, kind)
         self._file: IO[bytes] | None = None
+        self._last: list[T] = []
         self._count = 0
 
     def __del__(self) -> None:
@@ -106,24 +109,24 @@ class Spooled(Collection[T]):
 
     def add(self, values: Collection[T]) -> None:
         """Write more. Raises ``ConnectctlError`` where there is no room for it."""
-        if not values:
+        self._last += values
+        self._count += len(values)
+        if len(self._last) < _CHUNK:
             return
         with _room():
-            self._file = self._file or tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
+            self._file = self._file or tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115  # kept open
             self._file.seek(0, os.SEEK_END)
-            pickle.dump(list(values), self._file, pickle.HIGHEST_PROTOCOL)
-        self._count += len(values)
+            _put(self._file, list(map(tuple, self._last)))
+        self._last = []
 
     def __iter__(self) -> Iterator[T]:
-        at = 0
+        at, last = 0, self._last
         while self._file is not None:
-            self._file.seek(at)  # several may go through it at a time
-            try:
-                some: list[T] = pickle.load(self._file)  # of a file without a name, which this process wrote
-            except EOFError:
-                return
-            at = self._file.tell()
-            yield from some
+            some, at = _taken(self._file, at)
+            if not some:
+                break
+            yield from map(self._make, some)
+        yield from last
 
     def __len__(self) -> int:
         return self._count
@@ -145,45 +148,50 @@ def _room() -> Iterator[None]:
         ) from e
 
 
-def in_order(
-    records: Iterable[Record], group_of: Callable[[bytes | None], bytes], group: bytes | None = None
-) -> Iterator[Row]:
+def in_order(records: Iterable[Record], groups_of: GroupsOf, group: bytes | None = None) -> Iterator[Row]:
     """The rows of ``records``, of one ``group`` or of all, in the order of groups and keys, wherever they are."""
+    return chain.from_iterable(blocks_in_order(records, groups_of, group))
+
+
+def blocks_in_order(records: Iterable[Record], groups_of: GroupsOf, group: bytes | None = None) -> Iterator[list[Row]]:
+    """The same in blocks, none of which ends amid a key."""
     if isinstance(records, SortedRecords):
-        return (row for rows in records.blocks(group) for row in rows if group is None or row[0] == group)
+        for rows in records.blocks(group):
+            is_all = group is None or rows[0][0] == rows[-1][0] == group
+            yield rows if is_all else [row for row in rows if row[0] == group]
+        return
+    records = tuple(records)
     rows = [
         (of, key or b"", key is None, partition, offset, timestamp, value)
-        for key, value, partition, offset, timestamp in records
-        if (of := group_of(key)) == group or group is None
+        for (key, value, partition, offset, timestamp), of in zip(
+            records, groups_of([record.key for record in records]), strict=True
+        )
+        if of == group or group is None
     ]
-    return iter(_sorted(rows))
+    yield from _chunks(_sorted(rows))
 
 
-class _Run:
-    """A run, a chunk of it in memory: ``rows``, none at its end, and the key that is the last of them."""
+def _read(file: IO[bytes], at: int, group: bytes | None) -> Iterator[list[Row]]:
+    """The chunks of a run from ``at`` on, with ``group`` up to the last that holds some of it."""
+    while True:
+        rows, at = _taken(file, at)
+        if not rows or (group is not None and rows[0][0] > group):
+            return
+        yield rows
 
-    def __init__(self, file: IO[bytes], start: int) -> None:
-        self._file, self._at, self._next = file, start, 0
-        self._load()
 
-    def until(self, end: tuple[bytes, bytes]) -> list[Row]:
-        """Takes the rows whose keys are not beyond ``end``."""
-        if self.end <= end:
-            found = self.rows[self._next :]
-            self._load()
-            return found
-        begin, self._next = self._next, bisect_right(self.rows, end, self._next, key=_KEY)
-        return self.rows[begin : self._next]
+def _put(file: IO[bytes], values: list[Any]) -> None:
+    # Bytes, numbers and None: in two thirds of the time of pickle, without references to what repeats.
+    text = marshal.dumps(values, 2)
+    file.write(len(text).to_bytes(_LENGTH))
+    file.write(text)
 
-    def _load(self) -> None:
-        # Several may read the file at a time.
-        self._file.seek(self._at)
-        length = int.from_bytes(self._file.read(_LENGTH))
-        # Of a file without a name, which this process wrote.
-        self.rows: list[Row] = marshal.loads(self._file.read(length)) if length else []
-        if self.rows:
-            self.end = _KEY(self.rows[-1])
-        self._next, self._at = 0, self._at + _LENGTH + length
+
+def _taken(file: IO[bytes], at: int) -> tuple[list[Any], int]:
+    """What was put at ``at``, nothing at the end, and where the next is: of a file that only this process could write."""
+    file.seek(at)  # several may read it at a time
+    length = int.from_bytes(file.read(_LENGTH))
+    return marshal.loads(file.read(length)) if length else [], at + _LENGTH + length
 
 
 def _start(ends: Sequence[tuple[bytes, int]], group: bytes | None) -> int:

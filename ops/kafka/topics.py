@@ -27,7 +27,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class KnownEnds:
-    """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
+    """How far a topic is known to reach, from what was read of it: no later end is below.
 
     ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
     partition, 0 where nothing is known.

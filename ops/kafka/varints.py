@@ -1,4 +1,4 @@
-"""Columns of numbers as Kafka's variable-length integers, column by column.
+"""Kafka's variable-length integers: of one number, and of columns of numbers, column by column.
 
 Encoding: ``ByteUtils.writeVarint`` and ``writeVarlong`` of Kafka's clients, which are Protocol Buffers' zigzag integers.
 """
@@ -8,6 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+_SHORT = tuple(bytes(((n << 1) ^ (n >> 63),)) for n in range(-64, 64))
+"""Those of one byte, of the numbers from -64 on."""
+
+
+def varint(number: int) -> bytes:
+    """``number`` as a varint (zigzag), of up to 64 bits."""
+    return _SHORT[number + 64] if -64 <= number < 64 else unsigned_varint((number << 1) ^ (number >> 63))
+
+
+def unsigned_varint(number: int) -> bytes:
+    """``number``, which is not negative, as lengths and counts of flexible versions are written (KIP-482)."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
 
 
 @dataclass(frozen=True)

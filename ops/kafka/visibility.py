@@ -189,7 +189,7 @@ def _finding(gap: Gap) -> Finding:
 
 
 def _worst(gaps: tuple[Gap, ...]) -> Gap:
-    """The gap to be told of first: a missing right, which no second try mends."""
+    """The gap to report first: a missing right, which a second try does not solve."""
     return min(gaps, key=lambda gap: list(Reason).index(gap.reason))
 
 

@@ -10,8 +10,8 @@ from connectctl.ops.sandbox import properties, security
 from connectctl.ops.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import Layout
-    from connectctl.ops.sandbox.record import Record
+    from connectctl.ops.sandbox.layout import SandboxLayout
+    from connectctl.ops.sandbox.record import SandboxRecord
     from connectctl.ops.sandbox.spec import SandboxSpec
 
 HTTP, HTTPS = "http", "https"
@@ -43,7 +43,7 @@ class Access:
     rest: Mapping[str, Any]
 
 
-def access(layout: Layout, record: Record) -> Access:
+def access(layout: SandboxLayout, record: SandboxRecord) -> Access:
     """How this sandbox is reached by itself."""
     spec = record.spec
     client: dict[str, Any] = {"bootstrap.servers": record.addresses(internal(spec))}

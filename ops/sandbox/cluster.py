@@ -18,11 +18,11 @@ from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
 from connectctl.ops.sandbox.handle import Sandbox
 from connectctl.ops.sandbox.launch import PATIENCE, Launcher, new_cluster_id
-from connectctl.ops.sandbox.layout import BROKER, Layout, broker_name, sandboxes
+from connectctl.ops.sandbox.layout import BROKER, SandboxLayout, broker_name, sandboxes
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.ports import answers
 from connectctl.ops.sandbox.progress import OnProgress, Progress, silent
-from connectctl.ops.sandbox.record import Record
+from connectctl.ops.sandbox.record import SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec, check_name
 
 __all__ = ["Group", "Progress", "Sandbox", "SandboxSpec", "down", "find", "names", "up"]
@@ -36,7 +36,7 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
     version that cannot be had, ConnectctlError with the log when a process dies; then only the logs are left.
     """
     processes.require_psutil()
-    layout = Layout.of(spec.name)
+    layout = SandboxLayout.of(spec.name)
 
     def waiting() -> None:
         on_progress(Progress(f"Waiting for another command on the sandbox {spec.name} to finish"))
@@ -67,7 +67,7 @@ def down(name: str) -> bool:
     """End every process of a sandbox and remove its files; says whether there was anything. Raises TimedOut."""
     check_name(name)
     processes.require_psutil()
-    layout = Layout.of(name)
+    layout = SandboxLayout.of(name)
     with locked(layout.root, create=False, timeout=LOCK_PATIENCE) as lock:
         killed = processes.sweep(layout.root)
         if lock is not None:
@@ -86,12 +86,12 @@ def names() -> list[str]:
 def find(name: str) -> Sandbox:
     """The sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when there is none."""
     check_name(name)
-    sandbox = Sandbox(Layout.of(name))
+    sandbox = Sandbox(SandboxLayout.of(name))
     _ = sandbox.record
     return sandbox
 
 
-def is_whole(known: Record, layout: Layout) -> bool:
+def is_whole(known: SandboxRecord, layout: SandboxLayout) -> bool:
     """Whether ``up`` finished, the brokers run, and every process that was not stopped on purpose lives and listens."""
     started = [node for node in known.nodes if node.pid is not None]
     return (
@@ -101,8 +101,8 @@ def is_whole(known: Record, layout: Layout) -> bool:
     )
 
 
-def _bring_up(spec: SandboxSpec, layout: Layout, on_progress: OnProgress) -> None:
-    launch = Launcher(layout, Record(spec, new_cluster_id(), {}), on_progress)
+def _bring_up(spec: SandboxSpec, layout: SandboxLayout, on_progress: OnProgress) -> None:
+    launch = Launcher(layout, SandboxRecord(spec, new_cluster_id(), {}), on_progress)
     launch.java()
     used = {archives.BROKER: spec.version.broker} | ({archives.CONNECT: spec.version} if spec.workers else {})
     for version in set(used.values()):
@@ -116,11 +116,11 @@ def _bring_up(spec: SandboxSpec, layout: Layout, on_progress: OnProgress) -> Non
     launch.mark_ready()
 
 
-def _train(spec: SandboxSpec, layout: Layout, missing: Mapping[str, Path]) -> None:
+def _train(spec: SandboxSpec, layout: SandboxLayout, missing: Mapping[str, Path]) -> None:
     """Run the same for a moment, so that its JVMs leave archives of their classes for all later ones."""
     workers = min(spec.workers, 1)
     plain = SandboxSpec(spec.name, workers=workers, support=spec.support, kafka_version=spec.kafka_version)
-    launch = Launcher(layout, Record(plain, new_cluster_id(), {}), training=True)
+    launch = Launcher(layout, SandboxRecord(plain, new_cluster_id(), {}), training=True)
     _start(launch)
     # One that had to be killed may have left half an archive.
     if all(launch.end(node.name, kill=False, timeout=PATIENCE) for node in reversed(launch.record.nodes)):
@@ -138,7 +138,7 @@ def _start(launch: Launcher) -> None:
     ports = launch.free_ports(len(listeners) * spec.brokers)
     numbers = range(1, spec.brokers + 1)
     own = {broker_name(n): dict(zip(listeners, ports[n - 1 :: spec.brokers], strict=True)) for n in numbers}
-    launch.record = Record(spec, launch.record.cluster_id, own.pop(BROKER), peers=own)
+    launch.record = SandboxRecord(spec, launch.record.cluster_id, own.pop(BROKER), peers=own)
     launch.save()
     if spec.secured:
         layout.root.chmod(0o700)

@@ -14,13 +14,13 @@ from connectctl.ops.sandbox.properties import internal_topics
 from connectctl.ops.sandbox.security import ADMIN, MTLS, NOBODY, OAUTH, PLAIN, SCRAM, Security
 
 if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import Layout
-    from connectctl.ops.sandbox.record import Record
+    from connectctl.ops.sandbox.layout import SandboxLayout
+    from connectctl.ops.sandbox.record import SandboxRecord
 
 _WAYS = {"": SCRAM, "-plain": PLAIN, "-oauth": OAUTH, "-mtls": MTLS}
 
 
-def write_context(layout: Layout, record: Record) -> None:
+def write_context(layout: SandboxLayout, record: SandboxRecord) -> None:
     """Write ``context.yaml``, in the form of the person's own context file."""
     import yaml
 
@@ -29,7 +29,7 @@ def write_context(layout: Layout, record: Record) -> None:
     private.write(layout.context, text)
 
 
-def _contexts(name: str, layout: Layout, record: Record) -> dict[str, Any]:
+def _contexts(name: str, layout: SandboxLayout, record: SandboxRecord) -> dict[str, Any]:
     group_id = record.spec.group_id
     entry = {
         "bootstrap_servers": record.bootstrap_servers,

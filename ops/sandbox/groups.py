@@ -12,10 +12,10 @@ from connectctl.ops.sandbox import properties, record
 from connectctl.ops.sandbox.access import worker_url
 from connectctl.ops.sandbox.jars.versions import parse_version
 from connectctl.ops.sandbox.launch import Launcher
-from connectctl.ops.sandbox.layout import Layout
+from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.progress import OnProgress, silent
-from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec, check_support
 
 LOCK_PATIENCE = 300.0
@@ -26,7 +26,7 @@ LOCK_PATIENCE = 300.0
 class Group:
     """Connect workers with one ``group.id``. Workers are numbered from 1 in the order in which they were added."""
 
-    layout: Layout
+    layout: SandboxLayout
     group_id: str
 
     @property
@@ -115,7 +115,7 @@ class Group:
         return len(self.workers)
 
 
-def current(layout: Layout) -> Record:
+def current(layout: SandboxLayout) -> SandboxRecord:
     """The sandbox's record as it is now. Raises ConnectctlError when the sandbox is gone."""
     found = record.load(layout)
     if found is None:
@@ -128,7 +128,7 @@ def current(layout: Layout) -> Record:
 
 
 @contextmanager
-def launcher(layout: Layout, on_progress: OnProgress = silent) -> Iterator[Launcher]:
+def launcher(layout: SandboxLayout, on_progress: OnProgress = silent) -> Iterator[Launcher]:
     """A launcher for an existing sandbox, with its lock held."""
     with locked(layout.root, create=False, timeout=LOCK_PATIENCE):
         yield Launcher(layout, current(layout), on_progress)
@@ -163,7 +163,7 @@ def start(launch: Launcher, group_id: str, nodes: Sequence[Node], *, wait: bool 
         launch.wait_for_group(group_id, [node.name for node in nodes])
 
 
-def _edit(layout: Layout, node: Node, support: str | None, changes: Mapping[str, str]) -> None:
+def _edit(layout: SandboxLayout, node: Node, support: str | None, changes: Mapping[str, str]) -> None:
     wanted = dict(changes)
     if support is not None:
         check_support(support, parse_version(node.kafka_version))

@@ -11,8 +11,8 @@ from connectctl.ops.sandbox import groups, properties
 from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current, launcher
 from connectctl.ops.sandbox.jars.cache import cached
-from connectctl.ops.sandbox.layout import Layout, broker_name
-from connectctl.ops.sandbox.record import Record
+from connectctl.ops.sandbox.layout import SandboxLayout, broker_name
+from connectctl.ops.sandbox.record import SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec
 
 
@@ -20,11 +20,11 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 class Sandbox:
     """A sandbox that is up. ``was_running`` says that ``up`` found it so."""
 
-    layout: Layout
+    layout: SandboxLayout
     was_running: bool = False
 
     @property
-    def record(self) -> Record:
+    def record(self) -> SandboxRecord:
         """What is written down about it now. Raises ConnectctlError when it is gone."""
         return current(self.layout)
 

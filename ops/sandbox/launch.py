@@ -16,10 +16,10 @@ from connectctl.ops.sandbox import access, archives, logs, private, processes, p
 from connectctl.ops.sandbox.jars import java
 from connectctl.ops.sandbox.jars.cache import Jars, jars_of
 from connectctl.ops.sandbox.jars.versions import KafkaVersion, parse_version
-from connectctl.ops.sandbox.layout import Layout, broker_name, is_broker
+from connectctl.ops.sandbox.layout import SandboxLayout, broker_name, is_broker
 from connectctl.ops.sandbox.ports import free_ports
 from connectctl.ops.sandbox.progress import OnProgress, silent
-from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.security import Security
 
 PATIENCE = 300.0
@@ -40,8 +40,8 @@ class Launcher:
     ``training``: its JVMs write class-data archives when they end, if there are none yet.
     """
 
-    layout: Layout
-    record: Record
+    layout: SandboxLayout
+    record: SandboxRecord
     on_progress: OnProgress = silent
     training: bool = False
     _java: java.Java | None = field(default=None, repr=False)
@@ -180,7 +180,7 @@ class Launcher:
 
     def free_ports(self, count: int) -> list[int]:
         """Ports that nothing listens on and no sandbox has written down."""
-        others = (record.load(Layout(root)) for root in self.layout.root.parent.iterdir())
+        others = (record.load(SandboxLayout(root)) for root in self.layout.root.parent.iterdir())
         return free_ports(count, taken=set().union(*(known.ports() for known in (*others, self.record) if known)))
 
     def archive(self, version: KafkaVersion, kind: str) -> Path:

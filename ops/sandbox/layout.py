@@ -43,13 +43,13 @@ def sandboxes() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SandboxLayout:
     """The files of one sandbox. ``root`` is absolute and resolved: it marks the sandbox's processes."""
 
     root: Path
 
     @classmethod
-    def of(cls, name: str) -> Layout:
+    def of(cls, name: str) -> SandboxLayout:
         return cls(sandboxes() / name)
 
     @property

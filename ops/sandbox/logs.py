@@ -11,7 +11,7 @@ from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.jars.versions import KafkaVersion
-    from connectctl.ops.sandbox.layout import Layout
+    from connectctl.ops.sandbox.layout import SandboxLayout
 
 _LOG4J2 = """rootLogger.level=INFO
 rootLogger.appenderRef.out.ref=OUT
@@ -56,7 +56,7 @@ def telling_line(text: str) -> str:
     return chosen if len(chosen) <= 300 else chosen[:297] + "..."
 
 
-def log_files(layout: Layout, wanted: Sequence[str]) -> dict[str, Path]:
+def log_files(layout: SandboxLayout, wanted: Sequence[str]) -> dict[str, Path]:
     """The logs of these processes, of all when none is named, by process. Raises BadInput for an unknown name."""
     found = {path.stem: path for path in sorted(layout.logs.glob("*.log"))}
     if unknown := [name for name in wanted if name not in found]:

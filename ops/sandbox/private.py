@@ -1,4 +1,4 @@
-"""Files with secrets in them, which nobody but their owner may read at any moment."""
+"""Files with secrets in them, which only their owner may ever read."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _EXECVE = 1.0
 def require_psutil() -> None:
     """Raise ConnectctlError that says what to install where psutil is missing."""
     try:
-        import psutil  # noqa: F401
+        import psutil  # noqa: F401  # whether it is installed
     except ImportError as error:
         raise ConnectctlError(
             "The embedded cluster needs psutil, which is not installed",
@@ -65,7 +65,7 @@ def spawn(command: Sequence[str], *, cwd: Path, log: Path) -> tuple[int, float]:
     try:
         return pid, psutil.Process(pid).create_time()
     except psutil.Error:
-        return pid, 0.0  # already gone; whoever waits for it will see that
+        return pid, 0.0  # already gone, as the wait for it will show
 
 
 def is_alive(pid: int | None, created: float, root: Path) -> bool:

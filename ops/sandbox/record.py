@@ -15,7 +15,7 @@ from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.spec import SandboxSpec
 
 if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import Layout
+    from connectctl.ops.sandbox.layout import SandboxLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SandboxRecord:
     """A sandbox as it was last left. ``ready`` is False from the first port chosen until everything answered.
 
     ``listeners`` are the first broker's ports by listener name, ``peers`` those of the other brokers, by broker.
@@ -59,7 +59,7 @@ class Record:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses that people and workers are told of."""
+        """The brokers' addresses for people and workers."""
         return self.addresses(people(self.spec))
 
     def node(self, name: str) -> Node:
@@ -72,7 +72,7 @@ class Record:
     def workers(self, group_id: str) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if node.group_id == group_id)
 
-    def with_node(self, node: Node) -> Record:
+    def with_node(self, node: Node) -> SandboxRecord:
         """This record with ``node`` in the place of its namesake, or at the end."""
         names = [known.name for known in self.nodes]
         if node.name not in names:
@@ -84,11 +84,11 @@ class Record:
 
 
 def people(spec: SandboxSpec) -> str:
-    """The listener that people and workers are told of."""
+    """The listener for people and workers."""
     return security.SCRAM if spec.secured else properties.PLAINTEXT
 
 
-def save(record: Record, layout: Layout) -> None:
+def save(record: SandboxRecord, layout: SandboxLayout) -> None:
     """Write the record so that a reader, and a kill at any moment, sees the old one or the new one whole."""
     data = asdict(record) | {"spec": record.spec.to_data()}
     draft = layout.record.with_suffix(".json.new")
@@ -96,11 +96,11 @@ def save(record: Record, layout: Layout) -> None:
     os.replace(draft, layout.record)  # noqa: PTH105 - Path.replace hides that this is rename(2)
 
 
-def load(layout: Layout) -> Record | None:
+def load(layout: SandboxLayout) -> SandboxRecord | None:
     """The record, or None when there is none or it cannot be read, which both mean: start over."""
     try:
         data: dict[str, Any] = json.loads(layout.record.read_text())
         nodes = tuple(Node(**node) for node in data.pop("nodes"))
-        return Record(**data | {"spec": SandboxSpec.from_data(data["spec"]), "nodes": nodes})
+        return SandboxRecord(**data | {"spec": SandboxSpec.from_data(data["spec"]), "nodes": nodes})
     except (OSError, ValueError, TypeError, KeyError, BadInput):
         return None

@@ -36,7 +36,7 @@ _REST_LOGIN = "org.apache.kafka.connect.rest.basic.auth.extension"
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The secrets of one sandbox, and what its processes and clients are told of them."""
+    """The secrets of one sandbox, and what its processes and clients get of them."""
 
     directory: Path
 
@@ -125,7 +125,7 @@ class Security:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority),
         }
-        # What tasks are given, workers do not take from their own: each kind of client is told by itself.
+        # What tasks are given, workers do not take from their own: each kind of client has its own settings.
         clients = {
             f"{kind}{key}": value for kind in ("", "producer.", "consumer.", "admin.") for key, value in client.items()
         }

@@ -9,14 +9,14 @@ from pathlib import Path
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox import processes, record
 from connectctl.ops.sandbox.access import worker_url
-from connectctl.ops.sandbox.layout import Layout
+from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.lock import is_held
 from connectctl.ops.sandbox.ports import LOOPBACK, answers
-from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.spec import check_name
 
 
-class State(StrEnum):
+class SandboxState(StrEnum):
     """Of a process, and of a sandbox as a whole."""
 
     RUNNING = "RUNNING"
@@ -35,7 +35,7 @@ class ProcessStatus:
     """
 
     name: str
-    state: State
+    state: SandboxState
     kafka_version: str
     group_id: str
     address: str
@@ -50,7 +50,7 @@ class SandboxStatus:
     """One sandbox. DEGRADED: a process died. LEFTOVER: an ``up`` failed or was killed; ``up`` or ``down`` cleans it."""
 
     name: str
-    state: State
+    state: SandboxState
     bootstrap_servers: str
     group_id: str
     cluster_id: str
@@ -61,7 +61,7 @@ def status(name: str) -> SandboxStatus:
     """How the sandbox of this name is. Raises BadInput when there is none."""
     check_name(name)
     processes.require_psutil()
-    layout = Layout.of(name)
+    layout = SandboxLayout.of(name)
     known = record.load(layout)
     if known is None:
         if not layout.root.is_dir() and layout.root not in processes.roots():
@@ -82,25 +82,25 @@ def status(name: str) -> SandboxStatus:
     )
 
 
-def _unfinished(layout: Layout) -> State:
-    return State.STARTING if is_held(layout.root) else State.LEFTOVER
+def _unfinished(layout: SandboxLayout) -> SandboxState:
+    return SandboxState.STARTING if is_held(layout.root) else SandboxState.LEFTOVER
 
 
-def _overall(known: Record, found: tuple[ProcessStatus, ...], layout: Layout) -> State:
+def _overall(known: SandboxRecord, found: tuple[ProcessStatus, ...], layout: SandboxLayout) -> SandboxState:
     if not known.ready:
         return _unfinished(layout)
-    lost = any(process.state is State.DEAD for process in found)
-    return State.DEGRADED if lost else State.RUNNING
+    lost = any(process.state is SandboxState.DEAD for process in found)
+    return SandboxState.DEGRADED if lost else SandboxState.RUNNING
 
 
-def _process(known: Record, node: Node, layout: Layout) -> ProcessStatus:
+def _process(known: SandboxRecord, node: Node, layout: SandboxLayout) -> ProcessStatus:
     used = processes.usage(node.pid, node.created, layout.root) if node.pid is not None else None
     if node.pid is None:
-        state = State.STOPPED
+        state = SandboxState.STOPPED
     elif used is None:
-        state = State.DEAD
+        state = SandboxState.DEAD
     else:
-        state = State.RUNNING if answers(node.port) else State.STARTING
+        state = SandboxState.RUNNING if answers(node.port) else SandboxState.STARTING
     return ProcessStatus(
         name=node.name,
         state=state,

@@ -4,6 +4,7 @@ What Python code imports, and nothing else is kept stable:
 
 - ``connectctl``: ``write_exactly_once``, ``Target``, ``Written``, ``StreamWriter``: a DataFrame of Spark into a topic
 - ``connectctl.source``, ``connectctl.sink``, ``connectctl.transform``: what a connector of ``connectctl run`` implements
+- ``connectctl.producer``: a transactional producer for programs
 - ``connectctl.archive``: reads what the sink ``ParquetArchive`` wrote
 - ``connectctl.testing``: runs such a connector in a unit test, without a cluster
 

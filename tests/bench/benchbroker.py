@@ -34,6 +34,8 @@ SIZE = 256
 """Bytes of a record."""
 DIGITS = 10
 """The first of them, which are its number."""
+VARIETY = 20_000
+"""Different records, where they are to be compressed: more than a codec looks back over."""
 T = TypeVar("T")
 
 
@@ -93,16 +95,19 @@ def delete_topic(bootstrap: str, name: str) -> None:
     admin.delete_topics([name])[name].result()
 
 
-def fill(bootstrap: str, topic: str, partitions: int, records: int) -> None:
-    """A new topic with ``records``: number n is in partition n modulo ``partitions``, in the order of the numbers."""
+def fill(bootstrap: str, topic: str, partitions: int, records: int, *, size: int = SIZE, codec: str = "none") -> None:
+    """A new topic with ``records`` of ``size`` bytes: number n is in partition n modulo ``partitions``, in the order of the
+    numbers. With a ``codec`` their bytes are digits at random, which become half as many.
+    """
     create_topic(bootstrap, topic, partitions)
     client = {"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 500_000, "linger.ms": 20}
-    producer = Producer(client | {"enable.idempotence": True})
-    pad = b"x" * (SIZE - DIGITS)
+    producer = Producer(client | {"enable.idempotence": True, "compression.type": codec})
+    plain, rest = codec == "none", size - DIGITS
+    pads = [b"x" * rest] if plain else [os.urandom(rest).hex().encode()[:rest] for _ in range(VARIETY)]
     for n in range(records):
         while True:
             try:
-                producer.produce(topic, b"%010d" % n + pad, partition=n % partitions)
+                producer.produce(topic, b"%010d" % n + pads[n % len(pads)], partition=n % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -126,7 +131,15 @@ def committed(bootstrap: str, topic: str, partitions: int) -> Iterator[Any]:
 
 
 def begin(
-    bootstrap: str, topic: str, records: int, inputs: int, outputs: int, *, in_place: bool = False, again: bool = False
+    bootstrap: str,
+    topic: str,
+    records: int,
+    inputs: int,
+    outputs: int,
+    *,
+    in_place: bool = False,
+    again: bool = False,
+    size: int = SIZE,
 ) -> float:
     """The broker's time of the first record, in s, once it is seen that each of ``records`` is there once, and those of one
     of ``inputs`` partitions in order, as far as they are in one of ``outputs``. ``in_place``: in the partition of the input.
@@ -145,7 +158,7 @@ def begin(
             f"{topic}-{partition} has {number} too late, at {message.offset()}"
         )
         assert not in_place or source == partition, f"{topic}-{partition} has {number} of partition {source}"
-        assert len(message.value()) == SIZE, f"record {number} has {len(message.value())} bytes"
+        assert len(message.value()) == size, f"record {number} has {len(message.value())} bytes"
         seen[number], last[source][partition] = 1, number
         first = min(first, message.timestamp()[1])
     assert all(seen), f"{topic} has {sum(seen)} records of {records}"

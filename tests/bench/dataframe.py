@@ -1,13 +1,17 @@
 """A DataFrame written exactly once, beside Spark's own Kafka sink, which is at-least-once.
 
-    python tests/bench/dataframe.py [--records 2000000] [--runs 3] [--master 'local[2]']
+    python tests/bench/dataframe.py [--records 2000000] [--runs 3] [--master 'local[2]'] [--jvm sandbox|kafka]
 
-The broker is a sandbox's, on the same machine, and the frame the same for all: cached, of two partitions, with values of 100
-bytes and 64 source partitions. Writers alternate in one warm session, each run into a new topic of four partitions, for a
-connector whose internal topics are there.
+The broker is on the same machine. It has the JVM options of a sandbox, whose code is compiled for a short life, or those of
+Kafka's own start scripts, with which Spark's sink gains more than ours. The frame is the same for all: cached, of two
+partitions, with values of 100 bytes and 64 source partitions. Writers alternate in one warm session, each run into a new
+topic of four partitions, for a connector whose internal topics are there.
+
 Timed is the whole call, from the frame to the last record committed or flushed; for ours with a new generation of tasks, its
 fencing and its offsets. *shuffled* is what ``write_exactly_once`` does with any frame, *partitioned* what it does with one
-that has each source partition in one of its partitions, as this one has. What is there afterwards is counted.
+that has each source partition in one of its partitions, as this one has. *ready-made* is the ceiling: what *partitioned*
+wrote last, sent by two processes as bytes that were made before the clock starts (``readymade.py``). What is there
+afterwards is counted.
 """
 
 from __future__ import annotations
@@ -22,12 +26,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchbroker import JVM  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.config import paths
-from connectctl.ops.sandbox import cluster
+from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.java import find_java
 from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
+from readymade import sent  # type: ignore[import-not-found]  # beside this file
 
 SINK = [
     ivy.Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0", "sink", transitive=False),
@@ -102,19 +108,27 @@ def ours(*, partitioned: bool) -> Callable[[Any, str, str], None]:
     return write
 
 
+CEILING = "ready-made"
 WRITERS = {"Spark's sink": sparks_own, "shuffled": ours(partitioned=False), "partitioned": ours(partitioned=True)}
 
 
-def measured(frame: Any, bootstrap: str, records: int, write: Callable[[Any, str, str], None]) -> float:
-    """Seconds. Afterwards the topic is counted, where it has no more than its records and the markers of transactions."""
+def measured(
+    frame: Any, bootstrap: str, records: int, write: Callable[[Any, str, str], None] | None, written: str
+) -> tuple[float, str]:
+    """Seconds, and the new topic; without ``write`` those of the batches of the topic ``written``. Afterwards the topic is
+    counted, where it has no more than its records and the markers of transactions.
+    """
     topic = new_topic(bootstrap)
     began = time.perf_counter()
-    write(frame, bootstrap, topic)
-    seconds = time.perf_counter() - began
+    if write is None:
+        seconds = float(sent(bootstrap, written, topic, PARTITIONS, TASKS))
+    else:
+        write(frame, bootstrap, topic)
+        seconds = time.perf_counter() - began
     ends = Kafka({"bootstrap.servers": bootstrap}, timeout=60).extents([topic])[topic]
     there = sum(extent.end for extent in ends.values())
     assert records <= there <= records * 1.01, f"{there} of {records}"
-    return seconds
+    return seconds, topic
 
 
 def main() -> None:
@@ -123,7 +137,10 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--master", default=f"local[{TASKS}]")
+    parser.add_argument("--jvm", choices=("sandbox", "kafka"), default="sandbox")
     wish = parser.parse_args()
+    if wish.jvm == "kafka":
+        launch._HEAP, launch._JVM = "-Xmx2g", JVM
     from connectctl.ops.clients.spark.session import open_session
 
     with tempfile.TemporaryDirectory() as state:
@@ -133,22 +150,25 @@ def main() -> None:
         try:
             session = open_session(wish.master, conf, Path(state) / "spark.log")
             frame = frame_of(session, wish.records)
-            times: dict[str, list[float]] = {name: [] for name in WRITERS}
+            times: dict[str, list[float]] = {name: [] for name in (*WRITERS, CEILING)}
+            topic = ""
             for run in range(wish.runs + 1):
-                for name, write in WRITERS.items():
-                    seconds = measured(frame, sandbox.bootstrap_servers, wish.records, write)
+                for name, some in times.items():
+                    seconds, topic = measured(frame, sandbox.bootstrap_servers, wish.records, WRITERS.get(name), topic)
                     if run:
-                        times[name].append(seconds)
+                        some.append(seconds)
                     load = os.getloadavg()[0]
                     print(
                         f"  {name:14} {run or 'warm-up'!s:>8} {seconds:7.2f} s  load {load:.1f}",
                         flush=True,
                     )
             base = statistics.median(times["Spark's sink"])
-            print(f"{'writer':14} {'median, s':>10} {'records/s':>11} {'ratio':>6}")
+            ceiling = statistics.median(times[CEILING])
+            print(f"{'writer':14} {'median, s':>10} {'records/s':>11} {'ratio':>6} {'of ready-made':>14}")
             for name, some in times.items():
                 median = statistics.median(some)
-                print(f"{name:14} {median:10.2f} {wish.records / median:11,.0f} {base / median:6.2f}")
+                rate = wish.records / median
+                print(f"{name:14} {median:10.2f} {rate:11,.0f} {base / median:6.2f} {ceiling / median:14.0%}")
             session.stop()
         finally:
             cluster.down("bench")

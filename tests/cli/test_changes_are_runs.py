@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,8 @@ from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.transactions import Place, Transaction
-from connectctl.ops.operations.connectors.steps import StepContext
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
-from fakes.changingworld import COMMANDS, IDS, Clock, Killed, World
+from fakes.changingworld import COMMANDS, IDS, Clock, Killed, World, timed_by
 from fakes.kafkareads import connect_group
 from fakes.memory import directory_in_memory
 
@@ -27,13 +26,6 @@ from fakes.memory import directory_in_memory
 def directory() -> Iterator[Path]:
     with directory_in_memory() as path:
         yield path
-
-
-def timed_by(clock: Clock, real: Callable[..., StepContext], *args: Any) -> StepContext:
-    """The context that ``real`` makes, on a clock of ours."""
-    context = real(*args)
-    context.now, context.sleep = clock.now, clock.sleep
-    return context
 
 
 @pytest.fixture
@@ -298,7 +290,7 @@ def test_an_abort_is_stale_for_another_producer(world: World) -> None:
     [
         ("{", "is not a plan"),
         ("[]", "it is not a JSON object"),
-        ('{"kind": "FenceResult"}', "the plan is in what --dry-run -o json prints"),
+        ('{"kind": "FenceResult"}', "--dry-run -o json prints the plan"),
         ('{"operation": "walk"}', "connectctl runs resume"),
         ('{"operation": "connectors stop"}', "it has no digest"),
         ('{"operation": "connectors stop", "digest": "x"}', "it has no 'clusterId'"),

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from connectctl.cli.commands import connectors_versions
-from connectctl.ops.core.errors import NotAuthorized
 from fakes.changingworld import World
 
 
@@ -18,17 +16,15 @@ def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.001)
     monkeypatch.setattr("connectctl.ops.operations.connectors.steps.POLL", 0.001)
 
-    def refused(*_: object) -> None:
-        raise NotAuthorized("Not authorized to read the topic connect-configs")
-
-    monkeypatch.setattr(connectors_versions, "_records", refused)
-    return World(tmp_path)
+    world = World(tmp_path)
+    world.kafka.forbidden.add("cfg")
+    return world
 
 
 def test_without_a_journal_the_refusal_is_the_answer_and_not_an_empty_history(blind: World) -> None:
     result = blind.run("connectors", "history", "orders")
     assert result.exit_code == 5
-    assert "Not authorized to read the topic connect-configs" in result.stderr
+    assert "Not allowed to read" in result.stderr
     assert "No configuration" not in result.stderr
 
 
@@ -36,10 +32,10 @@ def test_the_journal_alone_is_shown_with_a_warning(blind: World) -> None:
     assert blind.run("connectors", "patch", "orders", "batch.size=5", "--yes").exit_code == 0
     result = blind.run("connectors", "history", "orders")
     assert result.exit_code == 0, result.output
-    assert "only what this machine's journal has: Not authorized" in result.stderr
+    assert "only what this machine's journal has: Not allowed to read" in result.stderr
     assert "batch.size=5" in result.stdout
     data = json.loads(blind.run("connectors", "history", "orders", "-o", "json").stdout)
-    assert data["configTopicUnseen"] == "Not authorized to read the topic connect-configs"
+    assert data["configTopicUnseen"] == "Not allowed to read ['cfg']"
     assert [(v["what"], v["configOffset"]) for v in data["versions"]] == [("changed", None), ("oldest known", None)]
     assert data["versions"][1]["at"] is None
     back = blind.run("connectors", "rollback", "orders", "--to", "2", "--yes")

@@ -14,7 +14,7 @@ import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import cluster
-from connectctl.ops.sandbox.layout import Layout
+from connectctl.ops.sandbox.layout import SandboxLayout
 from fakes.adminworkers import AdminWorkers
 from fakes.adminworkers import run as admin
 from fakes.changingworld import COMMANDS, Killed, World
@@ -172,7 +172,7 @@ def _sandbox_up(at: Clusters) -> Result:
 
 
 def _sandbox_logs(at: Clusters) -> Result:
-    logs = Layout.of("default").logs
+    logs = SandboxLayout.of("default").logs
     logs.mkdir(parents=True)
     (logs / "broker.log").write_text("it started\n")
     return invoke(["sandbox", "logs"])

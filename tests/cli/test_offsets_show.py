@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from connectctl.cli import main
 from connectctl.cli.commands.offsets.show import _as_json, _print
-from connectctl.cli.output.terminal import Output, json_lines
+from connectctl.cli.output.json_lines import json_lines
+from connectctl.cli.output.terminal import Output
 from connectctl.ops.connect.offset_store import Kind, Store
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -31,7 +32,7 @@ RECORDS += [record(["c", None], {"o": 1 << 60}), record(b"nonsense", {"o": 1})]
 def snapshot(records: list[Record], *, big: bool) -> OffsetsSnapshot:
     read = topic("global", "global", *records)
     if big:
-        there = Spilled(owner_of)
+        there = Spilled(owners_of)
         there.add(read.image.latest)
         read = ReadTopic(read.image.__class__(**{**vars(read.image), "latest": there, "in_order": True}), "global")
     return OffsetsSnapshot(read, {}, None)
@@ -103,7 +104,7 @@ def test_what_connect_writes_is_plain() -> None:
 def test_beyond_the_limit_of_a_table_what_is_too_big_for_memory_is_counted_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for limit, lines, more in ((2, 3, "6 more source partitions, which were not looked at"), (0, 8, ""), (8, 8, "")):
+    for limit, lines, more in ((2, 3, "6 more source partitions, which were not read"), (0, 8, ""), (8, 8, "")):
         found = InOrder(snapshot(RECORDS, big=True), OffsetsQuery())
         _print(found, limit, wide=False)
         printed = capsys.readouterr()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from connectctl.ops.task_runtime.job.runner import Result
 from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, connector_key, task_key, value
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from fakes.kafkareads import FakeKafka, connect_group
 from ops.task_runtime.job.test_prepare import Many, World
 from typer.testing import CliRunner
@@ -231,7 +233,12 @@ def test_a_connector_that_fails_when_it_is_asked_for_its_tasks_is_one_line(job: 
 
 TOPICS = {"config": "a", "offsets": "b", "status": "c"}
 READY: Any = SimpleNamespace(
-    name="c", group="g", topics=TOPICS, dedicated_offsets_topic=None, delivery=delivery_settings({})
+    name="c",
+    group="g",
+    topics=TOPICS,
+    dedicated_offsets_topic=None,
+    delivery=delivery_settings({}),
+    job=SimpleNamespace(until=Until()),
 )
 
 
@@ -247,7 +254,7 @@ READY: Any = SimpleNamespace(
     ],
 )
 def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: Result, code: int) -> None:
-    assert run_view.exit_code(result) == code
+    assert run_view.exit_code(READY, result) == code
     jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **run_view.as_json(READY, result)}, SCHEMA)
     lines = list(run_view.failures(READY, result))
     assert len(lines) == code
@@ -267,6 +274,97 @@ def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
     assert line == "c: 1,500 records, 0/s, 15 transactions, 2 tasks, lag 7, 1 waiting for Kafka"
 
 
+def measured(p99: float | None, promise: float | None = None) -> Result:
+    """A run of which every record took ``p99`` seconds."""
+    meter = LatencyMeter(promise=promise)
+    meter.committed([] if p99 is None else [(p99, 100)])
+    return finished(TaskReport(0, "ended", records=100, transactions=1, latency=asdict(meter)))
+
+
+@pytest.mark.parametrize(
+    ("p99", "wanted", "code", "says"),
+    [
+        (0.3, 0.1, 1, "error: c was too slow: p99 300 ms from poll to visible, and until.latency is 100 ms"),
+        (0.05, 0.1, 0, None),
+        (0.3, None, 0, None),
+        (None, 0.1, 0, "warning: until.latency of c was not judged: no record was measured"),
+    ],
+)
+def test_a_run_that_is_judged_by_its_latency_fails_where_it_was_slower(
+    p99: float | None, wanted: float | None, code: int, says: str | None
+) -> None:
+    ready, result = (
+        SimpleNamespace(**{**vars(READY), "job": SimpleNamespace(until=Until(latency=wanted))}),
+        measured(p99),
+    )
+    assert run_view.exit_code(ready, result) == code  # type: ignore[arg-type]
+    lines = [*run_view.failures(ready, result), *run_view.warnings(ready, result)]  # type: ignore[arg-type]
+    assert lines == ([says] if says else [])
+
+
+def test_a_promise_that_was_not_kept_is_in_the_result_and_in_a_line() -> None:
+    result = measured(0.3, promise=0.1)
+    found = run_view.as_json(READY, result)
+    assert found["latency"] == {
+        "records": 100,
+        "p50Ms": 300,
+        "p99Ms": 300,
+        "maxMs": 300,
+        "promiseMs": 100,
+        "promiseKept": False,
+        "transactionsOverPromise": 1,
+    }
+    jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **found}, SCHEMA)
+    (line,) = run_view.warnings(READY, result)
+    assert line.startswith(
+        "warning: latency promise missed: p99 300 ms of c, 100 ms promised (transaction.boundary.latency"
+    )
+
+
+def test_progress_tells_of_the_slowest_task_by_its_promise() -> None:
+    heard: dict[int, dict[str, Any]] = {
+        n: {
+            "task": n,
+            "records": 0,
+            "transactions": 1,
+            "latency": {"promise": 0.1, "p99": p99, "records": 1, "missed": 0},
+        }
+        for n, p99 in enumerate((0.02, 0.09, None))
+    }
+    line, _ = run_view.progress_line("c", measured(0.1).run, heard, 1.0, 0)
+    assert line.endswith("latency p99 90 ms")
+    heard[2]["latency"]["p99"] = 0.14
+    line, _ = run_view.progress_line("c", measured(0.1).run, heard, 1.0, 0)
+    assert line.endswith("latency promise missed: p99 140 ms")
+
+
+def test_prometheus_gets_latencies_as_gauges_and_as_a_histogram(tmp_path: Path) -> None:
+    MetricsFile(tmp_path / "f", "c", "g").follow(measured(0.3, promise=0.1).run)
+    text = (tmp_path / "f").read_text()
+    labels = 'connector="c",task="0",group_id="g"'
+    for line in (
+        f"connectctl_task_metrics_poll_to_visible_p99_time_ms{{{labels}}} 300.0",
+        f"connectctl_task_metrics_latency_promise_missed_total{{{labels}}} 1",
+        "# TYPE connectctl_task_metrics_latency_promise_missed_total counter",
+        "# TYPE connectctl_task_metrics_poll_to_visible_seconds histogram",
+        f'connectctl_task_metrics_poll_to_visible_seconds_bucket{{{labels},le="0.2048"}} 0',
+        f'connectctl_task_metrics_poll_to_visible_seconds_bucket{{{labels},le="0.4096"}} 100',
+        f'connectctl_task_metrics_poll_to_visible_seconds_bucket{{{labels},le="+Inf"}} 100',
+        f"connectctl_task_metrics_poll_to_visible_seconds_sum{{{labels}}} 30.0",
+        f"connectctl_task_metrics_poll_to_visible_seconds_count{{{labels}}} 100",
+    ):
+        assert f"{line}\n" in text
+
+
+@pytest.mark.parametrize(("state", "p99", "said"), [("RUNNING", 140.0, 1), ("RUNNING", 90.0, 0), ("ENDED", 140.0, 0)])
+def test_a_status_says_which_running_task_does_not_keep_its_promise(state: str, p99: float, said: int) -> None:
+    metrics = {"poll-to-visible-last-p99-time-ms": p99, "latency-promise-ms": 100.0}
+    found = list(run_status.late({"name": "c", "tasks": [{"task": 1, "state": state, "metrics": metrics}]}))
+    assert len(found) == said
+    if found:
+        assert found[0] == "c: latency promise missed: p99 140 ms of task 1 in its last lease, 100 ms promised"
+
+
 def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(tmp_path: Path) -> None:
     left: dict[str, Any] = {"unwritten": ("a", "b"), "unwritten_because": "Broker: Topic\nauthorization failed"}
     result = finished(TaskReport(0, "stopped", **left), TaskReport(1, "stopped"))
@@ -279,6 +377,13 @@ def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(t
     assert warning.endswith("connectctl offsets merge c --into global")
     MetricsFile(tmp_path / "f", "c", "g").follow(result.run)
     assert 'global_offset_unwritten_count{connector="c",task="0",group_id="g"} 2' in (tmp_path / "f").read_text()
+
+
+def test_what_the_source_of_a_copy_had_lost_is_in_the_summary() -> None:
+    result = finished(TaskReport(0, "stopped", meter={"lost": 1234}), TaskReport(1, "stopped"))
+    (warning,) = run_view.warnings(READY, result)
+    assert warning.startswith("warning: Task 0 of c did not copy 1,234 offsets that the source had lost ")
+    assert warning.endswith("(connectctl preflight --explain COPY001)")
 
 
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:

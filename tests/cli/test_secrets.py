@@ -44,7 +44,7 @@ class Workers(FakeWorkers):
 
 @pytest.fixture(autouse=True)
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._Seen())
+    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
 
 
 @pytest.fixture
@@ -116,6 +116,10 @@ def test_two_hundred_secrets_are_in_nothing_that_is_printed_or_written(
     restarted = run(session, "connectors", "restart", "c0", "--yes", "--wait")
     assert restarted.exit_code == 0, restarted.output
     assert planted.found_in(restarted.output) == []
+    rest = f"http://me:{planted.secret()}@one:8083"
+    page = run(session, "--rest", rest, "cluster", "show", "--html", str(tmp_path / "page.html"))
+    assert (page.exit_code, planted.found_in(page.output)) == (0, [])
+    assert "******@one:8083" in (tmp_path / "page.html").read_text()
     assert list(planted.in_files([tmp_path])) == []
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 from connectctl.ops.operations.upgrade.mode import PROPERTY
-from fakes.rollingworld import FENCED, FakeWorker, RollingWorld
+from fakes.rollingworld import FENCED, TAKEN_OVER, FakeWorker, RollingWorld
 from typer.testing import Result
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -225,12 +225,14 @@ def test_what_was_failed_before_is_the_baseline(world: RollingWorld) -> None:
     assert world.restarted_tasks == []
 
 
-def test_a_task_whose_round_of_fencing_failed_is_restarted_once_and_said(world: RollingWorld) -> None:
-    world.fences_badly = 1
+@pytest.mark.parametrize("trace", [FENCED, TAKEN_OVER])
+def test_a_task_that_failed_by_fencing_alone_is_restarted_once_and_said(world: RollingWorld, trace: str) -> None:
+    world.fences_badly, world.fenced_trace = 1, trace
     result = world.run(*APPLY)
     assert result.exit_code == 0, result.stderr
     assert world.restarted_tasks == ["/connectors/orders/tasks/0/restart"]
-    assert "restarted once, because the leader restarted during their zombie fencing: orders/0" in result.stdout
+    because = "because their zombie fencing failed, their producer was fenced or its transaction expired"
+    assert f"restarted once, {because}: orders/0" in result.stdout
 
 
 def test_a_cluster_that_is_not_healthy_is_left_alone(world: RollingWorld) -> None:

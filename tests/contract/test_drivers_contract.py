@@ -61,12 +61,12 @@ class DriverContract:
     def test_what_was_changed_is_told(self, stage: Stage) -> None:
         for value in ("one", "two"):
             stage.driver.change(stage.worker, KEY, value)
-            told = stage.driver.told(stage.worker, KEY)
+            told = stage.driver.configured(stage.worker, KEY)
             assert (told is not None) is stage.tells
             assert told is None or (told.value == value and told.source)
 
     def test_what_is_not_set_is_told_as_such(self, stage: Stage) -> None:
-        told = stage.driver.told(stage.worker, "connectctl.contract.never.set")
+        told = stage.driver.configured(stage.worker, "connectctl.contract.never.set")
         assert (told is not None) is stage.tells
         assert told is None or told.value is None
 

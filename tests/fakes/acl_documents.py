@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from connectctl.ops.checks.acls.requirements import Stage
+from connectctl.ops.checks.acls.requirements import AclStage
 from connectctl.ops.kafka.acls import Binding, Operation, Pattern, Permission, Resource
 
 
@@ -16,7 +16,7 @@ class Document:
 
     cluster_id: str
     bootstrap: str
-    items: tuple[tuple[Stage, Binding], ...]
+    items: tuple[tuple[AclStage, Binding], ...]
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -33,7 +33,7 @@ def read(text: str) -> tuple[Document, ...]:
     )
 
 
-def _item(data: dict[str, Any]) -> tuple[Stage, Binding]:
+def _item(data: dict[str, Any]) -> tuple[AclStage, Binding]:
     binding = Binding(
         Resource(data["resourceType"]),
         data["resourceName"],
@@ -43,4 +43,4 @@ def _item(data: dict[str, Any]) -> tuple[Stage, Binding]:
         Operation(data["operation"]),
         Permission(data["permissionType"]),
     )
-    return Stage(data["for"]), binding
+    return AclStage(data["for"]), binding

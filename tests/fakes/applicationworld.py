@@ -160,7 +160,7 @@ class ApplicationDriver:
     def check(self, worker: str) -> str | None:
         return None if worker in self.world.instances else f"nobody knows {worker}"
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         known = self.world.instances.get(worker)
         return (
             ConfiguredValue(known.file, f"file {worker}") if self.world.tells and name == PROPERTY and known else None

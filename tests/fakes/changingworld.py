@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.main import app
 from connectctl.ops.kafka.transactions import Place, Transaction
@@ -15,6 +15,9 @@ from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.connectors.steps import StepContext
 
 IDS = ("app-0", "app-1", "app-2")
 COMMANDS: dict[str, list[str]] = {
@@ -49,6 +52,13 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds
+
+
+def timed_by(clock: Clock, real: Callable[..., StepContext], *args: Any) -> StepContext:
+    """The context that ``real`` makes, on a clock of ours."""
+    context = real(*args)
+    context.now, context.sleep = clock.now, clock.sleep
+    return context
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,7 +74,7 @@ class FakeKafka:
 
     def group(self, group_id: str) -> ConnectGroup:
         if group_id in self.hidden_groups:
-            raise not_authorized(f"Kafka does not let us describe the group {group_id}", describe_group(group_id))
+            raise not_authorized(f"Not authorized to describe the group {group_id}", describe_group(group_id))
         return self.groups.get(group_id, ConnectGroup(group_id, "Dead", "", ()))
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
@@ -87,7 +88,8 @@ class FakeKafka:
             ends = dict.fromkeys(range(self.partitions.get(topic, 1)), 0)
             for r in records:
                 ends[r.partition] = max(ends[r.partition], r.offset + 1)
-            images[topic] = TopicImage(topic, len(records), tuple(newest.values()), ends)
+            older = tuple(r for r in records if newest[(r.partition, r.key)] is not r) if superseded else ()
+            images[topic] = TopicImage(topic, len(records), tuple(newest.values()), ends, superseded=older)
         return images
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
@@ -153,7 +155,7 @@ class FakeLeader:
     def _write(self, key: str, value: Mapping[str, Any] | None) -> None:
         log = self.kafka.records[self.topic]
         raw = None if value is None else json.dumps(value).encode()
-        log.append(Record(key.encode(), raw, 0, len(log)))
+        log.append(Record(key.encode(), raw, 0, len(log), int(time.time() * 1000)))
 
 
 def connect_group(

@@ -92,10 +92,10 @@ VALUES = [{"lsn": 1}, {"lsn": 2, "tx": None}, {"pos": 1.5}, b'{"lsn": 1}', None,
 UNREADABLE = [b"no json", b"[1]", b"\xff", b'{"a":{}}']
 
 
-def histories(values: list[Any] | None = None) -> st.SearchStrategy[list[Record]]:
+def histories(values: list[Any] | None = None, keys: list[Any] | None = None) -> st.SearchStrategy[list[Record]]:
     """Records of one topic in order: any keys, some on partitions where Java would not put them."""
     one = st.tuples(
-        st.sampled_from(KEYS),
+        st.sampled_from(KEYS if keys is None else keys),
         st.sampled_from(VALUES if values is None else values),
         st.one_of(st.none(), st.integers(0, PARTITIONS - 1)),
         st.integers(NOW - 200_000, NOW),

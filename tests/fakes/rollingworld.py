@@ -28,6 +28,11 @@ from typer.testing import Result
 START = 2.0
 """Seconds that a worker needs to come back."""
 FENCED = "org.apache.kafka.connect.errors.ConnectException: Failed to perform round of zombie fencing\n\tat X\n"
+TAKEN_OVER = (
+    "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a transactional operation in an "
+    "invalid state.\n"
+)
+"""What a task leaves whose producer was fenced between its last acknowledgement and its commit."""
 
 
 class Killed(BaseException):
@@ -111,6 +116,7 @@ class RollingWorld:
     by_hand: bool = False
     together: str | None = None
     fences_badly: int = 0
+    fenced_trace: str = FENCED
     on_restart: Any = None
     dead: bool = False
     blind: bool = False
@@ -172,7 +178,7 @@ class RollingWorld:
             self.leads = self.up()[0]
             self._take_over()
         for part in list(self.tasks)[: self.fences_badly]:
-            self.tasks[part], self.traces[part] = "FAILED", FENCED
+            self.tasks[part], self.traces[part] = "FAILED", self.fenced_trace
         self.fences_badly = 0
         if self.on_restart:
             self.on_restart(self, name)
@@ -324,7 +330,7 @@ class FakeDriver:
     def check(self, worker: str) -> str | None:
         return self.world.workers[_name(worker)].obstacle
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         if not self.world.tells or name != PROPERTY:
             return None
         return ConfiguredValue(self.world.workers[_name(worker)].file, f"file {worker}.properties")

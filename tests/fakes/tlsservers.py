@@ -52,9 +52,7 @@ def faults(place: Path) -> Iterator[list[Fault]]:
         Fault("an unknown authority", on(_secure(good)), True, wrong, "an authority that is not trusted here"),
         Fault("an expired certificate", on(_secure(expired)), True, trusted, "its certificate has expired"),
         Fault("another host", on(_secure(elsewhere)), True, trusted, "its certificate is for another"),
-        Fault(
-            "no certificate of ours", on(_secure(good, known)), True, trusted, "it wants a certificate of the client's"
-        ),
+        Fault("no certificate of ours", on(_secure(good, known)), True, trusted, "it requires a client certificate"),
         Fault("TLS to a plain port", on(_closes), True, trusted, "it does not speak TLS on this port"),
         Fault("plain to a TLS port", on(_secure(good)), False, trusted, "it speaks TLS on this port"),
     ]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     FROM_RECORDS,
     group_ledger,
-    transform_producer,
+    group_producer,
     transform_source,
 )
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
@@ -92,12 +92,14 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
         "consumer.override.max.poll.records": str(FROM_RECORDS if columns else chance.choice([3, 20, 500])),
         "producer.override.transaction.timeout.ms": str(attempt.timeout_ms),
     }
+    if not columns and chance.random() < 0.3:  # which is librdkafka's
+        config["producer.override.linger.ms"] = "2"
     spec = spec_of(attempt, config, NumberedColumns if columns else Numbered)
     shared = SharedClients(spec)
     vars(shared)["stale_because"] = attempt.stale_because
     stats = TaskStats(doubts=Telling())
     hesitate = staticmethod(lambda: time.sleep(chance.uniform(0, attempt.hesitation)))
-    told = ToldBatches if issubclass(transform_producer(spec, shared.target), ColumnarProducer) else Told
+    told = ToldBatches if issubclass(group_producer(spec, shared.target), ColumnarProducer) else Told
     kind = type("Hesitant", (told,), {"hesitate": hesitate})
     properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS), "linger.ms": "2"}
     supply = transform_source(spec, shared.target, config, stats)

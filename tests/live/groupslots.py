@@ -22,6 +22,7 @@ from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
@@ -281,10 +282,19 @@ class Slot:
         ledger, slots = PartitionLedger(self._opened, PATIENCE), self.slots
         self.ledger = ledger
 
-        def producer(place: TopicPartition) -> TransactionalProducer:
-            return kind(slots.kafka, partition_id("g", slots.name, *place), timeout_ms=timeout_ms)
+        def opened() -> TransactionalProducer:
+            made: Callable[..., TransactionalProducer] = kind
+            closed: Callable[[], None] = lambda: None  # noqa: E731
+            if issubclass(kind, ColumnarProducer):
+                wire = kind.shared_client(slots.kafka, timeout_ms, {})
+                made, closed = lambda *given, **more: kind(*given, **more, wire=wire.one_more()), wire.close
 
-        self.open_producer = lambda: ledger.producers(producer, timeout_ms)
+            def producer(place: TopicPartition) -> TransactionalProducer:
+                return made(slots.kafka, partition_id("g", slots.name, *place), timeout_ms=timeout_ms)
+
+            return ledger.producers(producer, timeout_ms, closed)
+
+        self.open_producer = opened
 
     def _opened(self) -> Member:
         self.members.append(self.slots.member(self.number, kind=self._stable))

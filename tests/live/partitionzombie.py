@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.groupslots import Slot, Slots
 
@@ -28,10 +29,25 @@ class Stopping(TransactionalProducer):
         super().commit(*given)
 
 
-def main(bootstrap: str, name: str, properties: str, partitions: str) -> None:
+class StoppingBatches(ColumnarProducer):
+    """The same of batches, which are there before the commit here."""
+
+    def commit(self, *given: Any) -> None:
+        if not _stopped.is_set():
+            _stopped.set()
+            self._send(everything=True)
+            self._producer.flush()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        super().commit(*given)
+
+
+KINDS = {"librdkafka": Stopping, "batches": StoppingBatches}
+
+
+def main(bootstrap: str, name: str, properties: str, partitions: str, kind: str) -> None:
     settings = ConsumerSettings(f"connect-{name}", properties=json.loads(properties))
     with Slots(bootstrap, name, settings, int(partitions)) as slots:
-        slot = Slot(slots, 0, partition_producer=Stopping, timeout_ms=TIMEOUT_MS)
+        slot = Slot(slots, 0, partition_producer=KINDS[kind], timeout_ms=TIMEOUT_MS)
         slot.start()
         sys.stdin.read()
         slot.close()

@@ -59,9 +59,9 @@ class Workers:
         self._url, self._given = url, client
 
     def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """One request, sent again while workers answer that they rebalance."""
+        """One request, sent again while workers answer that it is to be."""
         with httpx.Client(base_url=self._url, timeout=100, **self._given) as client:
-            return eventually(lambda: _unless_409(client.request(method, path, json=body)))  # type: ignore[no-any-return]
+            return eventually(lambda: _unless_busy(client.request(method, path, json=body)))  # type: ignore[no-any-return]
 
     def create(self, name: str, config: dict[str, str], state: str = "RUNNING") -> None:
         answer = self.call("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
@@ -82,8 +82,9 @@ class Workers:
         return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
 
 
-def _unless_409(answer: httpx.Response) -> httpx.Response | None:
-    return None if answer.status_code == 409 else answer
+def _unless_busy(answer: httpx.Response) -> httpx.Response | None:
+    """None for a rebalance, and where the leader lost its producer and has written nothing."""
+    return None if answer.status_code == 409 or "can be safely retried" in answer.text else answer
 
 
 def workers(cluster: Sandbox) -> Workers:
@@ -102,8 +103,12 @@ def connector(cluster: Sandbox, name: str, config: dict[str, str], state: str = 
 
 
 def write(bootstrap: str, topic: str, *records: tuple[Any, Any], partition: int | None = None) -> None:
-    """Write records where Java's partitioner puts them, or on ``partition``; keys and values as bytes, text or JSON."""
-    _produce(Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"}), topic, records, partition)
+    """Write records where Java's partitioner puts them, or on ``partition``; keys and values as bytes, text or JSON.
+
+    Those of a partition are one batch, however slow the machine is: a flush does not wait for ``linger.ms``.
+    """
+    client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 5_000}
+    _produce(Producer(client), topic, records, partition)
 
 
 def write_uncommitted(bootstrap: str, topic: str, id_: str, *records: tuple[Any, Any]) -> Producer:

@@ -139,7 +139,7 @@ spec:
     states = {c["name"]: c["state"] for c in run(cluster, "connectors", "list", "-o", "json").json["connectors"]}
     assert (states[name], states[f"{name}-b"]) == ("RUNNING", "STOPPED")
     again = run(cluster, "connectors", "apply", "-f", str(directory), "--dry-run", "--exit-code")
-    assert again.out.count("it is so already") == 2
+    assert again.out.count("unchanged") == 2
     run(cluster, "connectors", "restart", name, "--task", "0", "--yes", "--wait")
     run(cluster, "runs", "undo", next(runs_of("connectors apply")), "--yes", "--wait")
     assert config_of(cluster, name) is None

@@ -18,5 +18,5 @@ def test_the_demo_proves_each_step_and_leaves_nothing(state_home: Path) -> None:
         [sys.executable, "-m", "connectctl.cli", "demo"], capture_output=True, text=True, timeout=3600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("✓") == 13
+    assert done.stdout.count("✓") == 14
     assert cluster.names() == before

@@ -50,7 +50,7 @@ def test_a_sandboxes_context_changes_and_restarts_its_worker(cluster: Sandbox, w
     pid = cluster.group.workers[1].pid
     assert driver.check(worker) is None
     driver.change(worker, KEY, "of-the-sandbox")
-    told = driver.told(worker, KEY)
+    told = driver.configured(worker, KEY)
     assert told is not None
     assert told.value == "of-the-sandbox"
     driver.restart(worker)

@@ -58,7 +58,7 @@ def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox)
         fewer = config | {"tasks.max": str(TASKS - 2), "name": source}
         workers.call("PUT", f"/connectors/{source}/config", fewer)
         told = eventually(lambda: findings(cluster, source).get("FENCE008"), 20)
-        assert "fencing 14 ids, one by one" in told["message"]
+        assert "blocked by zombie fencing (14 ids, sequential" in told["message"]
         assert "s are left" in told["message"]
         assert told["nextStep"] == f"connectctl connectors cure {source}"
 

@@ -17,7 +17,7 @@ from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.offset_store import Mode, separate_store
+from connectctl.ops.connect.offset_store import StoreMode, separate_store
 from connectctl.ops.operations.connectors import observe as reading
 from fakes.check_context import check_context
 from live.offsetchanges import VERIFIABLE, live, read_all, records
@@ -38,7 +38,7 @@ def found(
     cluster: Sandbox,
     *names: str,
     goal: Goal = Goal.NOW,
-    mode: Mode = Mode.ENABLED,
+    mode: StoreMode = StoreMode.ENABLED,
     planned: tuple[Checked, ...] = (),
 ) -> list[Finding]:
     """What preflight says of these connectors, and of those that nobody has created yet.
@@ -61,7 +61,7 @@ def found(
         calls=calls if names else None,
         other_kafka=other,
         bootstrap=cluster.bootstrap_servers,
-        enabled=mode is Mode.ENABLED,
+        enabled=mode is StoreMode.ENABLED,
         internal=topics,
     )
     facts = observe(context, goal, time.time())
@@ -90,8 +90,8 @@ def write_at(cluster: Sandbox, topic: str, name: str, seqno: int, seconds_ago: f
     assert producer.flush(30) == 0
 
 
-@pytest.mark.parametrize("mode", [Mode.ENABLED, Mode.NOT_ENABLED])
-def test_connectors_with_nothing_special_give_no_finding(cluster: Sandbox, tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [StoreMode.ENABLED, StoreMode.NOT_ENABLED])
+def test_connectors_with_nothing_special_give_no_finding(cluster: Sandbox, tmp_path: Path, mode: StoreMode) -> None:
     file = tmp_path / "in.txt"
     file.write_text("one\n")
     plain = {"connector.class": FILE_SOURCE, "file": str(file), "topic": "stores-plain-lines"}
@@ -221,10 +221,10 @@ def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_t
         assert live(cluster, global_, name)
         rest.call("PUT", f"/connectors/{name}/stop")
         eventually(lambda: rest.state(name) == ["STOPPED"])
-        before = by_id(found(cluster, name, goal=Goal.ENABLED, mode=Mode.NOT_ENABLED))
+        before = by_id(found(cluster, name, goal=Goal.ENABLED, mode=StoreMode.NOT_ENABLED))
         assert "STORE005" in before
         assert "STORE001" not in before
-        assert by_id(found(cluster, name, mode=Mode.NOT_ENABLED)) == {}
+        assert by_id(found(cluster, name, mode=StoreMode.NOT_ENABLED)) == {}
     assert records(cluster, global_, name)
 
 

@@ -22,6 +22,7 @@ ORDER = (
     "docs/commands/plugins.md",
     "docs/commands/loggers.md",
     "docs/how-to/from-kcctl.md",
+    "docs/how-to/connectors-as-code.md",
     "README.md",
     "docs/commands/preflight.md",
     "docs/commands/validate.md",
@@ -46,7 +47,8 @@ ORDER = (
 """One sequence on one sandbox: a page finds what those before it left."""
 LAST = "connectctl sandbox down"
 OF_KCCTL = ("connectctl-orders.txt", "connectctl-invoices.txt", "connectctl-payments.txt")
-MADE = ("connectctl-numbers.txt", "connectctl-archive.txt", "connectctl-shop.db", *OF_KCCTL)
+OF_CODE = ("connectctl-shop-orders.txt", "connectctl-shop-users.txt")
+MADE = ("connectctl-numbers.txt", "connectctl-archive.txt", "connectctl-shop.db", *OF_KCCTL, *OF_CODE)
 """What the pages put into /tmp, because workers and executors are to find it."""
 
 
@@ -125,6 +127,7 @@ def test_every_command_of_the_documentation_does_what_it_shows(tmp_path: Path) -
             environment = bare | {"CONNECTCTL_CONTEXT": "sandbox-default"}
             for block in blocks(page):
                 if block.file:
+                    (work / block.file).parent.mkdir(exist_ok=True)
                     (work / block.file).write_text(block.text)
             for shown in commands(page):
                 if exported := re.fullmatch(r"export (\w+)=(\S+)", shown.command):

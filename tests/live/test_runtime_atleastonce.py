@@ -10,7 +10,7 @@ from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     EndReason,
     ProducerRecord,
-    RecordBatchDicts,
+    RecordLists,
     TaskResult,
     TaskStats,
     TransactionBatch,
@@ -82,11 +82,11 @@ def test_a_task_may_write_to_its_own_offsets_topic(place: Place) -> None:
 @pytest.mark.parametrize("bulk", [False, True])
 def test_a_record_that_no_broker_takes_ends_it_before_any_offset_is_written(place: Place, bulk: bool) -> None:
     made = handle(place)
-    large = {"value": bytes(3_000_000)}
+    large = bytes(3_000_000)
     step = (
-        TransactionBatch(record_batches=[RecordBatchDicts(place.topic, [large])])
+        TransactionBatch(record_batches=[RecordLists(place.topic, [large])])
         if bulk
-        else TransactionBatch([ProducerRecord(place.topic, None, large["value"])])
+        else TransactionBatch([ProducerRecord(place.topic, None, large)])
     )
     made.begin()
     with pytest.raises(ConnectctlError, match="write its records"):

@@ -28,6 +28,7 @@ from connectctl.ops.task_runtime.dataframe import api, batch_round
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
 from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
 from connectctl.ops.task_runtime.dataframe.batch_round import large_batches, shared
+from connectctl.ops.task_runtime.dataframe.generation_start import with_generation
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.stream_writer import StreamWriter
 from connectctl.ops.task_runtime.dataframe.task import Writing
@@ -267,6 +268,12 @@ def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_on
     assert seen(target) == list(range(40))
 
 
+def started(writing: Writing) -> Writing:
+    """What a task has once its generation has started."""
+    assert writing.start is not None
+    return replace(writing, spec=with_generation(writing.spec, writing.start), start=None)
+
+
 class Unchecked(GenerationCheck):
     """Asks nobody whether its generation is the newest."""
 
@@ -282,7 +289,7 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
     late: list[Writing] = []
 
     def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
-        late.append(writing)
+        late.append(started(writing))
         return []
 
     with monkeypatch.context() as patch:
@@ -311,7 +318,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     begun: list[Writing] = []
 
     def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
-        begun.append(writing)
+        begun.append(started(writing))
         return []
 
     monkeypatch.setattr(api, "written_by", not_yet)

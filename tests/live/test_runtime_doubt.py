@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from connectctl.ops.clients.kafka_protocol import batch_producer
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
@@ -101,10 +102,16 @@ def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
     assert place.seen() == list(range(40))
 
 
-@pytest.mark.parametrize("api", [PRODUCE, ADD_PARTITIONS, END_TXN])
-def test_a_producer_of_batches_ends_in_doubt_whatever_was_held_back_and_what_comes_late_finds_nothing(
-    cluster: Sandbox, proxy: FaultProxy, api: int
+@pytest.mark.parametrize(
+    ("api", "new", "doubts"),
+    [(PRODUCE, True, 1), (PRODUCE, False, 1), (ADD_PARTITIONS, False, 1), (END_TXN, True, 0), (END_TXN, False, 1)],
+)
+def test_a_producer_of_batches_loses_and_repeats_nothing_whatever_was_held_back_and_what_comes_late_finds_nothing(
+    cluster: Sandbox, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, api: int, new: bool, doubts: int
 ) -> None:
+    """Under transaction version 2 (``new``) a commit is repeated, and answered; else what was held back is a doubt."""
+    if not new:
+        monkeypatch.setattr(batch_producer, "has_version_2", lambda wire: False)
     place = Place(cluster)
     fault = proxy.hold(api)
 
@@ -120,6 +127,6 @@ def test_a_producer_of_batches_ends_in_doubt_whatever_was_held_back_and_what_com
     open_producer = lambda: Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)  # noqa: E731
     ended = place.kernel(open_producer=open_producer).run(Numbers(place, 60))
     assert (ended.reason, fault.delivered.is_set()) == (EndReason.ENDED, True)
-    assert len(ended.stats.doubts) == 1
+    assert len(ended.stats.doubts) == doubts
     assert place.seen() == list(range(60))
     assert place.stored() == {"next": 60}

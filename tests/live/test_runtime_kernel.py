@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     EndReason,
     ProducerRecord,
-    RecordBatchDicts,
+    RecordLists,
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
@@ -61,7 +62,7 @@ class Numbers:
             )
         if self._next % 20:
             return TransactionBatch(
-                record_batches=[RecordBatchDicts(self._place.topic, [{"value": b"%d" % n} for n in numbers])],
+                record_batches=[RecordLists(self._place.topic, [b"%d" % n for n in numbers])],
                 offsets=offsets,
             )
         return TransactionBatch(
@@ -257,3 +258,26 @@ def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: s
     image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]
     assert {record.key: record.partition for record in image.latest} == {v: java_partition(v, 3) for v in values}
     assert sorted(int(record.value or b"") for record in image.latest) == list(range(1000))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_brokers_unpack_batches_of_any_size_that_they_compress_otherwise(cluster: Sandbox, codec: str) -> None:
+    """Each broker is Java's client: what it takes it has read."""
+    place = Place(cluster)
+    other = ConfigEntry("compression.type", "gzip" if codec == "zstd" else "zstd", None, None, None, None, None)
+    other.incremental_operation = AlterConfigOpType.SET
+    resource = ConfigResource(ConfigResource.Type.TOPIC, place.topic, incremental_configs=[other])
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    sizes = [0, 10, 32_700, 65_500, 65_536, 100_000, 700_000]
+    values = [random.Random(n).randbytes(n) if dense else b"x" * n for n in sizes for dense in (True, False)]
+    handle = ColumnarProducer(
+        place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties={"compression.type": codec}
+    )
+    handle.initialise(30)
+    handle.begin()
+    handle.send(TransactionBatch(record_batches=[ColumnBatch(place.topic, RecordColumns(pa.array(values)))]))
+    handle.commit(30)
+    handle.discard()
+    image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]
+    assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == sorted(values)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from connectctl.ops.clients.kafka_protocol import batch_sender
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordBatchDicts, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordLists, TransactionBatch
+from connectctl.ops.task_runtime.task import columnar_producer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from fakes.faultproxy import FaultProxy
@@ -29,6 +31,13 @@ pytestmark = pytest.mark.live
 @pytest.fixture(params=[TransactionalProducer, ColumnarProducer])
 def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
     return Place(cluster, request.param)
+
+
+@pytest.fixture(autouse=True)
+def begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer of batches keeps small transactions to itself until their commit: then they have no time to run out."""
+    monkeypatch.setattr(columnar_producer, "BUFFER_BYTES", 0)
+    monkeypatch.setattr(batch_sender, "OPENING_BYTES", 0)
 
 
 @pytest.fixture
@@ -59,7 +68,7 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
                 return (
                     step
                     if step is None or not slow
-                    else TransactionBatch(record_batches=[RecordBatchDicts(place.topic, [{"value": b"0"}])], more=True)
+                    else TransactionBatch(record_batches=[RecordLists(place.topic, [b"0"])], more=True)
                 )
             eventually(over)
             slow.clear()

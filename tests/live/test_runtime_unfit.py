@@ -88,7 +88,7 @@ def run(
         (
             {"bad": "size"},
             {"max_message_bytes": "2000"},
-            "is too large: 3000 bytes of key and value.*Raise max.message",
+            "is too large: .*Raise max.message",
         ),
     ],
     ids=["timestamp", "size"],

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from fakes.certificates import Certificates, certificates
@@ -138,8 +140,32 @@ def test_a_transactional_id_that_a_principal_may_not_use_is_told_as_such(
     handle.discard()
 
 
+def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
+    guarded: Sandbox, certificate: Certificates
+) -> None:
+    topic = create_topic(guarded.bootstrap_servers, "fetched", 1)
+    for n in range(30):
+        write(guarded.bootstrap_servers, topic, (b"k", b"x" * 100_000 + b"%d" % n), partition=0)
+    reader = BatchFetcher(client_of(guarded, certificate, "ops"), timeout=20, committed=True)
+    reader.begin({Place(topic, 0): 0})
+    records = 0
+    while reader.behind:
+        records += sum(batch.records for part in reader.fetch(1.0) for batch in part.batches)
+    reader.close()
+    assert records == 30
+    stranger = BatchFetcher(client_of(guarded, certificate, "nobody"), timeout=20, committed=True)
+    stranger.begin({Place(topic, 0): 0})
+    with pytest.raises(NotAuthorized, match="Not authorized to describe the topic fetched"):
+        stranger.fetch(1.0)
+    stranger.close()
+
+
 def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> ColumnarProducer:
-    client = {
+    return ColumnarProducer(Kafka(client_of(guarded, certificate, user), timeout=20), "g-c-0", timeout_ms=15_000)
+
+
+def client_of(guarded: Sandbox, certificate: Certificates, user: str) -> dict[str, str]:
+    return {
         "bootstrap.servers": guarded.listeners["SECURED"],
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(certificate.authority),
@@ -147,4 +173,3 @@ def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> Colu
         "sasl.username": user,
         "sasl.password": PASSWORD,
     }
-    return ColumnarProducer(Kafka(client, timeout=20), "g-c-0", timeout_ms=15_000)

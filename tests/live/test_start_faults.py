@@ -6,6 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from fakes.faultproxy import FaultProxy
 from live.real import create_topic
+from live.test_preflight_brokers import set_feature
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 TIMEOUT = 20.0
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN = 0, 1, 2, 3, 10, 22, 24, 26
+"""AddPartitionsToTxn is only sent to brokers without transaction version 2."""
 DESCRIBE_GROUPS = 15
-OF_A_START = (PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN)
+OF_A_START = (PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, END_TXN)
 TASKS = 2
 
 
@@ -89,6 +92,25 @@ def place(cluster: Sandbox) -> Iterator[Place]:
 @pytest.mark.parametrize("api", OF_A_START)
 def test_a_start_comes_through_where_the_first_answer_of_a_kind_is_lost(place: Place, api: int) -> None:
     assert place.withstands(api)
+
+
+@pytest.fixture
+def before_version_2(state_home: Path) -> Iterator[Place]:
+    """The same on a broker whose ``transaction.version`` is 1."""
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    broker = up(SandboxSpec(name="startfaults", workers=0))
+    set_feature(broker.bootstrap_servers, 1, 2)
+    place = Place(broker)
+    yield place
+    place.proxy.close()
+    down("startfaults")
+
+
+def test_a_start_without_version_2_comes_through_where_the_answer_about_its_partitions_is_lost(
+    before_version_2: Place,
+) -> None:
+    assert before_version_2.withstands(ADD_PARTITIONS)
 
 
 def test_write_exactly_once_begins_where_the_answer_about_its_group_is_lost(place: Place) -> None:

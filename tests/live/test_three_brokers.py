@@ -23,7 +23,7 @@ from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.connect.cluster_lock import group_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.sandbox.status import State, status
+from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
 from live import countingplugin
 from live.campaign import Campaign
@@ -179,11 +179,15 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     name = three.sandbox.layout.name
     assert [p.name for p in status(name).processes] == ["broker", "broker-2", "broker-3"]
     three.sandbox.kill_broker(2)
-    assert [p.state for p in status(name).processes] == [State.RUNNING, State.STOPPED, State.RUNNING]
+    assert [p.state for p in status(name).processes] == [
+        SandboxState.RUNNING,
+        SandboxState.STOPPED,
+        SandboxState.RUNNING,
+    ]
     kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
     assert kafka.cluster_id() == three.sandbox.cluster_id
     three.sandbox.start_broker(2)
-    assert {p.state for p in status(name).processes} == {State.RUNNING}
+    assert {p.state for p in status(name).processes} == {SandboxState.RUNNING}
 
 
 def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(

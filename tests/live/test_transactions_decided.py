@@ -20,7 +20,7 @@ from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, parse
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
-from connectctl.ops.sandbox.layout import BROKER, Layout
+from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
 from live.rawproducer import NEW_END, NEW_PRODUCE, RawProducers
 from live.real import Ran, connectctl, create_topic, eventually
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.live
 def broker() -> Iterator[Sandbox]:
     """A broker with two log directories, that notices soon when one is gone."""
     name = f"decided-{secrets.token_hex(3)}"
-    home = Layout.of(name).home(BROKER)
+    home = SandboxLayout.of(name).home(BROKER)
     properties = {
         "log.dirs": f"{home / 'data'},{home / 'other'}",
         "metadata.log.dir": str(home / "data"),

@@ -22,7 +22,7 @@ from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, 
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.context import GateSettings
-from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
+from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import Baseline, RollingSnapshot, RollingWorker
@@ -30,13 +30,13 @@ from connectctl.ops.operations.upgrade.steps import Borrowed
 from fakes.applicationworld import NAME, ApplicationWorld
 
 UP = RollingWorker(
-    "a", "http://a/", Mode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), leader=True, member="m"
+    "a", "http://a/", WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), leader=True, member="m"
 )
 DOWN = RollingWorker(
-    "a", "http://a/", Mode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), problem="it is away"
+    "a", "http://a/", WorkerMode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), problem="it is away"
 )
 OLD = RollingWorker(
-    "a", "http://a/", Mode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "3.2"), leader=True, member="m"
+    "a", "http://a/", WorkerMode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "3.2"), leader=True, member="m"
 )
 MERGE = (SetTargetState("orders", "stop", "RUNNING"),)
 

@@ -7,7 +7,7 @@ import pytest
 from connectctl.migrations import registry
 from connectctl.migrations.registry import Migration, MigrationInput, Status, migrations, named
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
+from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 FOLDER = Path(registry.__file__).parent
@@ -16,7 +16,7 @@ FOLDER = Path(registry.__file__).parent
 def cluster(*values: SourceSupport, dedicated: tuple[str, ...] = ()) -> RollingSnapshot:
     workers = tuple(
         RollingWorker(
-            chr(97 + n), f"http://{n}/", Mode(value, Confidence.CONFIGURED, "file"), leader=n == 0, member="m"
+            chr(97 + n), f"http://{n}/", WorkerMode(value, Confidence.CONFIGURED, "file"), leader=n == 0, member="m"
         )
         for n, value in enumerate(values)
     )

@@ -72,7 +72,7 @@ def merge(
     ] = None,
     engine: EngineOption = Choice.AUTO,
     unset_topic: Annotated[
-        bool, typer.Option("--unset-topic", help="With --into global: the connector has no own topic any more.")
+        bool, typer.Option("--unset-topic", help="With --into global: the connector no longer has a topic of its own.")
     ] = False,
     stop: StopOption = False,
     via: ViaOption = None,
@@ -80,7 +80,7 @@ def merge(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Bring a connector's offsets together in its dedicated topic, or in the global one.
+    """Merge a connector's offsets into its dedicated topic, or into the global one.
 
     \b
     Examples:
@@ -93,7 +93,7 @@ def merge(
     is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
     which side is right.
     """
-    from connectctl.cli.commands.offsets.execution import Target, change
+    from connectctl.cli.commands.offsets.execution import Options, Target, change
 
     if topic and into is changes.Side.GLOBAL:
         raise BadInput("--topic goes with --into dedicated")
@@ -115,15 +115,8 @@ def merge(
         chosen = policy or changes.Policy.EFFECTIVE
         return changes.MergeOffsets(subject.name, into.value, chosen.value, policy is not None, moved)
 
-    change(
-        session,
-        "offsets merge",
-        [Target(n, request, topic, via=(via or Via.KAFKA).value, purpose=hint(n)) for n in connectors],
-        stop,
-        dry_run,
-        yes,
-        output,
-    )
+    targets = [Target(n, request, topic, via=(via or Via.KAFKA).value, purpose=hint(n)) for n in connectors]
+    change(session, "offsets merge", targets, Options(stop, dry_run, yes, output))
 
 
 def copy(
@@ -139,16 +132,16 @@ def copy(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Give a connector the effective offsets of another: to rename or to move it.
+    """Copy the effective offsets of a connector to another one: to rename or to move it.
 
     \b
     Examples:
       connectctl offsets copy orders orders-v2
       connectctl offsets copy orders orders --from-context old-cluster
 
-    TO may not exist yet: its offsets wait for it. Source partitions that only TO has stay as they are.
+    TO need not exist yet. Source partitions that only TO has are not changed.
     """
-    from connectctl.cli.commands.offsets.execution import Target, change, check_whole, look_at
+    from connectctl.cli.commands.offsets.execution import Options, Target, change, check_whole, look_at
     from connectctl.ops.operations.offsets.record_changes import effective_entries
 
     session: Session = ctx.obj
@@ -164,15 +157,8 @@ def copy(
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.CopyOffsets(subject.name, source, entries)
 
-    change(
-        session,
-        "offsets copy",
-        [Target(target, request, new=True, via=(via or Via.KAFKA).value)],
-        stop,
-        dry_run,
-        yes,
-        output,
-    )
+    targets = [Target(target, request, new=True, via=(via or Via.KAFKA).value)]
+    change(session, "offsets copy", targets, Options(stop, dry_run, yes, output))
 
 
 def register(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from connectctl.cli.commands.offsets.execution import Target, check_whole, look_at
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.changes import Side
 from connectctl.ops.operations.offsets.diff import effective_of, said_by, without_what_is_same
@@ -36,7 +37,8 @@ def sides(
     assert file is not None
     here, there = without_what_is_same(here, _saved(session, file), wanted)
     theirs = effective_of(assemble(there, OffsetsQuery()))
-    kept = {topic_state: value for topic_state, value in theirs.items() if not wanted or topic_state[0] in wanted}
+    query = OffsetsQuery(wanted)
+    kept = {topic_state: value for topic_state, value in theirs.items() if query.takes(topic_state[0])}
     return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
 
 
@@ -67,6 +69,8 @@ def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
 
 def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
     """The global topic against the dedicated one, for the connectors that have one."""
+    if any(map(is_glob, wanted)):
+        wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
     _, subjects = look_at(session, [Target(name, None, purpose=DifferingKeys(name)) for name in chosen])
     check_whole(subjects)

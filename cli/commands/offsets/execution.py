@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -13,6 +13,7 @@ from connectctl.cli import apply
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
+from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_fresh
 from connectctl.ops.clients.spark import session as spark_session
@@ -22,14 +23,15 @@ from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal, RunState
-from connectctl.ops.operations.connectors.observe import judged, see
+from connectctl.ops.operations.connectors.observe import see, with_health
 from connectctl.ops.operations.offsets.changes import RestoreOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.engine import Asked, Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
-from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes, write_as_json
+from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
+from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import asked_by
 from connectctl.ops.operations.offsets.task_producers import producers_of
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.planning import Changes
+    from connectctl.ops.operations.offsets.record_changes import RecordChange
+    from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20
 """Records of a plan that are shown; all are in ``-o json``."""
@@ -55,7 +59,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Target:
-    """A connector, what is wished for it, and the dedicated topic that it is to get.
+    """A connector, the change requested for it, and the dedicated topic that it is to get.
 
     ``new``: it may not exist yet. ``via`` is how to write: ``kafka`` or ``rest``. ``purpose`` tells an engine what it may
     leave out; everything is looked at for none.
@@ -89,7 +93,7 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[C
         return looked, []
     read = partial(sources.facts, group.id)
     seen = see(calls, sources.kafka, group, session.named_topics, read) if group.members else None
-    states = {j.name: j.verdict.state for j in (seen.connectors if seen else judged([], group))}
+    states = {j.name: j.verdict.state for j in (seen.connectors if seen else with_health([], group))}
     workers = sources.workers() if any(target.via == "rest" for target in targets) else Workers()
     subjects = []
     with without_collection():
@@ -151,60 +155,94 @@ def settled(state: State | None, configured: ConfiguredConnector | None) -> Stat
     return State.STOPPED if stopped else state
 
 
+@dataclass(frozen=True)
+class Options:
+    """What every command that changes offsets takes."""
+
+    stop: bool
+    dry_run: bool
+    yes: bool
+    output: Output
+
+
 def change(
     session: Session,
     operation: str,
     targets: Sequence[Target],
-    stop: bool,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
+    options: Options,
     *,
     typed: str | None = None,
     check: Callable[[Looked], None] = lambda looked: None,
     saved: Plan | None = None,
 ) -> bool:
-    """Plan what is wished, ask once, carry it out; says whether what was wished is so now.
+    """Plan the change, ask once, execute it; says whether the offsets are as requested now.
 
     ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is. ``saved`` is a
-    plan that was made earlier for the same: it is carried out as it is. Raises ``Refused`` where it is stale.
+    plan that was made earlier for the same: it is executed as it is. Raises ``Refused`` where it is stale.
     """
     looked, subjects = look_at(session, targets)
     looked.sources.check_proven()
     check(looked)
-    journal = Journal(paths.journal_directory())
     pairs = [
         (subject, target.request(subject)) for subject, target in zip(subjects, targets, strict=True) if target.request
     ]
     cluster_id = looked.sources.kafka.cluster_id()
     via = targets[0].via if targets else "kafka"
-    changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, view=looked.view, via=via)
+    changes = plan_changes(
+        operation, cluster_id, pairs, stop=options.stop, group_id=looked.group_id, view=looked.view, via=via
+    )
     if saved is not None:
         check_fresh(saved, changes.plan)
         changes = replace(changes, plan=saved)
-    if dry_run:
-        in_full = output in (Output.JSON, Output.YAML)
-        data = changes.as_json(partial(terminal.each, output=output)) if in_full else {}
-        terminal.emit("OffsetsPlan", data, output, lambda wide: show(changes, wide))
+    if options.dry_run:
+        in_full = options.output in (Output.JSON, Output.YAML)
+        data = changes.as_json(partial(_writes, output=options.output)) if in_full else {}
+        terminal.emit("OffsetsPlan", data, options.output, lambda wide: show(changes))
         return False
-    if not changes.plan.steps:
-        terminal.emit("OffsetsResult", _result(changes, None, []), output, lambda wide: terminal.say("Nothing to do."))
-        return True
-    if via == "kafka":
+    if via == "kafka" and changes.plan.steps:
         refuse_without_write(changes, lambda: session.own_rights)
-    tell_of_interrupted(journal, cluster_id, looked.group_id)
     records = partial(show_records, changes, to_stderr=True)
-    ask(session, changes.plan, output, records, yes=yes, typed=typed and f"source offsets of {typed}", name=typed)
-    run = journal.begin_plan(changes.plan, [subject.name for subject, _ in pairs])
-    results = carry_out(context_of(session, looked, journal), changes.plan.steps, run, journal)
+    perform(session, looked, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
+    return True
+
+
+def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
+    """The records of a plan as scripts get them: of many, as JSON, some thousands at a time."""
+    if output is Output.JSON and len(writes) > 1:
+        return Flow(map(EncodedItems, write_texts(writes)))
+    return list(map(write_as_json, writes))
+
+
+def perform(
+    session: Session,
+    looked: Looked,
+    changes: Changes | GroupChanges,
+    names: Sequence[str],
+    options: Options,
+    records: Callable[[], None],
+    typed: str | None,
+    deleted: str,
+) -> None:
+    """Show ``records``, ask, and execute the plan; ``deleted`` says what goes where the person types ``typed``."""
+    plan, output = changes.plan, options.output
+    data: dict[str, Any] = {"operation": plan.operation, "clusterId": plan.cluster_id}
+    data |= {"run": None, "recordsPlanned": len(changes.writes), "results": []}
+    if not plan.steps:
+        terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
+        return
+    journal = Journal(paths.journal_directory())
+    report_interrupted(journal, plan.cluster_id, looked.group_id)
+    ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)
+    run = journal.begin_plan(plan, names)
+    results = carry_out(context_of(session, looked, journal), plan.steps, run, journal)
 
     def table(wide: bool) -> None:
         for result in results:
             terminal.say(apply.line_of(result))
         terminal.say(f"Undo it with: connectctl offsets undo {run.id}")
 
-    terminal.emit("OffsetsResult", _result(changes, run, results), output, table)
-    return True
+    data |= {"run": run.id, "results": [result.as_json() for result in results]}
+    terminal.emit("OffsetsResult", data, output, table)
 
 
 def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetContext:
@@ -230,7 +268,7 @@ def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: J
     return results
 
 
-def tell_of_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
+def report_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
     """Say on standard error that earlier runs did not end well."""
     for run in journal.unfinished_runs(cluster_id, group_id):
         if not run.operation.startswith(("offsets ", "upgrade")):
@@ -250,7 +288,7 @@ def ask(
     records: Callable[[], None],
     *,
     yes: bool,
-    typed: str | None,
+    typed: str,
     name: str | None,
 ) -> None:
     """Ask whether to carry out ``plan``, after showing its ``records``. Raises ``Refused``.
@@ -267,7 +305,7 @@ def ask(
     apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
 
 
-def show(changes: Changes, wide: bool) -> None:
+def show(changes: Changes) -> None:
     """A plan for people: its steps, what would be written, where the policies disagree."""
     for line in apply.summary(changes.plan):
         terminal.say(line)
@@ -287,13 +325,3 @@ def show_records(changes: Changes, *, to_stderr: bool = False) -> None:
     for conflict in changes.conflicts[:SHOWN]:
         sides = f"global {conflict.global_ or 'a tombstone'}, dedicated {conflict.dedicated or 'a tombstone'}"
         say(addresses_masked(f"  {conflict.key}: {sides}; taken: {conflict.taken}, because {conflict.why}"))
-
-
-def _result(changes: Changes, run: Run | None, results: Sequence[Any]) -> dict[str, Any]:
-    return {
-        "operation": changes.plan.operation,
-        "clusterId": changes.plan.cluster_id,
-        "run": run.id if run else None,
-        "recordsPlanned": len(changes.writes),
-        "results": [result.as_json() for result in results],
-    }

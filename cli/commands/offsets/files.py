@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.commands.offsets.change import EngineOption
@@ -48,13 +48,13 @@ def diff(
     engine: EngineOption = Choice.AUTO,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what two places say differently: the global and the dedicated topics, two clusters, a dump and a cluster.
+    """Compare the offsets of two places: the global and the dedicated topics, two clusters, a dump and a cluster.
 
     \b
     Examples:
       connectctl offsets diff orders                                  global against dedicated
       connectctl offsets diff --with-context standby --exit-code      this cluster against another
-      connectctl offsets diff -f backup.jsonl orders                  the cluster against a backup
+      connectctl offsets diff -f backup.jsonl 'orders-*'              the cluster against a backup
     """
     from connectctl.cli.commands.offsets.diff_sides import sides
     from connectctl.cli.garbage_collection import without_collection
@@ -92,7 +92,7 @@ def backup(
     \b
     Examples:
       connectctl offsets backup --out offsets.jsonl
-      connectctl offsets backup orders | gzip > orders.jsonl.gz
+      connectctl offsets backup 'orders-*' | gzip > orders.jsonl.gz
       connectctl offsets backup --engine spark --out offsets/           part files, written by Spark's tasks
 
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
@@ -145,7 +145,7 @@ def undo(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Take back a change: every record of its connectors, and every offset of its groups, as it was in the backup that the
+    """Undo a change: restore every record of its connectors, and every offset of its groups, from the backup that the
     run made.
 
     \b
@@ -153,7 +153,7 @@ def undo(
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.commands.offsets.execution import Target, change
+    from connectctl.cli.commands.offsets.execution import Options, Target, change
     from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
     from connectctl.cli.commands.runs import steps_of
     from connectctl.cli.saved_plan import check_same_cluster
@@ -163,6 +163,7 @@ def undo(
     from connectctl.ops.operations.upgrade.steps import Borrowed
 
     session: Session = ctx.obj
+    options = Options(stop, dry_run, yes, output)
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
@@ -179,15 +180,14 @@ def undo(
 
     if groups:
         targets_of_groups = [GroupTarget(back.name, back.change, back.connector) for back in groups]
-        ends: dict[str, Any] = {"stop": stop, "via": None, "dry_run": dry_run, "yes": yes, "output": output}
-        if change_groups(session, "offsets undo", targets_of_groups, undoes=run, check=same_cluster, **ends):
+        if change_groups(session, "offsets undo", targets_of_groups, options, undoes=run, check=same_cluster):
             journal.end(run, RunState.UNDONE)
         return
     targets = [
         Target(name, request_of, back.dedicated_topic, new=True, purpose=back.request)
         for name, back in requests.items()
     ]
-    if change(session, "offsets undo", targets, stop, dry_run, yes, output, check=same_cluster):
+    if change(session, "offsets undo", targets, options, check=same_cluster):
         journal.end(run, RunState.UNDONE)
 
 

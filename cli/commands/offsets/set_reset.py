@@ -42,7 +42,7 @@ def set_(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Set offsets from a file; partitions that it does not name stay as they are.
+    """Set offsets from a file; partitions that it does not name are not changed.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def set_(
         return changes.SetOffsets(subject.name, entries)
 
     target = Either(name, is_group, request, lambda: setting(entries))
-    _either(ctx.obj, "offsets set", target, stop, dry_run, yes, output, new=True, via=via)
+    _either(ctx.obj, "offsets set", target, (stop, dry_run, yes, output), new=True, via=via)
 
 
 def reset(
@@ -79,7 +79,7 @@ def reset(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Delete offsets, so that a connector starts over. For all of them the connector's name is asked for.
+    """Delete offsets, so that a connector starts over. For all offsets the connector's name must be typed.
 
     \b
     Examples:
@@ -88,17 +88,16 @@ def reset(
       connectctl offsets reset archive --partition '{"kafka_topic": "t", "kafka_partition": 0}'
       connectctl offsets reset --group connect-transform
 
-    Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to 4.3). A sink then begins by
-    its auto.offset.reset.
+    Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to 4.3). A sink then starts
+    according to its auto.offset.reset.
     """
     from connectctl.ops.operations.offsets.input_file import partition_text
 
     chosen = None if not partition else tuple(map(partition_text, partition))
     name, is_group = _named(connector, group)
     target = Either(name, is_group, lambda s: changes.ResetOffsets(s.name, chosen), lambda: resetting(chosen))
-    _either(
-        ctx.obj, "offsets reset", target, stop, dry_run, yes, output, typed=name if chosen is None else None, via=via
-    )
+    typed = name if chosen is None else None
+    _either(ctx.obj, "offsets reset", target, (stop, dry_run, yes, output), typed=typed, via=via)
 
 
 def restore(
@@ -111,7 +110,7 @@ def restore(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make a connector's offset records what they are in a backup, byte for byte; others become tombstones.
+    """Restore a connector's offset records from a backup, byte for byte; others become tombstones.
 
     \b
     Examples:
@@ -120,21 +119,21 @@ def restore(
     A sink's group gets exactly the offsets of the backup again.
     """
     from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets import topic_dump
+    from connectctl.ops.operations.offsets import dump_lines
 
-    # What the plan was made from must be there when it is carried out, or taken up again. What is wrong is told of the
+    # What the plan was made from must be there when it is executed or resumed. What is wrong is reported of the
     # person's file, and not of the journal's copy.
     journal = Journal(paths.journal_directory())
-    kept = journal.store_artifact(topic_dump.checked(file))
+    kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreOffsets(connector, kept)
-    lines = topic_dump.lines_of(journal.directory / kept)
+    lines = dump_lines.lines_of(journal.directory / kept)
     target = Either(
         connector,
         False,
         lambda s: request,
-        lambda: restoring(saved_offsets(lines, connector, topic_dump.name_of(file))),
+        lambda: restoring(saved_offsets(lines, connector, dump_lines.name_of(file))),
     )
-    _either(ctx.obj, "offsets restore", target, stop, dry_run, yes, output, purpose=request)
+    _either(ctx.obj, "offsets restore", target, (stop, dry_run, yes, output), purpose=request)
 
 
 @dataclass(frozen=True)
@@ -161,10 +160,7 @@ def _either(
     session: Session,
     operation: str,
     target: Either,
-    stop: bool,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
+    given: tuple[bool, bool, bool, Output],
     *,
     new: bool = False,
     typed: str | None = None,
@@ -173,25 +169,17 @@ def _either(
 ) -> None:
     from connectctl.cli.commands.offsets import execution, sink_change
 
+    options = execution.Options(*given)
     if not target.is_group:
         source = execution.Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
         try:
-            execution.change(session, operation, [source], stop, dry_run, yes, output, typed=typed)
+            execution.change(session, operation, [source], options, typed=typed)
             return
         except BadInput as e:
             if e.code != "sink":
                 raise
-    sink_change.change_groups(
-        session,
-        operation,
-        [sink_change.GroupTarget(target.name, target.change(), not target.is_group)],
-        stop=stop,
-        via=via and via.value,
-        dry_run=dry_run,
-        yes=yes,
-        output=output,
-        typed=typed,
-    )
+    groups = [sink_change.GroupTarget(target.name, target.change(), not target.is_group)]
+    sink_change.change_groups(session, operation, groups, options, via=via and via.value, typed=typed)
 
 
 def register(app: typer.Typer) -> None:

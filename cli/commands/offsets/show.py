@@ -20,6 +20,7 @@ from connectctl.cli.options import (
     PatienceOption,
 )
 from connectctl.cli.output import terminal
+from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.ops.config.masking import addresses_masked
@@ -92,7 +93,7 @@ def show(
     """
     if group is not None:
         if connectors or file:
-            raise BadInput("--group stands in place of connectors and files", next_step="Give one of them.")
+            raise BadInput("--group cannot be combined with connectors or files", next_step="Give one of them.")
         sink_show.show_group(ctx.obj, group, output)
         return
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
@@ -180,7 +181,7 @@ def _connector(connector: ConnectorOffsets | Passing, output: Output) -> dict[st
 
 
 def _flow(items: Iterable[Any], output: Output) -> list[Any]:
-    return terminal.Flow(items) if output is Output.JSON else list(items)
+    return Flow(items) if output is Output.JSON else list(items)
 
 
 def _findings(found: Answer) -> Iterator[dict[str, Any]]:
@@ -195,11 +196,11 @@ def _topic(topic: ReadTopic) -> dict[str, Any]:
     return data | ({"bootstrapServers": topic.bootstrap} if topic.bootstrap else {})
 
 
-def _item(entry: SourceOffset | Rows) -> dict[str, Any] | terminal.Written:
+def _item(entry: SourceOffset | Rows) -> dict[str, Any] | EncodedItems:
     return _offset(entry) if isinstance(entry, SourceOffset) else _written(entry)
 
 
-def _written(found: Rows) -> terminal.Written:
+def _written(found: Rows) -> EncodedItems:
     """What ``_offset`` says of each, as JSON."""
     from connectctl.ops.operations.offsets.plain_records import spaced
 
@@ -208,9 +209,10 @@ def _written(found: Rows) -> terminal.Written:
     keys = b"\n".join([row[1] for row in found.rows]).decode().replace('"', '\\"').split("\n")
     partitions = spaced(b"\n".join([row[1][start:-1] for row in found.rows]).decode()).split("\n")
     offsets = spaced(b"\n".join([row[6] for row in found.rows]).decode()).split("\n")
-    return terminal.Written(
+    times = {at: _time(at) for at in {row[5] for row in found.rows}}
+    return EncodedItems(
         f'{{"partition": {partition}, "key": "{key}", "global": {{"offset": {offset}, "timestamp": '
-        f'"{_time(row[5])}", "kafkaPartition": {row[3]}, "kafkaOffset": {row[4]}}}, "dedicated": null, '
+        f'"{times[row[5]]}", "kafkaPartition": {row[3]}, "kafkaOffset": {row[4]}}}, "dedicated": null, '
         f'"effective": {offset}, "origin": "global", "workerReads": {offset}}}'
         for row, key, partition, offset in zip(found.rows, keys, partitions, offsets, strict=True)
     )
@@ -286,7 +288,7 @@ def _tell_of_more(found: Answer, shown: int) -> None:
     from connectctl.ops.operations.offsets.large_topics import InOrder
 
     if isinstance(found, InOrder):
-        more, looked = found.keys() - shown, ", which were not looked at"
+        more, looked = found.keys() - shown, ", which were not read"
     else:
         more, looked = sum(len(connector.offsets) for connector in found.connectors) - shown, ""
     if more > 0:

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
-from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_fresh
-from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.core.journal import Journal
-from connectctl.ops.operations.connectors.observe import judged, see
+from connectctl.ops.operations.connectors.observe import see, with_health
 from connectctl.ops.operations.offsets.engine import Local
 from connectctl.ops.operations.sink_offsets.changes import GroupChange
 from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges, GroupState, plan_groups
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.offsets.execution import Looked
+    from connectctl.cli.commands.offsets.execution import Looked, Options
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
 
@@ -41,7 +38,7 @@ class GroupTarget:
 
 
 def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Looked, list[GroupState]]:
-    """The groups as they are now. Raises ``BadInput`` for what is no sink connector."""
+    """The groups as they are now. Raises ``BadInput`` for what is not a sink connector."""
     sources, group, _ = sources_of(session, PATIENCE)
     calls = session.connect_to(group)
     looked = execution.Looked(sources, calls, group.id, Local())
@@ -50,10 +47,10 @@ def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Lo
         return looked, [_group(session, target) for target in targets]
     facts = sources.facts(group.id)
     if facts.configured is None:
-        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction is in the way")
+        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction blocks it")
     configured = {connector.name: connector for connector in sinks_among(named, facts.configured)}
     seen = see(calls, sources.kafka, group, session.named_topics, lambda: facts) if group.members else None
-    states = {j.name: j.verdict.state for j in (seen.connectors if seen else judged([], group))}
+    states = {j.name: j.verdict.state for j in (seen.connectors if seen else with_health([], group))}
     version, up = sources.workers().version, bool(group.members)
     found = []
     for target in targets:
@@ -78,48 +75,31 @@ def change_groups(
     session: Session,
     operation: str,
     targets: Sequence[GroupTarget],
+    options: Options,
     *,
-    stop: bool,
-    via: str | None,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
+    via: str | None = None,
     typed: str | None = None,
     undoes: str | None = None,
     check: Callable[[Looked], None] = lambda looked: None,
     saved: Plan | None = None,
 ) -> bool:
     """As ``execution.change``, for groups; ``undoes`` is the run that is taken back."""
-    if stop and saved is None and not all(target.connector for target in targets):
+    if options.stop and saved is None and not all(target.connector for target in targets):
         raise BadInput("--stop stops a connector, and a group was named", next_step="Stop what reads with it yourself.")
     looked, states = look_at_groups(session, targets)
     check(looked)
     pairs = [(state, target.change) for state, target in zip(states, targets, strict=True)]
     cluster_id = looked.sources.kafka.cluster_id()
-    changes = plan_groups(operation, cluster_id, looked.group_id, pairs, stop=stop, via=via, undoes=undoes)
+    changes = plan_groups(operation, cluster_id, looked.group_id, pairs, stop=options.stop, via=via, undoes=undoes)
     if saved is not None:
         check_fresh(saved, changes.plan)
-    if dry_run:
-        terminal.emit("SinkOffsetsPlan", changes.as_json(), output, lambda wide: show_plan(changes))
+    if options.dry_run:
+        terminal.emit("SinkOffsetsPlan", changes.as_json(), options.output, lambda wide: show_plan(changes))
         return False
-    if not changes.plan.steps:
-        terminal.emit("OffsetsResult", _result(changes, None, []), output, lambda wide: terminal.say("Nothing to do."))
-        return True
-    journal = Journal(paths.journal_directory())
-    execution.tell_of_interrupted(journal, cluster_id, looked.group_id)
-    for warning in changes.warnings:
+    for warning in changes.warnings if changes.plan.steps else ():
         terminal.note(f"warning: {warning}", style="yellow")
-    records = partial(show_offsets, changes, terminal.note)
-    execution.ask(session, changes.plan, output, records, yes=yes, typed=f"committed offsets of {typed}", name=typed)
-    run = journal.begin_plan(changes.plan, [target.name for target in targets])
-    results = execution.carry_out(execution.context_of(session, looked, journal), changes.plan.steps, run, journal)
-
-    def table(wide: bool) -> None:
-        for result in results:
-            terminal.say(apply.line_of(result))
-        terminal.say(f"Undo it with: connectctl offsets undo {run.id}")
-
-    terminal.emit("OffsetsResult", _result(changes, run.id, results), output, table)
+    records, names = partial(show_offsets, changes, terminal.note), [target.name for target in targets]
+    execution.perform(session, looked, changes, names, options, records, typed, f"committed offsets of {typed}")
     return True
 
 
@@ -141,13 +121,3 @@ def show_offsets(changes: GroupChanges, say: Callable[[str], None]) -> None:
         say(f"  {group}  {write.topic}-{write.partition}: {before} -> {after}")
     if len(changes.writes) > SHOWN:
         say(f"  … and {len(changes.writes) - SHOWN:,} more offsets; --dry-run -o json has them all.")
-
-
-def _result(changes: GroupChanges, run: str | None, results: Sequence[Any]) -> dict[str, Any]:
-    return {
-        "operation": changes.plan.operation,
-        "clusterId": changes.plan.cluster_id,
-        "run": run,
-        "recordsPlanned": len(changes.writes),
-        "results": [result.as_json() for result in results],
-    }

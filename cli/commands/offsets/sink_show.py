@@ -30,7 +30,7 @@ def configured_sinks(session: Session, names: Sequence[str]) -> list[ConfiguredC
     topics = find_internal_topics(session.kafka, group, session.named_topics, needed=("config",))
     facts = read_facts(session.kafka, group.id, str(topics.config))
     if facts.configured is None:
-        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction is in the way")
+        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction blocks it")
     return sinks_among(names, facts.configured)
 
 

@@ -45,7 +45,7 @@ def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup
 
 
 def _workers(session: Session, group: ConnectGroup) -> Workers:
-    """What the workers say of themselves; nothing where none answers, and that is no error here."""
+    """What the workers say of themselves; nothing where none answers, and that is not an error here."""
     if not group.members:
         return Workers()
     worker = first_to_answer(session.connect_to(group), group)

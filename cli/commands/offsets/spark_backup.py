@@ -14,6 +14,7 @@ from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.jobs.offsets_engine import Spark
+from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.sink_offsets.backup_file import group_lines
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
         if out.is_dir():
             raise BadInput(f"{out} is a directory", next_step="Name a file, or give --engine spark.")
         return False
+    if any(map(is_glob, names)):  # the topics are Spark's to read, so that a glob means what is configured
+        names = tuple(dict.fromkeys(matching_names(sorted(sources.facts(group.id).configured or {}), names)))
     sinks = [sink for sink in _sinks(sources, group.id) if not names or sink.name in names]
     groups = [line + "\n" for line in lines_of_sinks(session, sinks, named=bool(names))]
     with engine.backup(sources, names) as lines:

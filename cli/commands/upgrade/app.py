@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, PendingOption, YesOption
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
-class Mode(StrEnum):
+class TargetMode(StrEnum):
     """What ``--to`` takes."""
 
     ENABLED = "enabled"
@@ -34,7 +34,7 @@ def _names() -> list[str]:
 
 
 ToOption = Annotated[
-    Mode | None, typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE")
+    TargetMode | None, typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE")
 ]
 MigrationOption = Annotated[
     str | None, typer.Option(help="A migration of upgrade list instead.", metavar="NAME", autocompletion=_names)
@@ -140,7 +140,7 @@ def plan(
       connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
       connectctl upgrade plan -o wide                    with the reason of every step
 
-    It never skips preparing, takes broken workers first and the leader last, and never two at once. The plan lists
+    It never skips preparing, restarts broken workers first and the leader last, one at a time. The plan lists
     what is unknown or only assumed. Errors of preflight refuse it (exit code 4), and so does a worker of the last
     run that is not in the group any more, unless --without names it. Nothing is changed.
     """
@@ -150,7 +150,9 @@ def plan(
     session: Session = ctx.obj
     given = upgrade_plan.usage_of(None, to, migration, set_)
     scene = look(session, workers=upgrade_plan.needs_workers(migration))
-    made = upgrade_plan.make_plan(scene, upgrade_plan.requested(to or Mode.ENABLED, migration), given, without or ())
+    made = upgrade_plan.make_plan(
+        scene, upgrade_plan.requested(to or TargetMode.ENABLED, migration), given, without or ()
+    )
     if out is not None:
         upgrade_plan.write_plan(made, out)
     upgrade_plan.show(made, output)
@@ -188,8 +190,8 @@ def apply(
 
     A gate opens after several consecutive healthy observations: every worker answers, the group is stable, no rebalance
     delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time
-    the roll stops with exit code 7 and changes nothing more, as if it had been killed. Then: connectctl upgrade status,
-    resume or abort. Workers that are restarted by hand are marked in the plan; without a terminal nobody is waited for,
+    the roll stops with exit code 7 and changes nothing more. Then: connectctl upgrade status,
+    resume or abort. Workers that are restarted by hand are marked in the plan; without a terminal there is no wait,
     unless --by-hand-timeout says for how long.
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
@@ -197,15 +199,17 @@ def apply(
     from connectctl.cli.commands.upgrade.scene import look
 
     given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
-    patience = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
-    common: Any = {"pause_after": pause_after, "dry_run": dry_run, "yes": yes, "output": output}
+    gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    options = upgrade_apply.Options(*gates, pause_after, dry_run, yes, output)
     if plan_file is not None:
-        upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, patience, **common)
+        upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, options)
         return
     scene = look(ctx.obj, workers=upgrade_plan.needs_workers(migration))
     upgrade_apply.refuse_unfinished(scene)
-    made = upgrade_plan.make_plan(scene, upgrade_plan.requested(to or Mode.ENABLED, migration), given, without or ())
-    upgrade_apply.apply_plan(scene, made, patience, **common)
+    made = upgrade_plan.make_plan(
+        scene, upgrade_plan.requested(to or TargetMode.ENABLED, migration), given, without or ()
+    )
+    upgrade_apply.apply_plan(scene, made, options)
 
 
 @app.command()
@@ -229,39 +233,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     known = run_state.runs_here(scene.journal, *scene.where)
     open_ = run_state.unfinished(scene.journal, *scene.where)
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
-    lock = upgrade_view.lock_of(scene)
-    following = upgrade_view.next_step(scene, last if open_ else None)
-
-    def table(wide: bool) -> None:
-        terminal.blocks([upgrade_view.group_block(scene.snapshot), upgrade_view.workers_block(scene.snapshot)])
-        terminal.say("")
-        for line in upgrade_view.run_lines(last) if last else ["No upgrade of this cluster is in the journal."]:
-            terminal.say(line)
-        for unseen in scene.snapshot.unseen:
-            terminal.say(f"Could not read {unseen}")
-        for trouble in scene.snapshot.baseline:
-            terminal.say(upgrade_view.unhealthy_line(trouble))
-        if held := upgrade_view.lock_line(lock):
-            terminal.say(held)
-        if following:
-            terminal.say(f"Next: {following}")
-
-    data: dict[str, Any] = {
-        "clusterId": scene.snapshot.cluster_id,
-        "groupId": scene.snapshot.group_id,
-        "state": scene.snapshot.state,
-        "rebalanceDelayMs": scene.snapshot.delay_ms,
-        "driver": scene.snapshot.driver,
-        "workers": [upgrade_view.worker_json(worker) for worker in scene.snapshot.workers],
-        "notSeen": list(scene.snapshot.unseen),
-        "notWell": [str(trouble) for trouble in scene.snapshot.baseline],
-        "transient": [str(trouble) for trouble in scene.snapshot.baseline if trouble.passes],
-        "run": upgrade_view.run_json(last) if last else None,
-        "unfinished": bool(open_),
-        "lock": lock,
-        "nextStep": following,
-    }
-    terminal.emit("UpgradeStatus", data, output, table)
+    data = upgrade_view.status_json(scene, last, unfinished=bool(open_))
+    terminal.emit("UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data))
 
 
 @app.command()
@@ -284,27 +257,20 @@ def resume(
       connectctl upgrade resume
       connectctl upgrade resume --max-failures 1 --yes
 
-    What is done is not done again, and a worker that is still starting is not restarted. What the run has done is
-    looked at first: where it has been changed meanwhile, the run is not resumed (exit code 4).
+    Completed steps are not repeated, and a worker that is still starting is not restarted. If what the run did was
+    changed meanwhile, the run is not resumed (exit code 4).
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
 
-    upgrade_apply.take_up(
-        ctx.obj,
-        run,
-        upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout),
-        pause_after=pause_after,
-        dry_run=dry_run,
-        yes=yes,
-        output=output,
-    )
+    gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    upgrade_apply.take_up(ctx.obj, run, upgrade_apply.Options(*gates, pause_after, dry_run, yes, output))
 
 
 @app.command()
 def abort(
     ctx: typer.Context,
     run: LastRunArgument = None,
-    leave: Annotated[bool, typer.Option("--leave", help="End the run, and leave all as it is.")] = False,
+    leave: Annotated[bool, typer.Option("--leave", help="End the run without a rollback.")] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     gate_looks: LooksOption = None,
@@ -313,17 +279,17 @@ def abort(
     by_hand_timeout: ByHandOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Take a run back from where it stands: workers that it changed become what they were, the last one first.
+    """Roll a run back: workers that it changed get their former mode, the last one first.
 
     \b
     Examples:
       connectctl upgrade abort
-      connectctl upgrade abort --leave     the run is over, and the cluster stays as it is now
+      connectctl upgrade abort --leave     end the run, and leave the cluster in its current state
 
-    It is a roll of its own, with the same gates, through preparing where that is on the way. An abort that was
+    The rollback is a roll with the same gates, through preparing where that is needed. An abort that was
     interrupted is resumed by the same command.
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
 
-    given = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
-    upgrade_apply.take_back(ctx.obj, run, given, leave=leave, dry_run=dry_run, yes=yes, output=output)
+    gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    upgrade_apply.take_back(ctx.obj, run, upgrade_apply.Options(*gates, None, dry_run, yes, output), leave=leave)

@@ -36,6 +36,30 @@ if TYPE_CHECKING:
 GO_ON = "connectctl upgrade resume"
 
 
+@dataclass(frozen=True)
+class Options:
+    """What the commands of a roll take; settings of the gates are None where not given."""
+
+    looks: int | None = None
+    timeout: float | None = None
+    max_failures: int | None = None
+    by_hand: float | None = None
+    pause_after: int | None = None
+    dry_run: bool = False
+    yes: bool = False
+    output: Output = Output.TABLE
+
+    @property
+    def for_people(self) -> bool:
+        """Whether the output is a table."""
+        return self.output in (Output.TABLE, Output.WIDE)
+
+    def over(self, patience: GateSettings) -> GateSettings:
+        """``patience`` with the settings of the gates that were given on the command line."""
+        given = {name: getattr(self, name) for name in ("looks", "timeout", "max_failures", "by_hand")}
+        return replace(patience, **{name: value for name, value in given.items() if value is not None})
+
+
 def refuse_unfinished(scene: Scene) -> None:
     """Raises ``Refused`` where an earlier run has not ended: it is taken up, or taken back, first."""
     for run in run_state.unfinished(scene.journal, *scene.where)[:1]:
@@ -95,69 +119,50 @@ def progress(line: str) -> None:
         terminal.note(f"       {line}", style="dim")
 
 
-def apply_saved(
-    session: Session,
-    data: Mapping[str, Any],
-    path: Path,
-    given: Given,
-    *,
-    pause_after: int | None,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
-) -> None:
-    """Carry out the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
+def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: Options) -> None:
+    """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
     scene = look(session, workers=False)
     refuse_unfinished(scene)
-    made = saved_plan(scene, data, path)
-    apply_plan(scene, made, given, pause_after=pause_after, dry_run=dry_run, yes=yes, output=output)
+    apply_plan(scene, saved_plan(scene, data, path), options)
 
 
-def apply_plan(
-    scene: Scene, made: RollingPlan, given: Given, *, pause_after: int | None, dry_run: bool, yes: bool, output: Output
-) -> None:
-    """Print the plan, or ask and carry it out."""
-    if output in (Output.TABLE, Output.WIDE):
+def apply_plan(scene: Scene, made: RollingPlan, options: Options) -> None:
+    """Print the plan, or ask and execute it."""
+    if options.for_people:
         terminal.findings(made.findings)
     if not made.steps:
-        _emit_nothing(scene, upgrade.nothing_to_do(made).strip(), output)
+        _emit_nothing(scene, upgrade.nothing_to_do(made).strip(), options.output)
         return
-    check_pause(pause_after, len(made.steps))
-    if dry_run:
-        show(made, output)
+    check_pause(options.pause_after, len(made.steps))
+    if options.dry_run:
+        show(made, options.output)
         return
-    check_somebody(made.steps, given)
-    confirm(scene, made, output, yes=yes)
-    start(scene, made, given.over(GateSettings()), pause_after, output)
+    start(scene, made, options, GateSettings())
 
 
-def start(scene: Scene, plan: RollingPlan, patience: GateSettings, pause_after: int | None, output: Output) -> None:
-    """Begin a run of the plan and carry it out."""
+def start(scene: Scene, plan: RollingPlan, options: Options, patience: GateSettings) -> None:
+    """Ask, begin a run of the plan and execute it."""
+    check_somebody(plan.steps, options)
+    confirm(scene, plan, options.output, yes=options.yes)
+    patience = options.over(patience)
     run = runs.begin(scene.journal, plan, patience)
-    carry_out(scene, runs.restored(scene.journal, run), patience, pause_after, output)
+    carry_out(scene, runs.restored(scene.journal, run), patience, options)
 
 
 def carry_out(
-    scene: Scene,
-    restored: LoadedRun,
-    patience: GateSettings,
-    pause_after: int | None,
-    output: Output,
-    *,
-    resumed: bool = False,
+    scene: Scene, restored: LoadedRun, patience: GateSettings, options: Options, *, resumed: bool = False
 ) -> None:
     """Do what is left of a run, reporting each step as it is done; says how to continue where it pauses."""
     context = context_of(scene, restored, patience)
     context.resumed = resumed
-    for_people = output in (Output.TABLE, Output.WIDE)
     total = len(restored.steps)
 
-    def told(step: Any) -> None:
+    def report(step: Any) -> None:
         if not terminal.plain(sys.stderr):
             terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
 
     def done(result: Result) -> None:
-        if for_people:
+        if options.for_people:
             terminal.say(apply.line_of(result))
             sys.stdout.flush()
 
@@ -167,16 +172,16 @@ def carry_out(
         scene.journal,
         restored.run,
         lock=context.lock,
-        on_step=told,
+        on_step=report,
         on_result=done,
         start=restored.first_undone,
-        until=pause_after,
+        until=options.pause_after,
         resume_hint=GO_ON,
     )
-    paused = pause_after is not None and pause_after < total
+    paused = options.pause_after is not None and options.pause_after < total
     if not paused:
         runs.finish(scene.journal, restored.request)
-    _report(scene, restored.run, results, paused, output)
+    _report(scene, restored.run, results, paused, options.output)
 
 
 def _report(scene: Scene, run: Run, results: list[Result], paused: bool, output: Output) -> None:
@@ -205,24 +210,10 @@ def check_pause(pause_after: int | None, count: int) -> None:
         raise BadInput(f"The plan has steps 1 to {count}, and no step {pause_after}")
 
 
-@dataclass(frozen=True)
-class Given:
-    """``--gate-looks``, ``--gate-timeout``, ``--max-failures`` and ``--by-hand-timeout``, None where not given."""
-
-    looks: int | None = None
-    timeout: float | None = None
-    max_failures: int | None = None
-    by_hand: float | None = None
-
-    def over(self, patience: GateSettings) -> GateSettings:
-        """``patience`` with what was given on the command line."""
-        return replace(patience, **{name: value for name, value in vars(self).items() if value is not None})
-
-
-def check_somebody(steps: Sequence[Any], given: Given) -> None:
-    """Raises ``BadInput`` where somebody has to restart workers by hand, and there is no terminal to tell them on."""
+def check_somebody(steps: Sequence[Any], options: Options) -> None:
+    """Raises ``BadInput`` where workers must be restarted by hand and there is no terminal to ask on."""
     workers = by_hand(steps)
-    if workers and given.by_hand is None and not apply.somebody_is_there():
+    if workers and options.by_hand is None and not apply.somebody_is_there():
         raise BadInput(
             f"{', '.join(workers)} must be restarted by hand, and there is no terminal; nothing was done",
             next_step="Describe under workers: in the context how they are restarted, run it on a terminal, or give "
@@ -232,21 +223,13 @@ def check_somebody(steps: Sequence[Any], given: Given) -> None:
 
 
 def _emit_nothing(scene: Scene, line: str, output: Output) -> None:
-    data = {"operation": "upgrade", "clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
-    data |= {"run": None, "paused": False, "results": [], "nextStep": None}  # type: ignore[dict-item]
+    data: dict[str, Any] = {"operation": "upgrade"}
+    data |= {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
+    data |= {"run": None, "paused": False, "results": [], "nextStep": None}
     terminal.emit("UpgradeResult", data, output, lambda wide: terminal.say(line))
 
 
-def take_up(
-    session: Session,
-    name: str | None,
-    given: Given,
-    *,
-    pause_after: int | None,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
-) -> None:
+def take_up(session: Session, name: str | None, options: Options) -> None:
     """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
     scene = look(session, workers=False)
     restored = pick(scene, name)
@@ -257,73 +240,59 @@ def take_up(
             next_step=f"{GO_ON} {back.id}; or end both as they are: connectctl upgrade abort --leave.",
             code="being-aborted",
         )
-    _resume(scene, restored, given, pause_after=pause_after, dry_run=dry_run, yes=yes, output=output)
+    _resume(scene, restored, options)
 
 
-def _resume(
-    scene: Scene,
-    restored: LoadedRun,
-    given: Given,
-    *,
-    pause_after: int | None,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
-) -> None:
+def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
     session, notes = scene.session, run_state.Notes.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
-    check_pause(pause_after, len(restored.steps))
+    check_pause(options.pause_after, len(restored.steps))
     steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
     left = Plan("resume upgrade", scene.snapshot.cluster_id, steps)
-    if not dry_run:
-        check_somebody(steps, given)
-    if dry_run:
-        apply.show(left, output)
+    if options.dry_run:
+        apply.show(left, options.output)
         return
-    apply.confirm(session, left, output in (Output.TABLE, Output.WIDE), yes=yes)
-    carry_out(scene, restored, given.over(restored.patience), pause_after, output, resumed=True)
+    check_somebody(steps, options)
+    apply.confirm(session, left, options.for_people, yes=options.yes)
+    carry_out(scene, restored, options.over(restored.patience), options, resumed=True)
 
 
-def take_back(
-    session: Session, name: str | None, given: Given, *, leave: bool, dry_run: bool, yes: bool, output: Output
-) -> None:
+def take_back(session: Session, name: str | None, options: Options, *, leave: bool) -> None:
     """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
     scene = look(session, workers=False)
     restored = pick(scene, name)
     back = runs.rollback_run(scene.journal, restored.run)
     if leave:
-        _leave(scene, runs.restored(scene.journal, back) if back else restored, dry_run=dry_run, yes=yes, output=output)
+        _leave(scene, runs.restored(scene.journal, back) if back else restored, options)
         return
     if back is not None:
         taken_up = runs.restored(scene.journal, back)
         terminal.note(f"The run {back.id} takes {taken_up.request.aborts} back already, and is resumed.")
-        _resume(scene, taken_up, given, pause_after=None, dry_run=dry_run, yes=yes, output=output)
+        _resume(scene, taken_up, options)
         return
     if runs.has_own_way_back(restored):
         plan = observe.rollback_request(scene, restored)
     else:
         notes = run_state.Notes.load(scene.journal, restored.run.id)
         plan = planning.plan(scene.snapshot, runs.rollback_request(restored, notes))
-    if dry_run:
-        show(plan, output)
+    if options.dry_run:
+        show(plan, options.output)
         return
     if not plan.steps:
         scene.journal.end(restored.run.id, RunState.UNDONE)
-        _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), output)
+        _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), options.output)
         return
-    check_somebody(plan.steps, given)
-    confirm(scene, plan, output, yes=yes)
-    start(scene, plan, given.over(restored.patience), None, output)
+    start(scene, plan, options, restored.patience)
 
 
-def _leave(scene: Scene, restored: LoadedRun, *, dry_run: bool, yes: bool, output: Output) -> None:
+def _leave(scene: Scene, restored: LoadedRun, options: Options) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
     ended = [restored.run.id, *filter(None, [restored.request.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
-    if dry_run:
+    if options.dry_run:
         terminal.note(f"This would end {named}, and change no worker.")
         return
-    apply.confirm(scene.session, Plan(f"end {named} as it is now", scene.snapshot.cluster_id, ()), yes=yes)
+    apply.confirm(scene.session, Plan(f"end {named} as it is now", scene.snapshot.cluster_id, ()), yes=options.yes)
     for run in ended:
         scene.journal.end(run, RunState.UNDONE)
-    _emit_nothing(scene, f"Ended {named}. No worker was changed.", output)
+    _emit_nothing(scene, f"Ended {named}. No worker was changed.", options.output)

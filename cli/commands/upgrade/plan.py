@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.commands.preflight import For, judge_of
+from connectctl.cli.commands.preflight import For, check_run
 from connectctl.cli.commands.upgrade.observe import given_of, seen_for
 from connectctl.cli.output import terminal
+from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_where, stale
 from connectctl.cli.views.upgrade import plan_lines
@@ -73,7 +74,7 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
     if leads_to is None or not scene.snapshot.workers:
         return ()
-    found = judge_of(scene.session, [], For(leads_to), []).findings()
+    found = check_run(scene.session, [], For(leads_to), []).findings()
     return tuple(finding for finding in found if finding.id not in OWN)
 
 
@@ -110,7 +111,7 @@ def write_plan(plan: RollingPlan, path: Path) -> None:
     """Write the plan as a file that ``upgrade apply`` takes. Raises ``BadInput`` where it cannot be written."""
     envelope = {"apiVersion": terminal.API_VERSION, "kind": "Plan", **plan.as_json()}
     try:
-        path.write_text("".join(terminal.json_lines(envelope)))
+        path.write_text("".join(json_lines(envelope)))
     except OSError as e:
         raise BadInput(f"The plan cannot be written to {path}", why=e.strerror) from e
 

@@ -51,7 +51,7 @@ def look_elsewhere(
 ) -> tuple[Clusters, list[Unseen]]:
     """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does.
 
-    Another listener of a cluster that is known already is that cluster: whoever asked there may list its ACLs.
+    Another listener of a known cluster is that cluster: a client that asked there may list its ACLs.
     """
     wanted: dict[str, Mapping[str, str]] = {}
     spelled: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _look(
 
 
 def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
-    """The authorizer's settings, as far as they are told, and the super users that the person told."""
+    """The authorizer's settings, as far as they are reported, and the super users that were given."""
     try:
         told = edge.authorizer()
     except ConnectctlError:

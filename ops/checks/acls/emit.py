@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.evaluation import covers_group, covers_ids, judge
+from connectctl.ops.checks.acls.evaluation import covers_group, covers_ids, evaluate
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import Stage, stage_of
+from connectctl.ops.checks.acls.requirements import AclStage, stage_of
 from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission, Resource
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.evaluation import Judgement
+    from connectctl.ops.checks.acls.evaluation import Evaluation
     from connectctl.ops.checks.acls.observe import AclFacts
     from connectctl.ops.checks.acls.requirements import Need
     from connectctl.ops.checks.types import Goal, Unseen
@@ -28,9 +28,9 @@ _NAMES_AT_ONCE = 50
 _OPTION = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
 _CLIENT = '${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}'
 _HEADING = {
-    Stage.DISABLED: "Needed as the cluster is",
-    Stage.PREPARING: "Needed before exactly.once.source.support=preparing",
-    Stage.ENABLED: "Needed before exactly.once.source.support=enabled",
+    AclStage.DISABLED: "Needed as the cluster is",
+    AclStage.PREPARING: "Needed before exactly.once.source.support=preparing",
+    AclStage.ENABLED: "Needed before exactly.once.source.support=enabled",
 }
 
 
@@ -42,33 +42,33 @@ class Grant:
     """
 
     cluster: str
-    stage: Stage
+    stage: AclStage
     connector: str
     role: str
     bindings: tuple[Binding, ...]
     risk: str | None = None
 
     @property
-    def whose(self) -> str:
+    def owner(self) -> str:
         """Whose client it is, in words."""
         return f"the {self.role} of {self.connector}" if self.connector else "the workers"
 
 
 def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
     """The text for ``--emit FORM``, ``kafka-acls`` or ``yaml``; ``prefixed``: one pattern for all tasks of a connector."""
-    judgements = judge(facts, stage_of(goal, facts.enabled_now))
-    missing = grants(facts, judgements, prefixed=prefixed)
-    notes = [*_about(facts), *(f"Not looked at: {u.what}, because {u.why}." for u in unseen), *_denied(judgements)]
+    evaluations = evaluate(facts, stage_of(goal, facts.enabled_now))
+    missing = grants(facts, evaluations, prefixed=prefixed)
+    notes = [*_about(facts), *(f"Not checked: {u.what}, because {u.why}." for u in unseen), *_denied(evaluations)]
     return "\n".join(_commands(facts, missing, notes) if form == "kafka-acls" else _yaml(facts, missing, notes)) + "\n"
 
 
-def grants(facts: AclFacts, judgements: Iterable[Judgement], *, prefixed: bool = False) -> tuple[Grant, ...]:
+def grants(facts: AclFacts, evaluations: Iterable[Evaluation], *, prefixed: bool = False) -> tuple[Grant, ...]:
     """What has to be added, stage by stage; a binding that several clients need is given once, at the earliest."""
     wanted: dict[tuple[int, str, str, int], list[Need]] = {}
-    for judged in judgements:
-        if judged.lacking:
-            need = judged.need
-            stage, role = list(Stage).index(need.stage), list(Role).index(need.role)
+    for evaluated in evaluations:
+        if evaluated.lacking:
+            need = evaluated.need
+            stage, role = list(AclStage).index(need.stage), list(Role).index(need.role)
             wanted.setdefault((stage, need.cluster, need.connector, role), []).append(need)
     given: set[tuple[str, Binding]] = set()
     found = []
@@ -118,15 +118,15 @@ def _about(facts: AclFacts) -> Iterator[str]:
             yield f"{sink.name} reads the topics that match {sink.regex}: it needs Read on those that are made later, too."
 
 
-def _denied(judgements: Iterable[Judgement]) -> Iterator[str]:
+def _denied(evaluations: Iterable[Evaluation]) -> Iterator[str]:
     told = dict.fromkeys(
-        (judged.need.cluster, binding)
-        for judged in judgements
-        if judged.decision.because is Because.DENIED
-        for binding in judged.decision.bindings
+        (evaluated.need.cluster, binding)
+        for evaluated in evaluations
+        if evaluated.decision.because is Because.DENIED
+        for binding in evaluated.decision.bindings
     )
     for cluster, binding in told:
-        yield f"Denied, whatever is added: {binding}. Take it away: {removal(binding, cluster)}"
+        yield f"Denied, whatever is allowed: {binding}. Take it away: {removal(binding, cluster)}"
 
 
 # ------------------------------------------------------------------------------------------------------- kafka-acls.sh
@@ -135,7 +135,7 @@ def _denied(judgements: Iterable[Judgement]) -> Iterator[str]:
 def _commands(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> Iterator[str]:
     yield "#!/bin/sh"
     yield _comment(f"ACLs that the Connect cluster {facts.group_id} lacks.")
-    yield _comment("Set CLIENT_PROPERTIES to a Java properties file where the brokers want credentials.")
+    yield _comment("Set CLIENT_PROPERTIES to a Java properties file if the brokers require credentials.")
     yield from map(_comment, notes)
     if not missing:
         yield _comment("Nothing is missing.")
@@ -144,7 +144,7 @@ def _commands(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -
         if grant.stage is not stage:
             stage = grant.stage
             yield from ("", _comment(f"{_HEADING[stage]}:"))
-        yield _comment(f"For {grant.whose}.{f' {grant.risk}' if grant.risk else ''}")
+        yield _comment(f"For {grant.owner}.{f' {grant.risk}' if grant.risk else ''}")
         yield from additions(grant.bindings, grant.cluster)
 
 
@@ -212,12 +212,12 @@ def _yaml(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> It
         yield f"bootstrapServers: {_scalar(cluster)}"
         yield "items:" if there else "items: []"
         for grant in there:
-            yield f"  {_comment(f'For {grant.whose}.' + (f' {grant.risk}' if grant.risk else ''))}"
+            yield f"  {_comment(f'For {grant.owner}.' + (f' {grant.risk}' if grant.risk else ''))}"
             for binding in grant.bindings:
                 yield from _item(grant.stage, binding)
 
 
-def _item(stage: Stage, binding: Binding) -> Iterator[str]:
+def _item(stage: AclStage, binding: Binding) -> Iterator[str]:
     yield f"  - for: {stage}"
     for name, value in as_json(binding).items():
         yield f"    {name}: {_scalar(value)}"

@@ -14,12 +14,12 @@ from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Action, Because, Operat
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import Need, Stage
+    from connectctl.ops.checks.acls.requirements import AclStage, Need
     from connectctl.ops.kafka.acls import Acls, Binding, Decision
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Evaluation:
     """A need, and what the authorizer says to it. ``refused`` are the workers' hosts from which it is not allowed."""
 
     need: Need
@@ -32,12 +32,12 @@ class Judgement:
         return bool(self.refused) and self.decision.because is not Because.DENIED
 
 
-def judge(facts: AclFacts, stage: Stage) -> tuple[Judgement, ...]:
-    """Every need at ``stage``, judged from every worker's host; the decision given is that of a host which is refused."""
-    return tuple(_judged(facts, need) for need in dict.fromkeys((*needs(facts, stage), *needs_of_sinks(facts))))
+def evaluate(facts: AclFacts, stage: AclStage) -> tuple[Evaluation, ...]:
+    """Every need at ``stage``, evaluated from every worker's host; the decision given is that of a host which is refused."""
+    return tuple(_evaluated(facts, need) for need in dict.fromkeys((*needs(facts, stage), *needs_of_sinks(facts))))
 
 
-def _judged(facts: AclFacts, need: Need) -> Judgement:
+def _evaluated(facts: AclFacts, need: Need) -> Evaluation:
     acls = facts.clusters[need.cluster].acls
     assert acls is not None, "needs are made for clusters with an authorizer only"
     decisions: dict[str, Decision] = {}
@@ -49,11 +49,11 @@ def _judged(facts: AclFacts, need: Need) -> Judgement:
     refused = tuple(h for h in facts.hosts if not decisions[h if h in acls.hosts else ANY].allowed)
     # A deny is the one to be told: another allow would not help.
     told = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
-    return Judgement(need, told[0], refused)
+    return Evaluation(need, told[0], refused)
 
 
 def decide(acls: Acls, action: Action, host: str) -> Decision:
-    """What the brokers answer; whoever may create anything on the cluster may create a topic (``ControllerApis``)."""
+    """What the brokers answer; a principal with Create on the cluster may create a topic (``ControllerApis``)."""
     decision = acls.decide(action, host)
     if decision.allowed or (action.operation, action.resource) != (Operation.CREATE, Resource.TOPIC):
         return decision
@@ -71,14 +71,14 @@ class Overreach:
     theirs: tuple[str, ...]
 
 
-def overreaching(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Overreach]:
-    """Bindings that allow writing with a task's id and cover ids of connectors or groups that are somebody else's."""
+def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Overreach]:
+    """Bindings that allow writing with a task's id and cover ids of other connectors or groups."""
     uses: dict[tuple[str, Binding], set[str]] = {}
-    for judged in judgements:
-        if judged.need.task and judged.need.action.operation is Operation.WRITE and not judged.refused:
-            for binding in judged.decision.bindings:
-                if not (binding.pattern == "LITERAL" and binding.name == judged.need.action.name):
-                    uses.setdefault((judged.need.cluster, binding), set()).add(judged.need.connector)
+    for evaluated in evaluations:
+        if evaluated.need.task and evaluated.need.action.operation is Operation.WRITE and not evaluated.refused:
+            for binding in evaluated.decision.bindings:
+                if not (binding.pattern == "LITERAL" and binding.name == evaluated.need.action.name):
+                    uses.setdefault((evaluated.need.cluster, binding), set()).add(evaluated.need.connector)
     for (cluster, binding), connectors in sorted(uses.items()):
         theirs = tuple(_reached(facts, cluster, binding, connectors))
         if theirs:

@@ -187,7 +187,7 @@ def _ids(connector: Connector, state: ConfigState | None) -> int:
 
 
 def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals) -> Iterator[Unseen]:
-    """Principals that nobody told: one line for all that only the workers' properties say, one for each other reason."""
+    """Unknown principals: one line for all that only the workers' properties say, one for each other reason."""
     reasons: dict[str, dict[str, list[str]]] = {}
     known: tuple[SourceAccess | SinkAccess, ...] = (*facts.sources, *facts.sinks)
     for access, connector in zip(known, connectors, strict=True):
@@ -215,4 +215,4 @@ def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:
         if cluster.acls is not None and cluster.acls.authorizer.decides_by_more:
             name = cluster.acls.authorizer.class_name
             why = f"the brokers at {cluster.bootstrap} use {name}, which may decide by more than ACLs"
-            yield Unseen("permissions that are not ACLs", why, "Ask whoever administers that authorizer.")
+            yield Unseen("permissions that are not ACLs", why, "Ask the administrator of that authorizer.")

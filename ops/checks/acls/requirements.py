@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 
 
-class Stage(StrEnum):
+class AclStage(StrEnum):
     """What ``exactly.once.source.support`` is to be; a later stage needs all that an earlier one does."""
 
     DISABLED = "disabled"
     PREPARING = "preparing"
     ENABLED = "enabled"
 
-    def reached(self, other: Stage) -> bool:
+    def reached(self, other: AclStage) -> bool:
         """Whether this stage is ``other`` or a later one."""
-        order = list(Stage)
+        order = list(AclStage)
         return order.index(self) >= order.index(other)
 
 
@@ -72,13 +72,13 @@ class Row:
     operation: Operation
     resource: Resource
     name: Name
-    stage: Stage = Stage.DISABLED
+    stage: AclStage = AclStage.DISABLED
     when: When = When.ALWAYS
     optional: bool = False
 
 
 def _each(
-    role: Role, operations: tuple[Operation, ...], resource: Resource, name: Name, stage: Stage
+    role: Role, operations: tuple[Operation, ...], resource: Resource, name: Name, stage: AclStage
 ) -> tuple[Row, ...]:
     return tuple(Row(role, operation, resource, name, stage) for operation in operations)
 
@@ -86,21 +86,21 @@ def _each(
 _USE = (Operation.WRITE, Operation.DESCRIBE)
 WORKER_ROWS = (
     Row(Role.WORKER, Operation.READ, Resource.GROUP, Name.GROUP),
-    *_each(Role.WORKER, (Operation.READ, *_USE), Resource.TOPIC, Name.INTERNAL, Stage.DISABLED),
+    *_each(Role.WORKER, (Operation.READ, *_USE), Resource.TOPIC, Name.INTERNAL, AclStage.DISABLED),
     Row(Role.WORKER, Operation.CREATE, Resource.TOPIC, Name.INTERNAL, when=When.TOPIC_MISSING),
     Row(Role.WORKER, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, Name.INTERNAL, optional=True),
-    *_each(Role.WORKER, _USE, Resource.TRANSACTIONAL_ID, Name.LEADER, Stage.PREPARING),
-    Row(Role.WORKER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, Stage.PREPARING, When.OLD_BROKER),
+    *_each(Role.WORKER, _USE, Resource.TRANSACTIONAL_ID, Name.LEADER, AclStage.PREPARING),
+    Row(Role.WORKER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, AclStage.PREPARING, When.OLD_BROKER),
 )
 CONNECTOR_ROWS = (
-    *_each(Role.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, Stage.ENABLED),
-    Row(Role.PRODUCER, Operation.WRITE, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED),
-    Row(Role.PRODUCER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, Stage.ENABLED, When.OLD_BROKER),
-    *_each(Role.PRODUCER, _USE, Resource.TOPIC, Name.TARGETS, Stage.DISABLED),
-    Row(Role.CONSUMER, Operation.READ, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED),
-    *_each(Role.ADMIN, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, Stage.ENABLED),
-    Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED),
-    Row(Role.ADMIN, Operation.CREATE, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED, When.TOPIC_MISSING),
+    *_each(Role.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, AclStage.ENABLED),
+    Row(Role.PRODUCER, Operation.WRITE, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED),
+    Row(Role.PRODUCER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, AclStage.ENABLED, When.OLD_BROKER),
+    *_each(Role.PRODUCER, _USE, Resource.TOPIC, Name.TARGETS, AclStage.DISABLED),
+    Row(Role.CONSUMER, Operation.READ, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED),
+    *_each(Role.ADMIN, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, AclStage.ENABLED),
+    Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED),
+    Row(Role.ADMIN, Operation.CREATE, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED, When.TOPIC_MISSING),
     Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.TARGETS, when=When.CREATES_TOPICS),
 )
 """Rows about the offsets topic hold in every stage for a connector with one of its own: it is used in every mode."""
@@ -117,7 +117,7 @@ class Need:
     cluster: str
     connector: str
     role: Role
-    stage: Stage
+    stage: AclStage
     action: Action
     optional: bool = False
     task: bool = False
@@ -125,21 +125,21 @@ class Need:
     prefix: str = ""
 
 
-def stage_of(goal: Goal, enabled_now: bool) -> Stage:
+def stage_of(goal: Goal, enabled_now: bool) -> AclStage:
     """The stage whose permissions matter under ``goal``; NOW asks for what is in use."""
     if goal is Goal.NOW:
-        return Stage.ENABLED if enabled_now else Stage.DISABLED
-    return {Goal.PREPARING: Stage.PREPARING, Goal.ENABLED: Stage.ENABLED}.get(goal, Stage.DISABLED)
+        return AclStage.ENABLED if enabled_now else AclStage.DISABLED
+    return {Goal.PREPARING: AclStage.PREPARING, Goal.ENABLED: AclStage.ENABLED}.get(goal, AclStage.DISABLED)
 
 
-def needs(facts: AclFacts, stage: Stage) -> Iterator[Need]:
+def needs(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
     """All that must be allowed at ``stage``, for every principal that is known, on every cluster with an authorizer."""
     yield from _of_workers(facts, stage)
     for source in facts.sources:
         yield from _of_source(facts, source, stage)
 
 
-def _of_workers(facts: AclFacts, stage: Stage) -> Iterator[Need]:
+def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
     there = facts.clusters.get(facts.bootstrap)
     if facts.worker is None or there is None or there.acls is None:
         return
@@ -158,13 +158,13 @@ def _of_workers(facts: AclFacts, stage: Stage) -> Iterator[Need]:
                 yield Need(facts.bootstrap, "", row.role, row.stage, action, row.optional)
 
 
-def _of_source(facts: AclFacts, source: SourceAccess, stage: Stage) -> Iterator[Need]:
+def _of_source(facts: AclFacts, source: SourceAccess, stage: AclStage) -> Iterator[Need]:
     for row in CONNECTOR_ROWS:
         principal, cluster = source.principals.get(row.role), source.clusters[row.role]
         there = facts.clusters.get(cluster)
         if principal is None or there is None or there.acls is None:
             continue
-        since = Stage.DISABLED if row.name is Name.OFFSETS and source.dedicated else row.stage
+        since = AclStage.DISABLED if row.name is Name.OFFSETS and source.dedicated else row.stage
         if not stage.reached(since) or not _holds(row, source, there.topics, there.wants_idempotent_write):
             continue
         names = {

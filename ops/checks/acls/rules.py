@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.emit import removal
-from connectctl.ops.checks.acls.evaluation import Judgement, judge, overreaching
+from connectctl.ops.checks.acls.evaluation import Evaluation, evaluate, overreaching
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import Stage, Use, stage_of
+from connectctl.ops.checks.acls.requirements import AclStage, Use, stage_of
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.acls import Because, Resource
@@ -45,15 +45,15 @@ _MOST = 4
 
 def check(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
     """All findings about ACLs under ``goal``; none where the brokers have no authorizer."""
-    judgements = judge(facts, stage_of(goal, facts.enabled_now))
-    yield from lacks(facts, judgements)
-    yield from denies(judgements)
-    yield from overreaches(facts, judgements)
+    evaluations = evaluate(facts, stage_of(goal, facts.enabled_now))
+    yield from lacks(facts, evaluations)
+    yield from denies(evaluations)
+    yield from overreaches(facts, evaluations)
 
 
-def lacks(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Finding]:
+def lacks(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     """ACL001–004 and ACL007–010: one finding for each client of a connector that lacks anything on a cluster."""
-    missing = [j for j in judgements if j.lacking]
+    missing = [j for j in evaluations if j.lacking]
     for (connector, _, cluster, optional, _), some in groupby(sorted(missing, key=_order), key=_order):
         found = list(some)
         needs = [j.need for j in found]
@@ -63,13 +63,13 @@ def lacks(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Finding]
         yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
 
 
-def denies(judgements: Iterable[Judgement]) -> Iterator[Finding]:
+def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     """ACL005: one finding for each binding that denies and each client that it hits."""
     hit: dict[tuple[str, str, Role, Binding], list[Need]] = {}
-    for judged in judgements:
-        if judged.decision.because is Because.DENIED and not judged.need.optional:
-            need = judged.need
-            for binding in judged.decision.bindings:
+    for evaluated in evaluations:
+        if evaluated.decision.because is Because.DENIED and not evaluated.need.optional:
+            need = evaluated.need
+            for binding in evaluated.decision.bindings:
                 hit.setdefault((need.connector, need.cluster, need.role, binding), []).append(need)
     for (connector, cluster, _, binding), needs in hit.items():
         message = f"{_who(needs[0])} needs {said(needs)}, which is denied by the ACL: {binding}."
@@ -77,9 +77,9 @@ def denies(judgements: Iterable[Judgement]) -> Iterator[Finding]:
         yield DENIED.found(subject, message, f"Take it away: {removal(binding, cluster)}")
 
 
-def overreaches(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Finding]:
+def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     """ACL006: one finding for each binding that covers the ids of others."""
-    for each in overreaching(facts, judgements):
+    for each in overreaching(facts, evaluations):
         names = _named(each.theirs)
         message = (
             f"{each.binding}, with which {_named(each.connectors)} runs, also covers transactional ids of {names}."
@@ -89,8 +89,8 @@ def overreaches(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Fi
         yield OVERREACH.found(subject, message, hint)
 
 
-def _order(judged: Judgement) -> tuple[str, int, str, bool, int]:
-    need = judged.need
+def _order(evaluated: Evaluation) -> tuple[str, int, str, bool, int]:
+    need = evaluated.need
     return need.connector, list(Role).index(need.role), need.cluster, need.optional, list(Use).index(need.use)
 
 
@@ -123,8 +123,8 @@ def _named(names: Iterable[str]) -> str:
     )
 
 
-def _where(facts: AclFacts, found: Iterable[Judgement]) -> str:
-    hosts = sorted({host for judged in found for host in judged.refused})
+def _where(facts: AclFacts, found: Iterable[Evaluation]) -> str:
+    hosts = sorted({host for evaluated in found for host in evaluated.refused})
     some = len(hosts) < len(facts.hosts)
     return f" from {_named(hosts)}, though other workers have it" if some else ""
 
@@ -140,16 +140,16 @@ def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:
 
 def _next(facts: AclFacts, needs: list[Need]) -> str:
     need = needs[0]
-    latest = max((n.stage for n in needs), key=list(Stage).index)
+    latest = max((n.stage for n in needs), key=list(AclStage).index)
     say = f"{_command(facts, need.connector, latest)} prints the commands that allow it."
     acls = facts.clusters[need.cluster].acls
     if acls is not None and acls.authorizer.super_users is None:
-        say += f" If it is a super user, which the brokers do not tell: --principal super={need.action.principal}."
+        say += f" If it is a super user, which the brokers do not report: --principal super={need.action.principal}."
     return say
 
 
-def _command(facts: AclFacts, connector: str, stage: Stage) -> str:
-    goal = [] if stage is Stage.DISABLED else ["--for", stage.value]
+def _command(facts: AclFacts, connector: str, stage: AclStage) -> str:
+    goal = [] if stage is AclStage.DISABLED else ["--for", stage.value]
     principals = [part for argument in facts.said.arguments for part in ("--principal", argument)]
     words = ["connectctl", "preflight", *([connector] if connector else []), *goal, *principals]
     return shlex.join([*words, "--emit", "kafka-acls"])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import Need, Stage, Use
+from connectctl.ops.checks.acls.requirements import AclStage, Need, Use
 from connectctl.ops.kafka.acls import Action, Operation, Resource
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ def _reading(facts: AclFacts, sink: SinkAccess) -> Iterator[Need]:
         return
     if sink.group is not None:
         action = Action(who, Operation.READ, Resource.GROUP, sink.group)
-        yield Need(cluster, sink.name, Role.CONSUMER, Stage.DISABLED, action, use=Use.SINK)
+        yield Need(cluster, sink.name, Role.CONSUMER, AclStage.DISABLED, action, use=Use.SINK)
     for topic in sink.topics:
         for operation in (Operation.READ, Operation.DESCRIBE):
             action = Action(who, operation, Resource.TOPIC, topic)
-            yield Need(cluster, sink.name, Role.CONSUMER, Stage.DISABLED, action, use=Use.SINK)
+            yield Need(cluster, sink.name, Role.CONSUMER, AclStage.DISABLED, action, use=Use.SINK)
     if pattern := sink.pattern:
         for topic in sorted(there.topics - _BROKERS_OWN):
             if pattern.fullmatch(topic):
                 action = Action(who, Operation.READ, Resource.TOPIC, topic)
                 yield Need(
-                    cluster, sink.name, Role.CONSUMER, Stage.DISABLED, action, use=Use.PATTERN, prefix=sink.prefix
+                    cluster, sink.name, Role.CONSUMER, AclStage.DISABLED, action, use=Use.PATTERN, prefix=sink.prefix
                 )
 
 
@@ -63,4 +63,4 @@ def _dead_letters(facts: AclFacts, sink: SinkAccess, topic: str) -> Iterator[Nee
         for operation in operations:
             if operation is not Operation.CREATE or topic not in there.topics:
                 action = Action(who, operation, Resource.TOPIC, topic)
-                yield Need(cluster, sink.name, role, Stage.DISABLED, action, use=Use.DEAD_LETTERS)
+                yield Need(cluster, sink.name, role, AclStage.DISABLED, action, use=Use.DEAD_LETTERS)

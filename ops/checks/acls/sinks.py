@@ -81,7 +81,7 @@ def unseen_of_sinks(sinks: Iterable[SinkAccess], clusters: Mapping[str, ClusterA
             why = "only its workers can resolve consumer.override.group.id"
             yield Unseen(f"the permissions of {sink.name} on its group", why, "Check Read on that group by hand.")
         if sink.regex and sink.pattern is None:
-            why = f"{_REGEX} {sink.regex} is no pattern that Python reads as Java does"
+            why = f"{_REGEX} {sink.regex} is not a pattern that Python reads as Java does"
             yield Unseen(f"the permissions of {sink.name} on its topics", why, "Check Read on those topics by hand.")
 
 

@@ -143,11 +143,11 @@ def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
     bounded = bounds_min_in_sync(facts.versions.values())
     if found := replication.too_few_in_sync(log, bounded=bounded):
         wanted = replication.min_in_sync(log)
-        message = f"On {numbers(found)} fewer replicas are in sync than min.insync.replicas, {wanted}, wants."
+        message = f"On {numbers(found)} fewer replicas are in sync than min.insync.replicas ({wanted})."
         yield rules.TOO_FEW_IN_SYNC.found(log.name, message, replication.cure_of_too_few(log))
     if found := replication.behind(log, bounded=bounded):
         message = f"On {numbers(found)} replicas are not in sync."
-        yield rules.BEHIND.found(log.name, message, "Look at the brokers.")
+        yield rules.BEHIND.found(log.name, message, "Check the brokers.")
     yield from _of_settings(log, facts.brokers)
 
 

@@ -16,9 +16,11 @@ from pathlib import PurePath
 from typing import Any, NoReturn
 
 from connectctl.ops.checks.connector_config import strimzi
+from connectctl.ops.checks.connector_config.secret_references import reference_of
 from connectctl.ops.config import java_properties, yaml_text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
+from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.core.errors import BadInput
 
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
@@ -33,7 +35,8 @@ class Given:
 
     ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
     connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995). ``kept_state`` is
-    the one that a manifest wants it to have at all times.
+    the one that a manifest wants it to have at all times. ``secrets`` are the references to secrets, whose values in
+    ``config`` say only that.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Given:
     initial_state: str | None = None
     with_offsets: bool = False
     kept_state: str | None = None
+    secrets: Mapping[str, SecretSource] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def parse(raw: bytes, file: str) -> tuple[Given, ...]:
     whole = _json(text, file) if form == JSON else _yaml(text, file)
     found = tuple(_given(each, text, file, form) for one in whole for each in _items(one))
     for given in found:
-        remember(given.config)
+        remember({name: value for name, value in given.config.items() if name not in given.secrets})
     if not found:
         raise BadInput(f"{file} is empty", next_step=_SHAPES)
     return found
@@ -204,7 +208,8 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         raise BadInput(f"{file} is not a connector configuration", why="config is not an object", next_step=_SHAPES)
     if not inner.members:
         raise BadInput(f"{file} is not a connector configuration", why="it has no properties", next_step=_SHAPES)
-    config = {name: _value(name, value, line, file) for name, value, line in inner.members}
+    secrets = _secrets(inner)
+    config = {name: _value(name, secrets.get(name, value), line, file) for name, value, line in inner.members}
     own = outer.last.get("name") if outer is not inner else None
     # Workers take the blanks around the name that a request has, and not around that of the configuration.
     name = own.strip() if isinstance(own, str) else config.get("name") or ""
@@ -219,8 +224,9 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         file,
         dict(_repeated(inner, text, form)),
         None if state is None else str(state),
-        # What connectors show prints has its offsets elsewhere, and is no request.
+        # What connectors show prints has its offsets elsewhere, and is not a request.
         "offsets" in around and "kind" not in around,
+        secrets=secrets,
     )
 
 
@@ -231,9 +237,16 @@ def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
     inner = spec.get("config") or _Pairs(())
     if not isinstance(inner, _Pairs):
         raise BadInput(f"{file} is not a connector configuration", why="spec.config is not an object")
-    config = {name: _value(name, value, line, file) for name, value, line in inner.members}
+    secrets = _secrets(inner)
+    config = {name: _value(name, secrets.get(name, value), line, file) for name, value, line in inner.members}
     config |= {name: _value(name, value, None, file) for name, value in strimzi.properties(spec)}
-    return Given(name, config, file, dict(_repeated(inner, text, form)), state, kept_state=state)
+    return Given(name, config, file, dict(_repeated(inner, text, form)), state, kept_state=state, secrets=secrets)
+
+
+def _secrets(inner: _Pairs) -> dict[str, SecretSource]:
+    """The properties that refer to secrets."""
+    objects = ((name, value) for name, value, _ in inner.members if isinstance(value, _Pairs))
+    return {name: found for name, value in objects if (found := reference_of(value.last)) is not None}
 
 
 def _is_list_of_connectors(whole: _Pairs) -> bool:
@@ -253,12 +266,14 @@ def _value(name: str, value: Any, line: int | None, file: str) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, SecretSource):
+        return str(value)
     where = f"{file}, line {line}" if line else file
     kind = "a list" if isinstance(value, list) else "an object"
     raise BadInput(
         f"{where}: {name} is {kind}",
         why="Connect takes text, numbers, true and false",
-        next_step="Write lists as one text, with commas.",
+        next_step="Write lists as one text, with commas; a secret may be {env: NAME}, {file: PATH} or {command: LINE}.",
     )
 
 

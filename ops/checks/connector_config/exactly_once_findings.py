@@ -1,4 +1,4 @@
-"""The rules for a source connector's exactly-once properties: EOS001 to EOS015 (KIP-618)."""
+"""The rules for a source connector's exactly-once properties: EOS001 to EOS016 (KIP-618)."""
 
 from __future__ import annotations
 
@@ -20,3 +20,4 @@ WORKERS_INTERVAL = Rule("EOS012", Severity.WARNING)
 NO_EFFECT = Rule("EOS013", Severity.INFO)
 WORKERS_PROPERTY = Rule("EOS014", Severity.WARNING)
 DISAGREE = Rule("EOS015", Severity.ERROR)
+RUNS_PROPERTY = Rule("EOS016", Severity.INFO)

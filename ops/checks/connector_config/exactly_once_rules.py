@@ -37,6 +37,7 @@ WORKERS_OWN = {
     "exactly.once.source.support": "A connector has exactly.once.support",
     "offset.storage.topic": "A connector has offsets.storage.topic, with an s",
 }
+LATENCY = "transaction.boundary.latency.ms"
 _REQUESTED = f"Set {SUPPORT} to requested"
 
 
@@ -52,10 +53,13 @@ def check(subject: Subject, words: Words) -> None:
 
 
 def worker_properties(subject: Subject, words: Words) -> None:
-    """EOS014: properties that only a worker has."""
+    """EOS014 and EOS016: properties that only a worker has, or only a run."""
     for name, step in WORKERS_OWN.items():
         if name in subject.config:
             words.add(rules.WORKERS_PROPERTY, name, f"{name} is a worker's property, and ignored here.", f"{step}.")
+    if LATENCY in subject.config:
+        message = f"{LATENCY} is a property of connectctl run: workers ignore it, and promise nothing."
+        words.add(rules.RUNS_PROPERTY, LATENCY, message, f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}.")
 
 
 def of_a_sink(subject: Subject, words: Words) -> None:
@@ -138,7 +142,7 @@ def interval(subject: Subject, words: Words) -> None:
     if not used or timeout is None or subject.modes == {False} or (INTERVAL in subject.config and value is None):
         return
     if subject.running:
-        return  # TXN005 tells of it, with what the brokers say
+        return  # TXN005 reports it, with what the brokers say
     sure = True in subject.modes
     if value is None:
         if timeout <= DEFAULT_INTERVAL:

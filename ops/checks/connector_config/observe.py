@@ -75,7 +75,7 @@ class Subject:
 
     @property
     def plugin(self) -> PluginSays:
-        """What the connector's class says of exactly-once; NOT_ASKED where workers differ or nobody was asked."""
+        """What the connector's class says of exactly-once; NOT_ASKED where workers differ or none was asked."""
         told = {each.plugin for each in self.answers} - {PluginSays.NOT_ASKED}
         return told.pop() if len(told) == 1 else PluginSays.NOT_ASKED
 
@@ -148,7 +148,7 @@ def invalid(name: str, value: object, why: str) -> str:
 
 
 def number_problem(name: str, value: str, type_: str = "INT", least: int | None = None) -> str | None:
-    """What Connect says of ``value`` where it is no number of that type, or smaller than ``least``; None: it is fine."""
+    """What Connect says of ``value`` where it is not a number of that type, or smaller than ``least``; None: it is fine."""
     text = value.strip()
     if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
         return invalid(name, value, f"Not a number of type {type_}")

@@ -66,7 +66,7 @@ def allowed_later(subject: Subject, words: Words) -> None:
     ]
     if names:
         wanted = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
-        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; nothing tells that they do."
+        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; whether they do is unknown."
         step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={wanted} on every worker (4.2 or newer), or {POLICY}=All."
         words.add(rules.NOT_ALLOWED_LATER, tuple(names), message, step)
 

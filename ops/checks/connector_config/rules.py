@@ -55,7 +55,7 @@ class _Said:
     workers: tuple[str, ...]
 
 
-class Outcome(StrEnum):
+class ConfigOutcome(StrEnum):
     """What becomes of a configuration: workers refuse it; they take it, and connector or tasks fail; neither."""
 
     REFUSED = "refused"
@@ -64,11 +64,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """The verdict on one configuration."""
 
     findings: tuple[Finding, ...]
-    outcome: Outcome
+    outcome: ConfigOutcome
 
 
 def subject_of(
@@ -98,10 +98,10 @@ def subject_of(
 
 def check(subject: Subject) -> tuple[Finding, ...]:
     """Every finding about the configuration. A worker's error that a rule tells, too, is one finding."""
-    return judge(subject).findings
+    return evaluate(subject).findings
 
 
-def judge(subject: Subject) -> Judged:
+def evaluate(subject: Subject) -> Evaluated:
     """The findings about the configuration, and what becomes of it."""
     words = Words(subject)
     for area in (exactly_once_rules, framework_rules, override_rules):
@@ -113,9 +113,9 @@ def judge(subject: Subject) -> Judged:
     left = tuple(_left_over(each, subject) for each in said if each not in told)
     bad = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
     refused = bool(left) or any(hit.text is not None for hit in bad)
-    outcome = Outcome.REFUSED if refused else Outcome.FAILS if bad else Outcome.TAKEN
+    outcome = ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if bad else ConfigOutcome.TAKEN
     theirs = (_in_their_words(hit, said, subject) for hit in kept)
-    return Judged((*theirs, *left, *disagreement(subject, said)), outcome)
+    return Evaluated((*theirs, *left, *disagreement(subject, said)), outcome)
 
 
 def own_target(subject: Subject, words: Words) -> None:

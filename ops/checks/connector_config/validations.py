@@ -139,9 +139,9 @@ def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None],
         answer = _ask(calls, url, required)
     if answer.problem is not None or SUPPORT not in answer.properties:
         return replace(found, once_enabled=more)
-    told = [text for text in answer.errors.get(SUPPORT, ()) if text != NOT_ENABLED]
+    errors = [text for text in answer.errors.get(SUPPORT, ()) if text != NOT_ENABLED]
     enabled = NOT_ENABLED not in answer.errors.get(SUPPORT, ())
-    says, detail = _plugin(told)
+    says, detail = _plugin(errors)
     return replace(
         found,
         support=Support.ENABLED if enabled else Support.NOT_ENABLED,
@@ -158,9 +158,9 @@ def _news(found: Validation, name: str, texts: Sequence[str]) -> tuple[str, ...]
     return tuple(text for text in texts if text not in found.errors.get(name, ()))
 
 
-def _plugin(told: Sequence[str]) -> tuple[PluginSays, str | None]:
+def _plugin(errors: Sequence[str]) -> tuple[PluginSays, str | None]:
     """The plugin's answer from what the worker says besides its own."""
-    for text in told:
+    for text in errors:
         if text == SAYS_NO:
             return PluginSays.UNSUPPORTED, None
         if text.startswith(SAYS_NOTHING[:70]):

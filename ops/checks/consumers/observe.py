@@ -37,8 +37,8 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 @dataclass(frozen=True)
-class Written:
-    """A source connector of which somebody may read, with its topics on the workers' Kafka cluster."""
+class WrittenTopics:
+    """A source connector whose topics may be read, with its topics on the workers' Kafka cluster."""
 
     name: str
     topics: frozenset[str]
@@ -77,7 +77,7 @@ class ReaderFacts:
     ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None where no worker tells.
     """
 
-    sources: tuple[Written, ...] = ()
+    sources: tuple[WrittenTopics, ...] = ()
     connectors: tuple[Reading, ...] = ()
     groups: tuple[ReaderGroup, ...] = ()
     beyond: Mapping[str, tuple[ReadBeyondLso, ...]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class ReaderFacts:
 
     @cached_property
     def unexplained(self) -> dict[str, list[str]]:
-        """By topic the groups that read it, of which nothing tells with which isolation.level."""
+        """By topic the groups that read it with an unknown isolation.level."""
         known = {reading.group for reading in self.connectors} | set(self.beyond)
         found: dict[str, list[str]] = {}
         for group in self.groups:
@@ -102,13 +102,13 @@ class ReaderFacts:
         return found
 
 
-def topics_of(sources: Iterable[Written]) -> frozenset[str]:
+def topics_of(sources: Iterable[WrittenTopics]) -> frozenset[str]:
     """Every topic of ``sources``."""
     return frozenset().union(*(each.topics for each in sources))
 
 
 def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
-    """See who reads. Where nothing is written in transactions nobody is asked."""
+    """Observe the readers. Without transactional writes nothing is requested."""
     sinks = tuple(sorted(each.name for each in context.everybody if each.connector.type == SINK))
     empty = ReaderFacts(sinks=sinks, enabled=context.enabled)
     if not leads_to_enabled(context.enabled, goal) or not context.sources:
@@ -139,7 +139,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
 # ------------------------------------------------------------------------------------------------- what is written
 
 
-def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[Written, ...]:
+def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics, ...]:
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
     far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
@@ -155,7 +155,9 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[Written, ...]
     # What the status topic tells is as good; without it only the configurations are left.
     unseen += [] if recorded else silent
     return tuple(
-        Written(each.name, frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config))))
+        WrittenTopics(
+            each.name, frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
+        )
         for each in near
     )
 

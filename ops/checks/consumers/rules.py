@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.consumers.observe import COMMITTED, ISOLATION, MIRROR, SINK, UNCOMMITTED, ReaderFacts
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Goal
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.brokers import SHARE
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.consumers.observe import ReadBeyondLso, Reading, Written
+    from connectctl.ops.checks.consumers.observe import ReadBeyondLso, Reading, WrittenTopics
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.brokers import ReaderGroup
 
@@ -45,7 +45,7 @@ def check(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
 def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
     """SINK001, once."""
     if facts.sinks and goal in (Goal.PREPARING, Goal.ENABLED):
-        message = f"{_some(facts.sinks)}: exactly-once source support changes nothing for sinks."
+        message = f"{some_of(sorted(facts.sinks), _SHOWN)}: exactly-once source support changes nothing for sinks."
         hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read what source connectors write."
         yield SINKS_UNTOUCHED.found("sinks", message, hint)
 
@@ -55,7 +55,7 @@ def reads_all(reading: Reading) -> Iterator[Finding]:
     rule = {SINK: SINK_READS_ALL, MIRROR: MIRROR_READS_ALL}[reading.kind]
     if reading.level == COMMITTED:
         return
-    message = f"It reads {_some(reading.topics)}"
+    message = f"It reads {some_of(sorted(reading.topics), _SHOWN)}"
     if reading.level is not None:
         message += f" with {ISOLATION}={reading.level}."
     elif reading.kind == SINK:
@@ -85,16 +85,17 @@ def proven(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
 def share_group_reads_all(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
     """READER004, for a share group."""
     if group.type == SHARE and group.isolation == UNCOMMITTED:
-        message = f"It reads {_some(group.topics & facts.topics)}, and its share.isolation.level is {group.isolation}."
+        topics = some_of(sorted(group.topics & facts.topics), _SHOWN)
+        message = f"It reads {topics}, and its share.isolation.level is {group.isolation}."
         hint = f"kafka-configs.sh --alter --group {group.id} --add-config share.isolation.level={COMMITTED}"
         yield SHARES_ALL.found(group.id, message, hint)
 
 
-def cannot_be_seen(source: Written, facts: ReaderFacts) -> Iterator[Finding]:
-    """READER005, for each source connector, with the groups of which nothing is known."""
+def cannot_be_seen(source: WrittenTopics, facts: ReaderFacts) -> Iterator[Finding]:
+    """READER005, for each source connector, with the groups whose isolation level is unknown."""
     unknown = {group for topic in source.topics for group in facts.unexplained.get(topic, ())}
     if unknown:
-        message = f"What it writes is read by {_some(unknown)}; their {ISOLATION} is unknown."
+        message = f"What it writes is read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
         yield CANNOT_BE_SEEN.found(source.name, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 
@@ -104,10 +105,4 @@ def _at_the_end(evidence: tuple[ReadBeyondLso, ...]) -> bool:
 
 def _clients(group: ReaderGroup) -> str:
     clients = sorted({f"{member.client_id} at {member.host.lstrip('/')}" for member in group.members})
-    return f" Its members: {_some(clients)}." if clients else ""
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more
+    return f" Its members: {some_of(sorted(clients), _SHOWN)}." if clients else ""

@@ -49,7 +49,7 @@ class Coordinators:
 
 
 @dataclass(frozen=True)
-class Fenced:
+class FencedSource:
     """A source connector with what its next round of fencing will be about.
 
     ``ids`` is how many ids, ``by_broker`` how many of them each coordinator has, None where its admin client fences on
@@ -74,7 +74,7 @@ class FencingFacts:
     """
 
     group: str
-    connectors: tuple[Fenced, ...]
+    connectors: tuple[FencedSource, ...]
     directory: TransactionalIdIndex
     enabled: bool | None
     versions: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
         ids = [task_id(context.group.id, each.name, n) for n in range(reach[each.name])]
         load = coordinators.load(ids) if connects_to(each.config, "admin", context.edges.bootstrap) else None
         mine = {id: foreign[id] for id in ids if id in foreign}
-        found.append(Fenced(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
+        found.append(FencedSource(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
     return FencingFacts(
         group=context.group.id,
         connectors=tuple(found),
@@ -173,7 +173,7 @@ def _strange(context: CheckContext, name: str, config: Mapping[str, str], seen: 
 
 
 def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
-    """The ids that no coordinator told of, by reason; an id that does not exist is none of them."""
+    """The ids that no coordinator described, by reason; an id that does not exist is none of them."""
     by_code: dict[Code, list[str]] = {}
     for id, seen in described.items():
         if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not ErrorAction.ABSENT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from connectctl.ops.checks.fencing.observe import Fenced, FencingFacts
+from connectctl.ops.checks.fencing.observe import FencedSource, FencingFacts
 from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
@@ -51,7 +51,7 @@ def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
     return backoff.seconds(ids)
 
 
-def slow_round(facts: FencingFacts, each: Fenced, goal: Goal) -> Finding | None:
+def slow_round(facts: FencingFacts, each: FencedSource, goal: Goal) -> Finding | None:
     """FENCE010, from the ids of the coordinator that has most of them."""
     loads = each.by_broker.items() if each.by_broker else ()
     broker, most = max(loads, key=lambda item: item[1], default=(None, 0))
@@ -68,7 +68,7 @@ def slow_round(facts: FencingFacts, each: Fenced, goal: Goal) -> Finding | None:
     return SLOW_ROUND.found(each.name, message, hint, severity=downgrade_severity(severity, goal))
 
 
-def _share(facts: FencingFacts, each: Fenced, broker: int | None, most: int) -> str:
+def _share(facts: FencingFacts, each: FencedSource, broker: int | None, most: int) -> str:
     if each.by_broker is None:
         return f"it has {each.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
     if facts.topic_seen and broker is None:
@@ -86,7 +86,7 @@ def _limits(time: float, facts: FencingFacts) -> str:
     return f"That is near the {limit:.0f} s after which tasks fail, and no task works meanwhile."
 
 
-def ambiguous(facts: FencingFacts, each: Fenced) -> Iterator[Finding]:
+def ambiguous(facts: FencingFacts, each: FencedSource) -> Iterator[Finding]:
     """FENCE001, once for all ids of a connector that are another's, and for an id that is a leader's."""
     hint = "Rename one of the connectors, or give one cluster another group.id."
     id = task_id(facts.group, each.name, 0)
@@ -103,11 +103,11 @@ def ambiguous(facts: FencingFacts, each: Fenced) -> Iterator[Finding]:
             yield AMBIGUOUS.found(each.name, message, hint)
 
 
-def _other(facts: FencingFacts, each: Fenced, owner: TaskRef) -> bool:
+def _other(facts: FencingFacts, each: FencedSource, owner: TaskRef) -> bool:
     return (owner.group, owner.connector) != (facts.group, each.name)
 
 
-def foreign(facts: FencingFacts, each: Fenced, goal: Goal) -> Iterator[Finding]:
+def foreign(facts: FencingFacts, each: FencedSource, goal: Goal) -> Iterator[Finding]:
     """FENCE012, for every id that a stranger uses; certain only where no worker can have begun the transaction."""
     for id, places in sorted(each.foreign.items()):
         if facts.enabled is False:

@@ -1,4 +1,4 @@
-"""Who has written to the config topic, as far as its records and its partition's memory of producers tell."""
+"""Who has written to the config topic, as far as its records and its partition's producer state show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-con
 class Write:
     """The newest record of the config topic that only a leader writes. ``at`` is in seconds since the epoch.
 
-    ``outside``: it was written outside a transaction for certain, for what follows it is no marker.
+    ``outside``: it was written outside a transaction for certain, for what follows it is not a marker.
     """
 
     key: str

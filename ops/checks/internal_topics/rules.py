@@ -88,7 +88,7 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
         if not facts.config:
             hint = f"Give the principal that asks DescribeConfigs on the topic {name}."
             unseen.append(Unseen(f"the settings of {name}", "this principal may not describe them", hint))
-    # One that does not exist is told of elsewhere: TOPIC002, and STORE003 and STORE004 for dedicated ones.
+    # One that does not exist is reported elsewhere: TOPIC002, and STORE003 and STORE004 for dedicated ones.
     return TopicsSeen(tuple(found.values()), roles, brokers, bounded, held, tuple(unseen))
 
 
@@ -123,8 +123,8 @@ def _writable(role: str, facts: TopicFacts, *, bounded: bool) -> Iterator[Findin
         yield NO_LEADER.found(facts.name, message, "Bring the brokers back that hold its replicas.")
     if few := replication.too_few_in_sync(facts, bounded=bounded):
         message = (
-            f"On {numbers(few)} of the {role} topic fewer replicas are in sync than min.insync.replicas, "
-            f"{replication.min_in_sync(facts)}, wants."
+            f"On {numbers(few)} of the {role} topic fewer replicas are in sync than min.insync.replicas "
+            f"({replication.min_in_sync(facts)})."
         )
         yield REFUSES_WRITES.found(facts.name, message, replication.cure_of_too_few(facts))
 

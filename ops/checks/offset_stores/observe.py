@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Goal, Unseen, reason
-from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, client_bootstrap, store_of
+from connectctl.ops.connect.offset_store import (
+    CLIENTS,
+    Kind,
+    Store,
+    StoreMode,
+    client_bootstrap,
+    client_overrides,
+    store_of,
+)
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -32,11 +40,11 @@ PATIENCE = 5.0
 _SHOW = "connectctl offsets show"
 
 
-def target_mode(mode: Mode | None, goal: Goal) -> Mode | None:
+def target_mode(mode: StoreMode | None, goal: Goal) -> StoreMode | None:
     """The workers' mode that the goal leads to, None where it is today's and not known."""
     if mode is None and goal is Goal.NOW:
         return None
-    return Mode.ENABLED if leads_to_enabled(mode is Mode.ENABLED, goal) else Mode.NOT_ENABLED
+    return StoreMode.ENABLED if leads_to_enabled(mode is StoreMode.ENABLED, goal) else StoreMode.NOT_ENABLED
 
 
 @dataclass(frozen=True)
@@ -74,20 +82,20 @@ class SeenCluster:
 class StoreFacts:
     """All that was seen. ``clusters`` are those that could be reached, by bootstrap servers, the workers' own among them.
 
-    ``bootstrap`` is the workers' ``bootstrap.servers``; unless ``bootstrap_told`` it is how we reach them, and theirs may
-    be spelled otherwise. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–018 of the connectors;
-    ``taken_at`` is in seconds since the epoch.
+    ``bootstrap`` is the workers' ``bootstrap.servers``; unless ``bootstrap_configured`` it is how we reach them, and
+    theirs may be spelled otherwise. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–018 of the
+    connectors; ``taken_at`` is in seconds since the epoch.
     """
 
     connectors: tuple[ConnectorStore, ...]
-    mode: Mode | None
+    mode: StoreMode | None
     version: str | None
     offsets_topic: str
     bootstrap: str
-    bootstrap_told: bool = False
+    bootstrap_configured: bool = False
     internal: Mapping[str, str] = field(default_factory=dict)
     clusters: Mapping[str, SeenCluster] = field(default_factory=dict)
-    oddities: tuple[Finding, ...] = ()
+    offsets_findings: tuple[Finding, ...] = ()
     unseen: tuple[Unseen, ...] = ()
     taken_at: float = 0.0
 
@@ -111,7 +119,7 @@ class _Workers:
     """
 
     offsets: Sources
-    mode: Mode | None
+    mode: StoreMode | None
     version: str | None
     bootstrap: str
     producer_bootstrap: str | None
@@ -129,13 +137,13 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
     found = [_stores(each, workers, goal) for each in context.sources]
     unseen: tuple[Unseen, ...] = ()
     if workers.mode is None and goal is not Goal.ENABLED and found:
-        why = "no worker tells whether exactly-once is enabled, on which implicit dedicated topics depend"
+        why = "no worker reports whether exactly-once is enabled, on which implicit dedicated topics depend"
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
         reading = pool.submit(_offsets, workers, found)
         asking = pool.submit(active_topics, context.edges.calls, [each.name for each in found], context.recorded)
         clusters, unreached = _clusters(workers, found)
-        offsets, oddities, unread = reading.result()
+        offsets, offsets_findings, unread = reading.result()
         active, silent = asking.result()
     targets = {each.name: configured_topics(each.config) | active.get(each.name, frozenset()) for each in found}
     return StoreFacts(
@@ -144,10 +152,10 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
         version=workers.version,
         offsets_topic=workers.offsets.offsets_topic,
         bootstrap=workers.bootstrap,
-        bootstrap_told=context.worker_property("bootstrap.servers") is not None,
+        bootstrap_configured=context.worker_property("bootstrap.servers") is not None,
         internal=context.internal,
         clusters=clusters,
-        oddities=oddities,
+        offsets_findings=offsets_findings,
         unseen=(*unseen, *unreached, *unread, *silent),
         taken_at=now,
     )
@@ -165,7 +173,7 @@ def _workers(context: CheckContext) -> _Workers:
             lambda: Workers(version),
             PATIENCE,
         ),
-        {True: Mode.ENABLED, False: Mode.NOT_ENABLED, None: None}[context.enabled],
+        {True: StoreMode.ENABLED, False: StoreMode.NOT_ENABLED, None: None}[context.enabled],
         version,
         context.worker_property("bootstrap.servers") or edges.bootstrap,
         context.worker_property("producer.bootstrap.servers"),
@@ -173,9 +181,11 @@ def _workers(context: CheckContext) -> _Workers:
 
 
 def _stores(each: Checked, workers: _Workers, goal: Goal) -> ConnectorStore:
-    def store(mode: Mode | None) -> Store:
+    def store(mode: StoreMode | None) -> Store:
         topic = workers.offsets.offsets_topic
-        return store_of(mode or Mode.NOT_ENABLED, each.config, topic, workers.bootstrap, workers.producer_bootstrap)
+        return store_of(
+            mode or StoreMode.NOT_ENABLED, each.config, topic, workers.bootstrap, workers.producer_bootstrap
+        )
 
     now, then = store(workers.mode), store(target_mode(workers.mode, goal))
     return ConnectorStore(each.name, each.config, now, then, clients=workers.clients(each.config))
@@ -188,7 +198,7 @@ def _offsets(
     if not found:
         return {}, (), ()
     implicit = any(each.separate is not None and each.separate.implicit for each in found)
-    support = Workers(workers.version, implicit or workers.mode is Mode.ENABLED)
+    support = Workers(workers.version, implicit or workers.mode is StoreMode.ENABLED)
     where = replace(workers.offsets, bootstrap=workers.bootstrap, workers=lambda: support)
     names = tuple(each.name for each in found)
     try:
@@ -225,7 +235,7 @@ def _clusters(workers: _Workers, found: Sequence[ConnectorStore]) -> tuple[dict[
     visits = {workers.bootstrap: _Visit("", {}, {workers.offsets.offsets_topic})}
     for each in found:
         for client, there in workers.clients(each.config).items() if _matters(each) else ():
-            visit = visits.setdefault(there, _Visit(each.name, _overrides(each.config, client)))
+            visit = visits.setdefault(there, _Visit(each.name, client_overrides(each.config, client)))
             if client == "producer" and each.separate is not None:
                 visit.topics.add(each.separate.topic)
     with ThreadPoolExecutor(8) as pool:
@@ -248,11 +258,6 @@ def _visit(workers: _Workers, bootstrap: str, visit: _Visit) -> SeenCluster | Un
         hint = "Name that cluster under clusters: in the context, with the client properties it needs."
         whose = f", to which {visit.connector} connects" if visit.connector else ""
         return Unseen(f"the Kafka cluster at {bootstrap}{whose}", reason(e), hint)
-
-
-def _overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
-    prefix = f"{client}.override."
-    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
 def names(connectors: Iterable[ConnectorStore]) -> str:

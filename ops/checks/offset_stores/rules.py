@@ -25,7 +25,7 @@ from connectctl.ops.checks.offset_stores.findings import (
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
 from connectctl.ops.checks.severity import downgrade_severity
 from connectctl.ops.checks.types import Goal
-from connectctl.ops.connect.offset_store import Kind, Mode
+from connectctl.ops.connect.offset_store import Kind, StoreMode
 from connectctl.ops.connect.offsets_findings import STALE_MS
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Finding, Severity
@@ -39,7 +39,7 @@ _FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
 def check(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
     """Everything about offset stores: the rules here, and OFFSETS001–018 where no rule here says more."""
     found = [*_of_each(facts, goal), *shared(facts), *filter(None, [reset_fails(facts, goal)])]
-    yield from _oddities(facts, {(each.id, each.subject) for each in found})
+    yield from _offsets_findings(facts, {(each.id, each.subject) for each in found})
     yield from found
 
 
@@ -49,9 +49,9 @@ def _of_each(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
         yield from filter(None, (rule(facts, each, goal) for rule in (*rules, own_target, implicit, orphaned_topic)))
 
 
-def _oddities(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding]:
+def _offsets_findings(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding]:
     known = {each.name for each in facts.connectors if each.offsets is not None}
-    for finding in facts.oddities:
+    for finding in facts.offsets_findings:
         instead = {
             "OFFSETS001": [LOSES_ITS_PLACE.id],
             "OFFSETS010": [WILL_BE_CREATED.id, CANNOT_BE_CREATED.id, LOSES_ITS_PLACE.id],
@@ -59,7 +59,7 @@ def _oddities(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding
         }.get(finding.id, [])
         if any((id, finding.subject) in said for id in instead):
             continue
-        # Of a separate topic that was asked for it says what is no fault; of the others STORE005 tells more.
+        # Of a separate topic that was asked for it says what is not a fault; of the others STORE005 tells more.
         if finding.id == "OFFSETS015" and finding.subject in known:
             continue
         yield finding
@@ -152,7 +152,7 @@ def cannot_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Fi
     if there is None or not _missing(facts, each) or _replicas(facts) <= there.brokers:
         return None
     message = (
-        f"Its dedicated topic {_where(each)} does not exist, and cannot be created there: the workers want "
+        f"Its dedicated topic {_where(each)} does not exist, and cannot be created there: the workers require "
         f"{_replicas(facts)} replicas, as {facts.offsets_topic} has, of {there.brokers} brokers."
     )
     hint = f"Create {each.then.topic} there with cleanup.policy=compact and fewer replicas."
@@ -176,7 +176,7 @@ def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findin
     """STORE005, for the workers' own topic that Connect takes for another one."""
     if not _same_topic(facts, each):
         return None
-    sure = "" if facts.bootstrap_told else " (unless the workers spell theirs so, too)"
+    sure = "" if facts.bootstrap_configured else " (unless the workers spell theirs so, too)"
     message = (
         f"Its producer's bootstrap servers {each.then.bootstrap} are the workers' own Kafka cluster, spelled otherwise "
         f"than {facts.bootstrap}{sure}: to Connect {each.then.topic} is two stores, and every offset is written twice."
@@ -223,7 +223,7 @@ def own_target(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding |
     hit = sorted(own & each.targets)
     if not hit:
         return None
-    refused = target_mode(facts.mode, goal) is Mode.ENABLED and each.then.topic in hit
+    refused = target_mode(facts.mode, goal) is StoreMode.ENABLED and each.then.topic in hit
     message = f"It writes its records to {hit[0]}, where its source offsets are."
     message += " With exactly-once enabled its tasks fail with the first of them." if refused else ""
     severity = _softly(Severity.ERROR, each, goal) if refused else Severity.WARNING
@@ -245,7 +245,7 @@ def implicit(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | N
 
 def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE010, for offsets that only the dedicated topic has when workers stop reading it."""
-    back = goal is Goal.DOWNGRADE or (goal is Goal.PREPARING and facts.mode is Mode.ENABLED)
+    back = goal is Goal.DOWNGRADE or (goal is Goal.PREPARING and facts.mode is StoreMode.ENABLED)
     if not back or each.now.kind is not Kind.SEPARATE or each.offsets is None:
         return None
     ahead = [entry for entry in each.offsets.offsets if _ahead(entry, facts.taken_at * 1000)]
@@ -289,7 +289,7 @@ def reset_fails(facts: StoreFacts, goal: Goal) -> Finding | None:
     release = release_of(facts.version)
     hit = [each for each in facts.connectors if each.then.kind is Kind.SEPARATE]
     broken = release is not None and _FIRST_BROKEN_RESET <= release[:2] <= _LAST_KNOWN
-    if not hit or not broken or target_mode(facts.mode, goal) is not Mode.ENABLED:
+    if not hit or not broken or target_mode(facts.mode, goal) is not StoreMode.ENABLED:
         return None
     message = (
         f"DELETE /connectors/…/offsets fails for them on {facts.version} with exactly-once enabled, and leaves their "

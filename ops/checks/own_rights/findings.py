@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.emit import additions
-from connectctl.ops.checks.own_rights.rules import State
+from connectctl.ops.checks.own_rights.rules import RightState
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rights import Effect
 from connectctl.ops.core.rule import Rule
@@ -24,7 +24,7 @@ UNKNOWN = Rule("RIGHT002", Severity.INFO)
 
 def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
     """One finding for each right that is missing, and for each that is not known, with the commands that need it."""
-    for state, rule in ((State.MISSING, MISSING), (State.UNKNOWN, UNKNOWN)):
+    for state, rule in ((RightState.MISSING, MISSING), (RightState.UNKNOWN, UNKNOWN)):
         for right, needing in _by_right(found, state).items():
             refused = [command for command, each in needing if each.need.effect is Effect.REFUSED]
             part = [command for command, each in needing if each.need.effect is Effect.PART]
@@ -32,12 +32,12 @@ def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
             told += [f"sees a part: {', '.join(part)}"] if part else []
             why = next((each.why for _, each in needing if each.why), "")
             message = f"{'; '.join(told)}{f' ({why})' if why else ''}."
-            severity = Severity.WARNING if state is State.MISSING and not refused else None
-            hint = grant(right) if state is State.MISSING else None
+            severity = Severity.WARNING if state is RightState.MISSING and not refused else None
+            hint = grant(right) if state is RightState.MISSING else None
             yield rule.found(str(right), message[0].upper() + message[1:], hint, severity=severity)
 
 
-def _by_right(found: Sequence[OfCommand], state: State) -> dict[Right, list[tuple[str, Checked]]]:
+def _by_right(found: Sequence[OfCommand], state: RightState) -> dict[Right, list[tuple[str, Checked]]]:
     by_right: dict[Right, list[tuple[str, Checked]]] = {}
     for each in found:
         for checked in each.of(state):
@@ -49,10 +49,10 @@ def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Itera
     """kafka-acls.sh commands that add what is missing; what is not known follows as comments, to be decided by a person."""
     yield "#!/bin/sh"
     yield f"# Rights that connectctl lacks as {_printable(principal)}."
-    yield "# Set CLIENT_PROPERTIES to a Java properties file where the brokers want credentials."
-    missing = [_binding(right, principal) for right in _by_right(found, State.MISSING)]
+    yield "# Set CLIENT_PROPERTIES to a Java properties file if the brokers require credentials."
+    missing = [_binding(right, principal) for right in _by_right(found, RightState.MISSING)]
     yield from additions(missing, bootstrap) if missing else ["# Nothing is missing."]
-    unknown = _by_right(found, State.UNKNOWN)
+    unknown = _by_right(found, RightState.UNKNOWN)
     names = {right: needing for right, needing in unknown.items() if not right.name.startswith("<")}
     if names:
         yield "# Not known whether these are there:"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.own_rights.rules import Places
+from connectctl.ops.checks.types import reason
 from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -50,7 +51,7 @@ def look(
 ) -> Places:
     """The names by role. ``wanted`` are the connectors that matter, all for none; ``calls`` where workers are known.
 
-    What cannot be found out is no error: it is in ``lost``, with the reason. Raises ``BadInput`` for a connector that is
+    What cannot be found out is not an error: it is in ``lost``, with the reason. Raises ``BadInput`` for a connector that is
     not there.
     """
     names: dict[Name, tuple[str, ...]] = {
@@ -66,18 +67,14 @@ def look(
         if isinstance(answer, str):
             names[ROLES[role]] = (answer,)
         else:
-            lost[ROLES[role]] = _words(answer)
+            lost[ROLES[role]] = reason(answer)
     try:
         names |= _of_connectors(group.id, _connectors(kafka, calls, names.get(Name.CONFIG, ("",))[0], wanted))
     except BadInput:
         raise
     except ConnectctlError as e:
-        lost |= dict.fromkeys(OF_CONNECTORS, _words(e))
+        lost |= dict.fromkeys(OF_CONNECTORS, reason(e))
     return Places(names, lost, all(named.values()), kafka.topic_names())
-
-
-def _words(error: ConnectctlError) -> str:
-    return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")
 
 
 def _internal(
@@ -155,7 +152,7 @@ def _is_transform(connector: ConfiguredConnector) -> bool:
 
 
 def _is_of_runs(connector: ConfiguredConnector) -> bool:
-    """Whether it is no class of Java: workers may run it, too, where it is one of their aliases."""
+    """Whether it is not a class of Java: workers may run it, too, where it is one of their aliases."""
     name = connector.config.get("connector.class", "")
     return ":" in name or "." not in name
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 ANYTHING = {Name.ANY_TOPIC: Resource.TOPIC, Name.ANY_ID: Resource.TRANSACTIONAL_ID}
 _ENDS_TRANSACTIONS = {Operation.ALTER: Operation.CLUSTER_ACTION}
 """What also allows an operation on the cluster: markers are written by brokers, too (KIP-664)."""
-NOT_TOLD = "no request tells it without using it"
+NOT_TOLD = "no request reports it without using it"
 HIDES = "Kafka leaves out what may not be described, and does not say so"
 
 
-class State(StrEnum):
+class RightState(StrEnum):
     """Whether a right is there."""
 
     ALLOWED = "allowed"
@@ -35,7 +35,7 @@ class State(StrEnum):
     UNKNOWN = "not known"
 
 
-class Verdict(StrEnum):
+class CommandVerdict(StrEnum):
     """What a command can do. UNKNOWN: whole, as far as can be told."""
 
     WHOLE = "whole"
@@ -65,7 +65,7 @@ class Checked:
 
     need: Need
     right: Right
-    state: State
+    state: RightState
     why: str = ""
 
 
@@ -76,19 +76,19 @@ class OfCommand:
     command: str
     rights: tuple[Checked, ...]
 
-    def of(self, state: State) -> tuple[Checked, ...]:
+    def of(self, state: RightState) -> tuple[Checked, ...]:
         """Its rights of that state."""
         return tuple(each for each in self.rights if each.state is state)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CommandVerdict:
         """The worst that a right makes of it."""
-        missing = {each.need.effect for each in self.of(State.MISSING)}
+        missing = {each.need.effect for each in self.of(RightState.MISSING)}
         if Effect.REFUSED in missing:
-            return Verdict.REFUSED
+            return CommandVerdict.REFUSED
         if missing:
-            return Verdict.PART
-        return Verdict.UNKNOWN if self.of(State.UNKNOWN) else Verdict.WHOLE
+            return CommandVerdict.PART
+        return CommandVerdict.UNKNOWN if self.of(RightState.UNKNOWN) else CommandVerdict.WHOLE
 
 
 def commands(reads: RightsReads, acls: AclReads, places: Places, wanted: Sequence[str] = ()) -> tuple[OfCommand, ...]:
@@ -110,12 +110,12 @@ class _Granted:
             self.unrestricted = acls.bindings() is None
         except ConnectctlError:
             self.unrestricted = False
-        # A name that nobody has: what is not allowed for it is not allowed for every name.
-        self._nobodys = f"{uuid.uuid4().hex}-connectctl"
+        # A name that is not in use: what is not allowed for it is not allowed for every name.
+        self._unused_group = f"{uuid.uuid4().hex}-connectctl"
         topics = self._of(Resource.TOPIC)
         self._cluster = reads.on_cluster()
         self._topics = reads.on_topics(topics)
-        self._groups = reads.on_groups([*self._of(Resource.GROUP), self._nobodys])
+        self._groups = reads.on_groups([*self._of(Resource.GROUP), self._unused_group])
         self._ids = reads.describes(self._of(Resource.TRANSACTIONAL_ID))
         self._unseen = {resource: reads.unseen(resource) for resource in ANYTHING.values()}
         missing = [name for name in topics if name not in places.exist]
@@ -135,7 +135,7 @@ class _Granted:
         for name in self._names(need):
             if need.when is When.CREATES and name in self._places.exist:
                 continue
-            state, why = (State.ALLOWED, "") if self.unrestricted else self._state(need, name)
+            state, why = (RightState.ALLOWED, "") if self.unrestricted else self._state(need, name)
             yield Checked(need, Right(need.operation, need.resource, name), state, why)
 
     def _names(self, need: Need) -> Sequence[str]:
@@ -145,52 +145,52 @@ class _Granted:
             return (ANY,)
         return self._places.names.get(need.name, ())
 
-    def _lost(self, need: Need) -> tuple[State, str]:
-        return (State.ALLOWED, "") if self.unrestricted else (State.UNKNOWN, self._places.lost[need.name])
+    def _lost(self, need: Need) -> tuple[RightState, str]:
+        return (RightState.ALLOWED, "") if self.unrestricted else (RightState.UNKNOWN, self._places.lost[need.name])
 
-    def _state(self, need: Need, name: str) -> tuple[State, str]:
+    def _state(self, need: Need, name: str) -> tuple[RightState, str]:
         if need.resource is Resource.CLUSTER:
-            return _told(self._cluster, need.operation, _ENDS_TRANSACTIONS.get(need.operation))
+            return _state_of(self._cluster, need.operation, _ENDS_TRANSACTIONS.get(need.operation))
         if name == ANY:
             return self._every(need)
         if need.resource is Resource.GROUP:
-            return _told(self._groups[name], need.operation)
+            return _state_of(self._groups[name], need.operation)
         if need.resource is Resource.TRANSACTIONAL_ID:
             return self._on_id(need.operation, self._ids.get(name))
         if need.operation is Operation.CREATE:
             return self._on_missing_topic(name)
-        return _told(self._topics[name], need.operation)
+        return _state_of(self._topics[name], need.operation)
 
-    def _every(self, need: Need) -> tuple[State, str]:
+    def _every(self, need: Need) -> tuple[RightState, str]:
         if need.name is Name.ANY_GROUP:
-            # Whoever may describe the cluster is told of every group (KafkaApis.handleListGroupsRequest).
-            if _told(self._cluster, Operation.DESCRIBE)[0] is State.ALLOWED:
-                return State.ALLOWED, ""
-            operations = self._groups[self._nobodys].operations
+            # Describe on the cluster lists every group (KafkaApis.handleListGroupsRequest).
+            if _state_of(self._cluster, Operation.DESCRIBE)[0] is RightState.ALLOWED:
+                return RightState.ALLOWED, ""
+            operations = self._groups[self._unused_group].operations
             denied = operations is not None and Operation.DESCRIBE not in operations
-            return (State.MISSING, "") if denied else (State.UNKNOWN, HIDES)
+            return (RightState.MISSING, "") if denied else (RightState.UNKNOWN, HIDES)
         gaps = self._unseen[need.resource]
         if any(gap.reason is Reason.NOT_AUTHORIZED for gap in gaps):
-            return State.MISSING, ""
-        return (State.UNKNOWN, f"{HIDES}; {gaps[0].why}") if gaps else (State.ALLOWED, "")
+            return RightState.MISSING, ""
+        return (RightState.UNKNOWN, f"{HIDES}; {gaps[0].why}") if gaps else (RightState.ALLOWED, "")
 
-    def _on_id(self, operation: Operation, described: bool | None) -> tuple[State, str]:
+    def _on_id(self, operation: Operation, described: bool | None) -> tuple[RightState, str]:
         if described is False:
-            return State.MISSING, ""  # Write comes with Describe: who lacks the one lacks the other
+            return RightState.MISSING, ""  # Write comes with Describe: who lacks the one lacks the other
         if operation is Operation.DESCRIBE and described:
-            return State.ALLOWED, ""
-        return State.UNKNOWN, NOT_TOLD if described else "no coordinator answered"
+            return RightState.ALLOWED, ""
+        return RightState.UNKNOWN, NOT_TOLD if described else "no coordinator answered"
 
-    def _on_missing_topic(self, name: str) -> tuple[State, str]:
-        on_cluster, _ = _told(self._cluster, Operation.CREATE)
+    def _on_missing_topic(self, name: str) -> tuple[RightState, str]:
+        on_cluster, _ = _state_of(self._cluster, Operation.CREATE)
         created = self._creates.get(name)
-        if on_cluster is State.ALLOWED or created:
-            return State.ALLOWED, ""
-        return (State.UNKNOWN, "the broker does not report it") if created is None else (State.MISSING, "")
+        if on_cluster is RightState.ALLOWED or created:
+            return RightState.ALLOWED, ""
+        return (RightState.UNKNOWN, "the broker does not report it") if created is None else (RightState.MISSING, "")
 
 
-def _told(allowed: Allowed, operation: Operation, other: Operation | None = None) -> tuple[State, str]:
+def _state_of(allowed: Allowed, operation: Operation, other: Operation | None = None) -> tuple[RightState, str]:
     if allowed.operations is None:
-        return State.UNKNOWN, allowed.why
+        return RightState.UNKNOWN, allowed.why
     there = operation in allowed.operations or other in allowed.operations
-    return (State.ALLOWED, "") if there else (State.MISSING, "")
+    return (RightState.ALLOWED, "") if there else (RightState.MISSING, "")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
 
 
-class Outlook(StrEnum):
+class TasksMaxForecast(StrEnum):
     """What tasks.max does to a connector."""
 
     OK = "ok"
@@ -30,48 +30,48 @@ class Outlook(StrEnum):
     UNKNOWN = "unknown"
 
 
-def now(tasks: TaskSet, seen: TasksSeen) -> Outlook:
+def now(tasks: TaskSet, seen: TasksSeen) -> TasksMaxForecast:
     """What becomes of ``tasks`` on the workers as they are. FAILED is said only of a FAILED that is due to tasks.max."""
     if tasks.refusal or tasks.refused_tasks:
-        return Outlook.FAILED
+        return TasksMaxForecast.FAILED
     if (unknown := _undecided(tasks, bool(seen.enforcing or not seen.releases))) is not None:
         return unknown
     if not (tasks.too_large or tasks.too_large_on_resume):
-        return Outlook.OK
+        return TasksMaxForecast.OK
     if not seen.releases:
-        return Outlook.UNKNOWN
+        return TasksMaxForecast.UNKNOWN
     if not seen.enforcing:
-        return Outlook.UNENFORCED
+        return TasksMaxForecast.UNENFORCED
     if tasks.enforce is False:
-        return Outlook.ALLOWED
-    return Outlook.NEXT_START if tasks.size else Outlook.MAY_FAIL
+        return TasksMaxForecast.ALLOWED
+    return TasksMaxForecast.NEXT_START if tasks.size else TasksMaxForecast.MAY_FAIL
 
 
-def then(tasks: TaskSet, release: Release | None) -> Outlook:
+def then(tasks: TaskSet, release: Release | None) -> TasksMaxForecast:
     """What becomes of ``tasks`` on workers of ``release``; None: of one that no longer has tasks.max.enforce."""
     if (unknown := _undecided(tasks, release is None or enforces(release))) is not None:
         return unknown
     assert tasks.limit is not None
     refused = tasks.refusal is not None and (tasks.refusal.generated or tasks.limit + 1) > tasks.limit
     if not (tasks.too_large or refused or tasks.too_large_on_resume):
-        return Outlook.OK
+        return TasksMaxForecast.OK
     if release is not None and not enforces(release):
-        return Outlook.UNENFORCED
+        return TasksMaxForecast.UNENFORCED
     if release is not None and tasks.enforce is False:
-        return Outlook.ALLOWED
-    return Outlook.MAY_FAIL if tasks.too_large_on_resume else Outlook.FAILS
+        return TasksMaxForecast.ALLOWED
+    return TasksMaxForecast.MAY_FAIL if tasks.too_large_on_resume else TasksMaxForecast.FAILS
 
 
-def _undecided(tasks: TaskSet, enforced: bool) -> Outlook | None:
+def _undecided(tasks: TaskSet, enforced: bool) -> TasksMaxForecast | None:
     """Why nothing can be said of the numbers; ``enforced``: whether a worker reads tasks.max.enforce at all."""
     if tasks.references and (tasks.limit is None or tasks.enforce is None):
-        return Outlook.UNKNOWN
+        return TasksMaxForecast.UNKNOWN
     if tasks.limit is None or (tasks.enforce is None and enforced):
-        return Outlook.INVALID
+        return TasksMaxForecast.INVALID
     if tasks.size == 0 and tasks.refusal is None:
-        if tasks.stopped or tasks.judged.verdict.state == "PAUSED":
-            return None if tasks.too_large_on_resume else Outlook.ON_RESUME
-        return None if tasks.judged.verdict.state == "RUNNING" else Outlook.UNKNOWN
+        if tasks.stopped or tasks.health.verdict.state == "PAUSED":
+            return None if tasks.too_large_on_resume else TasksMaxForecast.ON_RESUME
+        return None if tasks.health.verdict.state == "RUNNING" else TasksMaxForecast.UNKNOWN
     return None
 
 

@@ -65,7 +65,7 @@ class TaskSet:
     configurations; both None where that cannot be seen. ``read_from`` says who told the size.
     """
 
-    judged: ConnectorHealth
+    health: ConnectorHealth
     size: int
     last: int | None = None
     last_limit: int | None = None
@@ -74,12 +74,12 @@ class TaskSet:
     @property
     def name(self) -> str:
         """The connector's name."""
-        return self.judged.name
+        return self.health.name
 
     @property
     def config(self) -> Mapping[str, str]:
         """The connector's configuration."""
-        return self.judged.connector.config
+        return self.health.connector.config
 
     @property
     def limit(self) -> int | None:
@@ -101,17 +101,17 @@ class TaskSet:
     @property
     def refusal(self) -> Refusal | None:
         """Why the connector is FAILED, where that is because it generated too many tasks."""
-        return refusal_in(self.judged.connector.status)
+        return refusal_in(self.health.connector.status)
 
     @property
     def refused_tasks(self) -> tuple[int, ...]:
         """The tasks that are FAILED because the set they belong to is too large."""
-        return tuple(n for n, status in self.judged.connector.tasks.items() if refusal_in(status))
+        return tuple(n for n, status in self.health.connector.tasks.items() if refusal_in(status))
 
     @property
     def stopped(self) -> bool:
         """Whether it is, or is asked to be, STOPPED."""
-        return "STOPPED" in (self.judged.connector.target_state, self.judged.verdict.state)
+        return "STOPPED" in (self.health.connector.target_state, self.health.verdict.state)
 
     @property
     def too_large(self) -> bool:
@@ -150,7 +150,7 @@ class TasksSeen:
 
     def only(self, names: Sequence[str]) -> TasksSeen:
         """The same with only the connectors called ``names``. Raises ``BadInput`` for one that does not exist."""
-        picked = {each.name for each in reading.select([s.judged for s in self.sets], names)}
+        picked = {each.name for each in reading.select([s.health for s in self.sets], names)}
         return TasksSeen(self.cluster_id, self.workers, tuple(s for s in self.sets if s.name in picked), self.missing)
 
 
@@ -217,9 +217,9 @@ def look_at_workers(calls: ConnectCalls) -> TasksSeen:
     """The same from the workers' REST servers alone, where no Kafka cluster is named."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         workers = tuple(pool.map(lambda url: _ask(calls, url), calls.urls))
-    found = reading.judged(reading.from_workers(calls), None)
+    found = reading.with_health(reading.from_workers(calls), None)
     unseen = [Unseen(f"worker {w.address}", w.problem) for w in workers if w.problem]
-    why = "no brokers are named, and workers do not tell how many tasks a stopped connector had"
+    why = "no brokers are named, and workers do not report how many tasks a stopped connector had"
     if any(j.verdict.state == "STOPPED" for j in found):
         unseen.append(_topic_unseen("the config topic", why))
     cluster_id = next((w.cluster_id for w in workers if w.cluster_id), "")
@@ -244,20 +244,20 @@ def _topic_unseen(what: str, why: str) -> Unseen:
 def sets_of(connectors: Iterable[ConnectorHealth], image: TopicImage | None) -> tuple[TaskSet, ...]:
     """The connectors with their tasks; ``image`` is the config topic's, None where it was not read."""
     if image is None:
-        return tuple(TaskSet(judged, len(judged.connector.tasks)) for judged in connectors)
+        return tuple(TaskSet(health, len(health.connector.tasks)) for health in connectors)
     state = config_topic.state_of(image)
     return tuple(
-        _counted(judged, state.connectors.get(judged.name), _last_set(state.limits.get(judged.name, {})))
-        for judged in connectors
+        _counted(health, state.connectors.get(health.name), _last_set(state.limits.get(health.name, {})))
+        for health in connectors
     )
 
 
-def _counted(judged: ConnectorHealth, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
+def _counted(health: ConnectorHealth, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
     if known is None:  # created since the topic was read
-        return TaskSet(judged, len(judged.connector.tasks))
+        return TaskSet(health, len(health.connector.tasks))
     limits = {_positive(limit) for limit in last if limit is not None}
     asked = limits.pop() if len(limits) == 1 else None
-    return TaskSet(judged, known.task_count, len(last) or None, asked, CONFIG_TOPIC)
+    return TaskSet(health, known.task_count, len(last) or None, asked, CONFIG_TOPIC)
 
 
 def _last_set(tasks: Mapping[int, tuple[int, str | None]]) -> list[str | None]:

@@ -17,7 +17,7 @@ from connectctl.ops.checks.tasks_max.findings import (
     UPGRADE,
 )
 from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, enforces
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Severity, counted
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
@@ -47,7 +47,7 @@ def refused(tasks: TaskSet) -> Iterator[Finding]:
     if refusal is None:
         return
     many = f"{refusal.generated} tasks with a tasks.max of {refusal.limit}" if refusal.generated else "too many tasks"
-    rest = f"The {counted(tasks.size)} of before {'is' if tasks.size == 1 else 'are'} still its own."
+    rest = f"The {counted(tasks.size, 'task')} of before {'is' if tasks.size == 1 else 'are'} still its own."
     kept = rest if tasks.size else "It has no tasks."
     yield REFUSED.found(tasks.name, f"It is FAILED: it generated {many}. {kept}", _allow(refusal.generated, tasks))
 
@@ -57,7 +57,7 @@ def set_failed(tasks: TaskSet) -> Iterator[Finding]:
     if not tasks.refused_tasks:
         return
     restart = f"connectctl connectors restart {tasks.name} --only-failed"
-    message = f"{len(tasks.refused_tasks)} of its {counted(tasks.size)} are FAILED: "
+    message = f"{len(tasks.refused_tasks)} of its {counted(tasks.size, 'task')} are FAILED: "
     if tasks.too_large:
         message += f"the set is larger than tasks.max, which is {tasks.limit}."
         restart = f"{_allow(tasks.size, tasks)} Then: {restart}"
@@ -71,7 +71,9 @@ def doomed(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
     if not tasks.too_large or tasks.enforce is False or not seen.enforcing or tasks.refused_tasks:
         return
     where = "" if len(seen.enforcing) == len(seen.workers) else f" on {', '.join(seen.enforcing)}"
-    message = f"It has {counted(tasks.size)}, and tasks.max is {tasks.limit}: each that starts again{where} FAILS."
+    message = (
+        f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}: each that starts again{where} FAILS."
+    )
     yield DOOMED.found(tasks.name, message, _allow(tasks.size, tasks))
 
 
@@ -83,10 +85,12 @@ def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | 
         return
     told = ", ".join(sorted({str(w.version) for w in seen.workers if w.version}))
     which = (
-        f"Workers of {told} allow it" if told else "What the workers do with it is not known, for they tell no version"
+        f"Workers of {told} allow it"
+        if told
+        else "What the workers do with it is unknown, because they report no version"
     )
     message = (
-        f"It has {counted(tasks.size)}, and tasks.max is {tasks.limit}. {which}; "
+        f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}. {which}; "
         f"on {for_version or TASKS_MAX} every task of the set FAILS."
     )
     severity = Severity.ERROR if for_version else None
@@ -115,7 +119,7 @@ def needless_allowance(tasks: TaskSet) -> Iterator[Finding]:
     size = tasks.size or (tasks.last if tasks.stopped else None)
     if size:
         had = "It has" if tasks.size else "When it last ran it had"
-        message = f"{had} {counted(size)} with a tasks.max of {tasks.limit}."
+        message = f"{had} {counted(size, 'task')} with a tasks.max of {tasks.limit}."
         yield NEEDLESS.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.")
 
 
@@ -124,14 +128,14 @@ def fewer(tasks: TaskSet) -> Iterator[Finding]:
     if tasks.limit is None or tasks.stopped or tasks.size >= tasks.limit or tasks.refusal:
         return
     if tasks.size:
-        yield FEWER.found(tasks.name, f"It has {counted(tasks.size)} with a tasks.max of {tasks.limit}.")
-    elif tasks.judged.verdict.state == "RUNNING":
+        yield FEWER.found(tasks.name, f"It has {counted(tasks.size, 'task')} with a tasks.max of {tasks.limit}.")
+    elif tasks.health.verdict.state == "RUNNING":
         hint = f"connectctl connectors show {tasks.name}"
         yield FEWER.found(tasks.name, "It has generated no task: it runs, and copies nothing.", hint)
 
 
 def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
-    """TASK008: a value that is no number, or neither true nor false."""
+    """TASK008: a value that is not a number, or neither true nor false."""
     if tasks.limit is None and "tasks.max" not in tasks.references:
         message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is not an integer from 1 on."
         yield INVALID.found(tasks.name, message, "Set tasks.max to a number.")
@@ -139,7 +143,7 @@ def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Ite
         message = f"tasks.max.enforce is {tasks.config.get('tasks.max.enforce')!r}, which is neither true nor false."
         later = not seen.enforcing and bool(seen.releases)
         if later:
-            message += f" Its workers do not look at it; those of {for_version or TASKS_MAX} do."
+            message += f" Its workers ignore it; those of {for_version or TASKS_MAX} do."
         severity = Severity.WARNING if later and not enforces(for_version) else None
         yield INVALID.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.", severity=severity)
 
@@ -160,8 +164,3 @@ def _allow(size: int | None, tasks: TaskSet) -> str:
     number = max(size or 0, tasks.size)
     first = f"Set tasks.max to {number} or more" if number else "Raise tasks.max"
     return f"{first}; tasks.max.enforce=false helps until it is removed."
-
-
-def counted(number: int) -> str:
-    """``1 task``, ``2 tasks``."""
-    return f"{number} task" if number == 1 else f"{number} tasks"

@@ -46,7 +46,7 @@ class Boundary(StrEnum):
 class TransactionPacing:
     """A source connector's transactions. Times are in milliseconds.
 
-    ``interval_told`` and ``timeout_told`` are False where nobody says and Kafka's default stands in. ``tasks`` have their
+    ``interval_configured`` and ``timeout_configured`` are False where Kafka's default is assumed. ``tasks`` have their
     transactions by number, and ``running`` are those that say so; ``failed`` may have failed by their producers, and come
     with what the coordinator says.
     ``store`` is the offsets topic, with the Kafka cluster's bootstrap servers, that their transactions write to.
@@ -55,9 +55,9 @@ class TransactionPacing:
     name: str
     boundary: Boundary
     interval_ms: int
-    interval_told: bool
+    interval_configured: bool
     timeout_ms: int
-    timeout_told: bool
+    timeout_configured: bool
     tasks: Mapping[int, Transaction] = field(default_factory=dict)
     running: frozenset[int] = frozenset()
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = ()
@@ -114,9 +114,9 @@ def paced(
         name=each.name,
         boundary=Boundary(boundary) if boundary in set(Boundary) else Boundary.POLL,
         interval_ms=DEFAULT_INTERVAL_MS if interval is None else interval,
-        interval_told=interval is not None,
+        interval_configured=interval is not None,
         timeout_ms=DEFAULT_TIMEOUT_MS if timeout is None else timeout,
-        timeout_told=timeout is not None,
+        timeout_configured=timeout is not None,
         tasks=tasks,
         running=frozenset(n for n, status in each.connector.tasks.items() if status and status.state == "RUNNING"),
         failed=failed,
@@ -130,7 +130,7 @@ def _home(context: CheckContext, each: Checked) -> str:
 
 
 def _is_its_own(each: Checked, task: int, known: Transaction) -> bool:
-    """Whether the time-out is the task's: whoever fences an id leaves another one, until the task begins to write."""
+    """Whether the time-out is the task's: the fencing client leaves another one, until the task begins to write."""
     status = each.connector.tasks.get(task)
     return status is not None and status.state == "RUNNING" and known.state != "Empty" and known.timeout_ms > 0
 

@@ -32,7 +32,7 @@ NEAR = 0.75
 LONG = 0.5
 """The share of its time-out for which a transaction may be open before it is worth a word."""
 BLOCKING_MS = 300_000
-"""A time-out for which nobody wants to wait until tasks start."""
+"""A time-out that is too long to wait for when tasks start."""
 
 INTERVAL_TOO_LONG = Rule("TXN005", Severity.ERROR)
 OPEN_FOR_LONG = Rule("TXN006", Severity.WARNING)
@@ -57,15 +57,15 @@ def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Go
     """TXN005, an error where the interval alone is as long as the time-out."""
     if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
         return None
-    sure = each.interval_told and each.timeout_told
-    whose = "" if each.interval_told else ", which is the default of the workers' offset.flush.interval.ms"
+    sure = each.interval_configured and each.timeout_configured
+    whose = "" if each.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
     over = "no less than" if each.interval_ms >= each.timeout_ms else "little less than"
-    default = "" if each.timeout_told else ", Kafka's default"
+    default = "" if each.timeout_configured else ", Kafka's default"
     message = (
         f"It commits every {_seconds(each.interval_ms)}{whose}; that is {over} its transaction time-out of "
         f"{_seconds(each.timeout_ms)}{default}."
     )
-    certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_told)
+    certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_configured)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
     hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
     if each.interval_ms * 2 <= BROKER_LIMIT_MS:
@@ -74,7 +74,7 @@ def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Go
 
 
 def open_for_long(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
-    """TXN006, for tasks whose transactions are open now; an interval that is not over yet is no wonder."""
+    """TXN006, for tasks whose transactions are open now; an interval that has not ended is not reported."""
     usual = each.interval_ms / 1000 if each.boundary is Boundary.INTERVAL else 0.0
     for task, known in sorted(each.tasks.items()):
         timeout = known.timeout_ms or each.timeout_ms
@@ -120,7 +120,7 @@ def _expired(facts: TransactionFacts, each: TransactionPacing, task: FailedTask,
 
 def blocks_others(facts: TransactionFacts, each: TransactionPacing) -> Finding | None:
     """TXN008, for a time-out that was made long, and neighbours on the same topic."""
-    if not each.timeout_told or each.timeout_ms < BLOCKING_MS:
+    if not each.timeout_configured or each.timeout_ms < BLOCKING_MS:
         return None
     others = facts.by_store[each.store] - 1
     if others < 1:

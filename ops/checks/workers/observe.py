@@ -134,7 +134,7 @@ def _list(calls: ConnectCalls, url: str) -> frozenset[str] | None:
     try:
         return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
     except ConnectctlError:
-        return None  # CLUSTER004 tells of it; there is nothing to compare
+        return None  # CLUSTER004 reports it; there is nothing to compare
 
 
 class _Watch:

@@ -17,7 +17,7 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Severity, some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.workers.observe import WorkersSeen
@@ -102,7 +102,7 @@ def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
         return
     others = [w.address for w in seen.workers if not w.leader and w.support is Support.NOT_ENABLED]
     if others:
-        message = f"The leader is preparing or enabled; whether {_some(others)} also are, nothing tells."
+        message = f"The leader is preparing or enabled; whether {some_of(others, _NAMED)} also are, is unknown."
         hint = "See exactly.once.source.support in their properties, or: connectctl upgrade plan"
         yield rules.UNPROVEN.found("workers", message, hint)
 
@@ -130,7 +130,7 @@ def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
         return
     others = sorted({str(place) for place in seen.leader.partitions if place.topic != seen.config.name})
     if others:
-        message = f"Its transaction writes to {_some(others)}, and not to {seen.config.name} alone."
+        message = f"Its transaction writes to {some_of(others, _NAMED)}, and not to {seen.config.name} alone."
         hint = f"Give the other application an id of its own; connectctl transactions show {seen.leader.id}"
         yield rules.ID_ELSEWHERE.found(seen.leader.id, message, hint)
 
@@ -170,7 +170,7 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
         return
     every = frozenset[str]().union(*seen.lists.values())
     lacking = {name: sorted(every - listed) for name, listed in sorted(seen.lists.items()) if every - listed}
-    told = "; ".join(f"{name} does not know {_some(missing)}" for name, missing in lacking.items())
+    told = "; ".join(f"{name} does not know {some_of(missing, _NAMED)}" for name, missing in lacking.items())
     hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
     yield rules.LISTS_DIFFER.found("workers", f"They list different connectors: {told}.", hint)
 
@@ -182,9 +182,11 @@ def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
             continue
         theirs = sorted({connector for connector, _ in neighbour.owners})
         certain = leader_id(neighbour.id) in seen.config.owners.values() or bool(_reported_by(seen, neighbour))
-        message = f"{neighbour.id} runs {_some(theirs)} of this topic, too"
+        message = f"{neighbour.id} runs {some_of(theirs, _NAMED)} of this topic, too"
         message += "." if certain else ", and no other topic that is visible is its config topic."
-        hint = f"Give {_some(sorted(addresses(neighbour)))} this group.id, or a config.storage.topic of its own."
+        hint = (
+            f"Give {some_of(sorted(addresses(neighbour)), _NAMED)} this group.id, or a config.storage.topic of its own."
+        )
         severity = None if certain else Severity.WARNING
         yield rules.SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)
 
@@ -193,8 +195,8 @@ def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER014: states in our status topic that a neighbour's worker wrote about what it runs."""
     for neighbour in seen.other_groups:
         if names := _reported_by(seen, neighbour):
-            message = f"{neighbour.id} writes the states of {_some(names)} to the status topic of this group."
-            hint = f"Give {_some(sorted(addresses(neighbour)))} a status.storage.topic of its own."
+            message = f"{neighbour.id} writes the states of {some_of(names, _NAMED)} to the status topic of this group."
+            hint = f"Give {some_of(sorted(addresses(neighbour)), _NAMED)} a status.storage.topic of its own."
             yield rules.SHARED_STATUS.found(seen.group.id, message, hint)
 
 
@@ -223,8 +225,3 @@ def _ago(seen: WorkersSeen, producer: PartitionProducer) -> str:
         return "and has a transaction open"
     minutes = max(0, int(seen.now - producer.last_timestamp / 1000) // 60)
     return f"{minutes} min ago" if minutes else "just now"
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -29,7 +29,7 @@ def problem_with(file: Path) -> str | None:
     if real.is_dir():
         return f"{file} is a directory"
     if not real.is_file():
-        return f"{file} is no regular file"
+        return f"{file} is not a regular file"
     if not os.access(real, os.R_OK):
         return f"{file} cannot be read"
     if not os.access(real, os.W_OK):
@@ -43,7 +43,7 @@ def problem_with(file: Path) -> str | None:
     return _malformed(file)
 
 
-def told(file: Path, name: str) -> ConfiguredValue:
+def configured(file: Path, name: str) -> ConfiguredValue:
     """The property ``name`` as the properties in ``file`` have it. Raises ``ConnectctlError`` where they cannot be read."""
     try:
         return ConfiguredValue(java_properties.value_of(read(file), name), f"file {file}")
@@ -53,7 +53,7 @@ def told(file: Path, name: str) -> ConfiguredValue:
 
 def read(file: Path) -> str:
     """The file as text, any bytes of it. Raises ``ConnectctlError``."""
-    with _told(f"{file} cannot be read"):
+    with _translated(f"{file} cannot be read"):
         return _real(file).read_bytes().decode(java_properties.ENCODING)
 
 
@@ -77,7 +77,7 @@ def back_up(file: Path) -> Path:
     """Copy the file, with owner and mode, to a new one beside it, named after the time. Raises ``ConnectctlError``."""
     real = _real(file)
     stem = f"{real}{_BACKUP}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    with _told(f"{file} cannot be backed up"):
+    with _translated(f"{file} cannot be backed up"):
         content = real.read_bytes()
         number = 1
         while True:
@@ -90,13 +90,13 @@ def back_up(file: Path) -> Path:
 
 def _replace(real: Path, before: bytes, after: bytes) -> None:
     new = real.with_name(real.name + _NEW)
-    with _told(f"{real} cannot be replaced"):
+    with _translated(f"{real} cannot be replaced"):
         # Left by a run that was killed here.
         new.unlink(missing_ok=True)
         try:
             _write_new(new, after, like=real)
             if real.read_bytes() != before:
-                raise ConnectctlError(f"{real} was changed by somebody else just now", next_step="Try again.")
+                raise ConnectctlError(f"{real} was changed by another process meanwhile", next_step="Try again.")
             new.rename(real)
         finally:
             new.unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def _replace(real: Path, before: bytes, after: bytes) -> None:
 def _write_new(path: Path, content: bytes, *, like: Path) -> None:
     """Write a file that does not exist yet, on disk when this returns, with owner, mode and attributes of ``like``."""
     status = like.stat()
-    # Nobody else may read it before it has the owner and the mode of the other: such files hold passwords.
+    # Readable only here until it has the owner and the mode of the other: such files hold passwords.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -143,7 +143,7 @@ def _malformed(file: Path) -> str | None:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as e:
@@ -163,6 +163,6 @@ class FileDriver(WorkerDriver):
         except ConnectctlError as e:
             return str(e)
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
-        return told(self._file(worker), name)
+        return configured(self._file(worker), name)

@@ -65,7 +65,7 @@ class Command(WorkerDriver):
             return str(e)
         return None
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``. None without a line ``read``."""
         if "read" not in self.lines.templates:
             return None

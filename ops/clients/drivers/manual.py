@@ -16,7 +16,7 @@ class Manual(WorkerDriver):
 
     tell: Callable[[str], None]
     name: str = "manual"
-    _told: dict[tuple[str, str], str] = field(default_factory=dict)
+    _requested: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def restart_mode(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``: by hand."""
@@ -37,12 +37,12 @@ class Manual(WorkerDriver):
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``."""
         at = worker_address.parse(worker)
-        if self._told.get((at.worker, name)) != value:
-            self._told[at.worker, name] = value
+        if self._requested.get((at.worker, name)) != value:
+            self._requested[at.worker, name] = value
             self.tell(f"Set {name}={value} in the properties of worker {at.worker}.")
-        return "told"
+        return "requested"
 
     def restart(self, worker: str) -> str | None:
         """See ``WorkerDriver``."""
         self.tell(f"Restart worker {worker_address.parse(worker).worker}, and no other.")
-        return "told"
+        return "requested"

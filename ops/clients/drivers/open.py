@@ -85,7 +85,7 @@ class ByWorker:
         return ", ".join(dict.fromkeys(driver.name for driver in (self.rest, *self.each.values())))
 
     def of(self, worker: str) -> WorkerDriver:
-        """The driver of a worker. Raises ``BadInput`` for what is no address."""
+        """The driver of a worker. Raises ``BadInput`` for what is not an address."""
         at = worker_address.parse(worker)
         bracketed = at.worker.rpartition(":")[0]
         found = (self.each.get(key) for key in (at.worker, bracketed))
@@ -106,9 +106,9 @@ class ByWorker:
         except ConnectctlError as e:
             return str(e)
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
-        return self.of(worker).told(worker, name)
+        return self.of(worker).configured(worker, name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``."""

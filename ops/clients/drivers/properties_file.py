@@ -31,7 +31,7 @@ class PropertiesFile(atomic_file.FileDriver):
         if problem := atomic_file.problem_with(file):
             raise ConnectctlError(f"The properties of {worker} cannot be changed", why=problem)
         if java_properties.value_of(atomic_file.read(file), name) == value:
-            return f"{file} says so already"
+            return f"{file} has it already"
         copied = ""
         if file not in self._backed_up:
             copied = f"; what it was is in {atomic_file.back_up(file)}"

@@ -31,7 +31,7 @@ _ROOM = 8 * 1024 * 1024
 
 @dataclass
 class Strimzi:
-    """One KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for somebody who keeps it in git.
+    """One KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for people who keep it in git.
 
     ``roll_timeout``: seconds that a change may take from here until the operator has restarted all workers.
     """
@@ -77,7 +77,7 @@ class Strimzi:
             return f"{self._called} is not reconciled while its annotation {PAUSED} is true"
         return None
 
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+    def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
         value = _config(self._get()).get(name)
         return ConfiguredValue(None if value is None else _as_java(value), self._called)
@@ -88,14 +88,14 @@ class Strimzi:
         self._awaited[name] = value
         found = self._get()
         if _as_java(_config(found).get(name)) == value:
-            # What a killed run began goes on by itself.
+            # What a killed run began continues without it.
             if self._missing(found) is not None:
                 self._begin()
-            return f"{self._called} says so already"
+            return f"{self._called} has it already"
         self._begin()
         if not self.apply:
             self.tell(self._manifest(name, value))
-            return "told; waiting for it to be applied is part of the restart"
+            return "requested; waiting for it to be applied is part of the restart"
         patch = json.dumps({"spec": {"config": {name: value}}})
         self._run("The patch", "patch", f"{KIND}/{self.resource}", "--type", "merge", "-p", patch)
         return f"patched {self._called}"
@@ -113,7 +113,7 @@ class Strimzi:
                 self.tell(
                     f"Have Strimzi restart the workers: {self.kubectl} {shlex.join(self._where(*self._annotate))}"
                 )
-                return "told"
+                return "requested"
             self._run("The request for a roll", *self._annotate)
             self._begin(requested=True)
         elif wants_another:
@@ -167,7 +167,7 @@ class Strimzi:
             annotations = read_json(said)["metadata"].get("annotations") or {} if said.strip() else {}
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
-                f"The pods of {self._called} cannot be read", why=f"{self._pods} is no resource"
+                f"The pods of {self._called} cannot be read", why=f"{self._pods} is not a resource"
             ) from e
         return f"{self._pods} still has the annotation {ROLL}" if ROLL in annotations else None
 
@@ -181,9 +181,9 @@ class Strimzi:
         generation, observed = found["metadata"]["generation"], status.get("observedGeneration")
         conditions = {c.get("type"): c for c in status.get("conditions") or () if c.get("status") == "True"}
         failed = conditions.get("NotReady")
-        told = f"; it says {failed.get('reason')}: {failed.get('message')}" if failed else ""
+        told = f"; its condition is {failed.get('reason')}: {failed.get('message')}" if failed else ""
         if observed is None or observed < generation:
-            return f"generation {generation} is not carried out yet, the last one was {observed}{told}"
+            return f"generation {generation} is not applied yet, the last applied one is {observed}{told}"
         if "ReconciliationPaused" in conditions:
             return "its reconciliation is paused"
         return None if "Ready" in conditions else f"it is not ready{told}"
@@ -202,7 +202,7 @@ class Strimzi:
         # The name that Strimzi gives: <resource>-connect-0.<resource>-connect.<namespace>.svc
         if ".svc" in host and not host.startswith((f"{prefix}-", f"{prefix}.")):
             raise BadInput(
-                f"{host} is no worker of {self._called}", why=f"their names begin with {prefix}", code="no-worker"
+                f"{host} is not a worker of {self._called}", why=f"their names begin with {prefix}", code="no-worker"
             )
 
     def _get(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.client import ClusterClient, KafkaProtocolClient
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
@@ -36,6 +36,7 @@ class AclQueries:
         return self._wire.bootstrap
 
     def bindings(self) -> tuple[Binding, ...] | None:
+        """See ``AclReads``."""
         from kafka.protocol.admin.acl import DescribeAclsRequest
 
         request = DescribeAclsRequest(
@@ -69,24 +70,14 @@ class AclQueries:
     def _check(self, code: int, words: str | None, doing: str, right: Right) -> None:
         if code == _CLUSTER_AUTHORIZATION_FAILED:
             # The broker's own words are the whole request, printed.
-            raise not_authorized(f"Kafka at {self.bootstrap} does not let us {doing}", right)
+            raise not_authorized(f"Not authorized to {doing} (Kafka at {self.bootstrap})", right)
         if code != _NONE:
             what = f"Kafka at {self.bootstrap} could not {doing}"
             raise ConnectctlError(what, why=words or f"it answers with error {code}")
 
 
-class Acls(AclQueries):
+class Acls(ClusterClient, AclQueries):
     """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
-
-    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        super().__init__(KafkaProtocolClient(properties, timeout=timeout))
-
-    def cluster_id(self) -> str:
-        return str(self._wire.manager.cluster.cluster_id)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._wire.close()
 
     def topic_names(self) -> frozenset[str]:
         from kafka.protocol.metadata.metadata import MetadataRequest

@@ -1,22 +1,26 @@
 """A transactional producer of whole record batches, through kafka-python's connections.
 
-It never repeats a request that may have been performed; only a coordinator that was busy is asked again. After any failure
-it is good for nothing but to be closed, and whoever holds it initialises another one. What is left out by that is what makes
-producers large: retries, reordering, recovery of sequence numbers. Requests are those of clients before KIP-890's second
-part, which every broker from 2.5 to 4.x takes: partitions are added to the transaction before they are written to.
+It speaks transaction version 2 (KIP-890's second part) where the cluster has it: a Produce adds its partition, and each
+commit or abort gives the producer its next epoch, so that no late request can touch a later transaction. Elsewhere it
+speaks the requests of before, which every broker from 2.5 on takes: partitions are added before they are written to.
+
+It never repeats a request that may have been performed, but for a commit under version 2, which its epoch makes safe to
+repeat; a coordinator that was busy is asked again. After any other failure it is good for an abort, or to be closed. What
+is left out by that is what makes producers large: retries, reordering, recovery of sequence numbers.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders, by_topic
-from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_offsets import (
     ASK_AGAIN,
     TXN_OFFSET_COMMIT,
@@ -24,8 +28,9 @@ from connectctl.ops.clients.kafka_protocol.transaction_offsets import (
     codes_of,
     txn_offset_commit_request,
 )
+from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, NEW_OFFSET_COMMIT, OLD_END, has_version_2
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request, init_request
-from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.sentinels import number_of
@@ -35,101 +40,146 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
     from connectctl.ops.kafka.group_membership import GroupMembership
 
-PRODUCE = 8
-"""The newest Produce whose fields have fixed lengths; Kafka 2.4 has it."""
-MOST_ON_THE_WAY = 4
-"""Produce requests on a connection that are not answered yet."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
-"""Seconds before a coordinator that is busy with the transaction before, or loading, is asked again: longer each time."""
+__all__ = ["BatchProducer", "Named", "Refusal"]
+
 TOPIC_PAUSE = 0.1
+METADATA_AGE = 300.0
+"""Seconds after which partitions and leaders are looked up again, between two transactions: ``metadata.max.age.ms``."""
 _NOT_ATTEMPTED = 55
 """What a partition has that is as good as its neighbours, where one of those was refused."""
+_NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTION))
+"""What brokers say of a topic, of which waiting makes nothing else."""
 _LAST_SEQUENCE = 0x7FFFFFFF
-
-
-Named = Callable[[int], str]
-"""Names a record of a batch, by its number in it."""
-
-
-class Refusal(Exception):
-    """A broker's error ``code``, as Kafka numbers it. Of a batch: who can name its records (``named``), the number of the
-    one that was at fault and what the broker said, where it did.
-    """
-
-    def __init__(self, code: int, named: Named | None = None, record: int | None = None, said: str | None = None):
-        super().__init__(code)
-        self.code, self.named, self.record, self.said = code, named, record, said
 
 
 class BatchProducer:
     """One producer of the transactional id ``id_``. ``properties`` are librdkafka's; ``timeout`` in seconds bounds every
-    wait for an answer. Raises ``Refusal``, ``Unreachable``, ``NotAuthorized`` and ``OSError``.
+    wait for an answer. ``wire`` is a client to use, and to close, in place of one of its own. Raises ``Refusal``,
+    ``Unreachable``, ``NotAuthorized`` and ``OSError``.
     """
 
-    def __init__(self, properties: Mapping[str, Any], id_: str, *, transaction_timeout_ms: int, timeout: float):
-        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+    def __init__(
+        self,
+        properties: Mapping[str, Any],
+        id_: str,
+        *,
+        transaction_timeout_ms: int,
+        timeout: float,
+        wire: KafkaProtocolClient | None = None,
+    ):
+        self._wire = wire or KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
         self._leaders: dict[Place, int | Code] = {}
         self._counts: dict[str, int] = {}
+        self._looked_up = time.monotonic()
         self._added: set[Place] = set()
         self._groups: set[str] = set()
-        """Consumer groups whose offsets are in the transaction."""
+        """Consumer groups whose offsets are in the transaction, or may be."""
+        self._offsets_taken = False
         self._sequences: dict[Place, int] = defaultdict(int)
-        self._connections: dict[int, RawConnection] = {}
-        self._unanswered: dict[int, deque[tuple[int, Named | None]]] = defaultdict(deque)
-        self._coordinator = -1
+        self._sender = BatchSender(self._wire, id_, timeout)
+        self._direct = DirectRequests(self._wire, timeout)
+        self._group_coordinators: dict[str, int] = {}
+        self._coordinator: int | None = -1
+        """Where the last request found it; None behind one that nobody answered."""
         self._who = (-1, -1)
         self.id = id_
 
     def close(self) -> None:
         """Close the connections. A transaction that is open stays so, until the id is initialised again or it expires."""
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        self._sender.close()
+        self._direct.close()
         self._wire.close()
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether each transaction has an epoch of its own (transaction version 2). Known once it is initialised."""
+        return self._sender.adds_partitions
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """The producer id and the epoch of the transaction that is open, or of the next one."""
+        return self._who
 
     def initialise(self, patience: float) -> None:
         """InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds until they are ended."""
+        self._initialise(patience, (-1, -1))
+
+    def resume(self, patience: float) -> None:
+        """InitProducerId for the next epoch, behind an abort or in place of one. Raises ``Refusal`` with PRODUCER_FENCED or
+        INVALID_PRODUCER_EPOCH where another producer of the id was initialised meanwhile.
+        """
+        self._initialise(patience, self._who)
+
+    def _initialise(self, patience: float, who: tuple[int, int]) -> None:
         deadline = time.monotonic() + patience
-        for pause in _pauses():
+        for pause in pauses():
             try:
                 self._coordinator = self._find()
-                answer = self._ask("initialise its producer", init_request(self.id, self._timeout_ms))
-                _check(answer.error_code)
-                who, epoch = number_of(answer.producer_id), number_of(answer.producer_epoch)
-                if who is None or epoch is None:
+                answer = self._ask("initialise its producer", init_request(self.id, self._timeout_ms, who))
+                check(answer.error_code)
+                if (given := _state(answer)) is None:
                     raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
-                self._who = (who, epoch)
+                self._sender.adds_partitions = has_version_2(self._wire)
+                # Address, encryption and login are right: a request that fails is asked again, and not wondered about.
+                self._wire.explains = False
+                self._begin(given)
                 return
             except Refusal as e:
                 if e.code not in ASK_AGAIN or time.monotonic() > deadline:
                     raise
-            except Unreachable:
-                if time.monotonic() > deadline:
+            except Unreachable as e:
+                # A login that was right before may fail while a broker starts.
+                refused = isinstance(e, NotAuthorized) and self._wire.explains
+                if refused or time.monotonic() > deadline:
                     raise
             time.sleep(pause)
 
+    def _begin(self, who: tuple[int, int]) -> None:
+        """Continue with a new epoch, of which no partition has a record yet."""
+        self._who = who
+        self._sequences.clear()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._added.clear()
+        self._groups.clear()
+        self._offsets_taken = False
+        self._sender.begin()
+        if time.monotonic() - self._looked_up > METADATA_AGE:
+            self.forget_leaders()
+
     def partitions(self, topic: str, patience: float) -> int:
-        """How many partitions ``topic`` has, all of which have a leader. Raises ``Refusal`` where that takes too long."""
+        """How many partitions ``topic`` has, all of which have a leader. Raises ``Refusal`` where that takes too long, and
+        at once where waiting does not mend it.
+        """
         deadline = time.monotonic() + patience
         while topic not in self._counts:
-            found = Leaders(self._wire).leaders([topic], create=True)
-            codes = [leader for leader in found.values() if isinstance(leader, Code)]
-            numbers = sorted(place.partition for place in found)
-            if found and not codes and numbers == list(range(len(numbers))):
-                self._leaders |= found
-                self._counts[topic] = len(found)
-            elif time.monotonic() > deadline:
-                raise Refusal(codes[0] if codes else Code.UNKNOWN_TOPIC_OR_PARTITION)
+            found = Leaders(self._wire).of_topic(topic)
+            leaders = {} if isinstance(found, Code) else found
+            codes = (
+                [found] if isinstance(found, Code) else [code for code in leaders.values() if isinstance(code, Code)]
+            )
+            if leaders and not codes and sorted(place.partition for place in leaders) == list(range(len(leaders))):
+                self._leaders |= leaders
+                self._counts[topic] = len(leaders)
+            elif time.monotonic() > deadline or _NEVER.intersection(codes):
+                raise Refusal(codes[0] if codes else Code.UNKNOWN_TOPIC_OR_PARTITION, topic=topic)
             else:
                 time.sleep(TOPIC_PAUSE)
         return self._counts[topic]
 
+    def forget_leaders(self) -> None:
+        """Look the partitions and their leaders up again: what was known may be why a request failed."""
+        self._leaders.clear()
+        self._counts.clear()
+        self._looked_up = time.monotonic()
+
     def add(self, places: Collection[Place]) -> None:
-        """AddPartitionsToTxn, for those that are not in the transaction yet."""
+        """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their first Produce is it."""
         from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
-        missing = [place for place in places if place not in self._added]
+        missing = [] if self.bumps_epoch else [place for place in places if place not in self._added]
         if not missing:
             return
         topic_of = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
@@ -149,32 +199,39 @@ class BatchProducer:
         self._insist(ask)
         self._added.update(missing)
 
+    @property
+    def unacknowledged(self) -> int:
+        """How many records have no answer yet."""
+        return self._sender.unacknowledged
+
     def send(
-        self, place: Place, records: int, made: Callable[[ProducerState], bytes], named: Named | None = None
+        self,
+        place: Place,
+        records: int,
+        made: Callable[[ProducerState], bytes],
+        named: Named | None = None,
+        answered: Answered | None = None,
     ) -> None:
-        """Produce the batch of so many ``records`` that ``made`` gives for its stamp, to a place that was added."""
+        """Produce the batch of so many ``records`` that ``made`` gives for its stamp, to a place that was added.
+        ``answered`` is called with what comes of it.
+        """
+        self._added.add(place)
         sequence = self._sequences[place]
         self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
         batch = made(ProducerState(*self._who, sequence))
-        leader = self._leaders[place]
-        if leader not in self._connections:
-            self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
-        connection, unanswered = self._connections[leader], self._unanswered[leader]
-        while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
-            self._await_answer(leader)
-        unanswered.append((connection.send(self._produce(place, batch)), named))
+        self._sender.send(self._leaders[place], place, batch, named, records, answered)
 
     def flush(self) -> None:
         """Wait until everything that was sent is acknowledged."""
-        for leader, unanswered in self._unanswered.items():
-            while unanswered:
-                self._await_answer(leader)
+        self._sender.flush()
 
     def settle(self) -> None:
         """Wait until everything that was sent is answered, whatever the answers are."""
-        while any(self._unanswered.values()):
-            with suppress(Refusal):
-                self.flush()
+        self._sender.settle()
+
+    def drop_unanswered(self) -> None:
+        """Wait for no answer any more. Only under version 2, and before an abort: its epoch is what late records meet."""
+        self._sender.drop_unanswered()
 
     def send_group_offsets(
         self, member: GroupMembership, offsets: Mapping[Place, CommittedOffset], patience: float
@@ -183,110 +240,124 @@ class BatchProducer:
         ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another member has its partitions. The
         group's coordinator is asked for ``patience`` seconds while it moves.
         """
-        if member.group not in self._groups:
+        if member.group not in self._groups and not self.bumps_epoch:
             add = add_offsets_request(self.id, self._who, member.group)
             self._insist(lambda: {self._ask("add a consumer group to its transaction", add).error_code})
-            self._groups.add(member.group)
-        request = txn_offset_commit_request(self.id, self._who, member, offsets)
-        if self._wire.newest(request) < TXN_OFFSET_COMMIT:
+        self._groups.add(member.group)
+        version = NEW_OFFSET_COMMIT if self.bumps_epoch else TXN_OFFSET_COMMIT
+        request = txn_offset_commit_request(self.id, self._who, member, offsets, version)
+        if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
         deadline = time.monotonic() + patience
-        for pause in _pauses():
+        for pause in pauses():
             codes = self._give(member.group, request)
             if not codes or not codes <= ASK_AGAIN or time.monotonic() > deadline:
                 break
             time.sleep(pause)
-        _check(*codes)
+        check(*codes)
+        self._offsets_taken = True
 
     def _give(self, group: str, request: Any) -> set[int]:
         """What the coordinator of ``group`` has against ``request``."""
-        found = self._ask("find the coordinator of a group", find_request(group, GROUP), anywhere=True)
-        if found.error_code:
-            return {found.error_code}
-        doing = "commit offsets of a consumer group"
-        return codes_of(self._wire.run(doing, lambda: self._wire.ask(request, found.node_id)))
+        coordinator = self._group_coordinators.pop(group, None)
+        if coordinator is None:
+            found = self._ask("find the coordinator of a group", find_request(group, GROUP), anywhere=True)
+            if found.error_code:
+                return {found.error_code}
+            coordinator = found.node_id
+        codes = codes_of(self._direct.ask("commit offsets of a consumer group", request, coordinator))
+        if not codes:  # else it may be another one by now
+            self._group_coordinators[group] = coordinator
+        return codes
 
-    def end(self, *, commit: bool) -> None:
-        """EndTxn, if anything was added. It is over when the coordinator has decided."""
-        from kafka.protocol.producer.transaction import EndTxnRequest
-
+    def end(self, *, commit: bool, patience: float | None = None) -> None:
+        """EndTxn, if anything was added. It is over when the coordinator has decided. ``patience`` in seconds is how long
+        a commit is repeated under version 2, the transaction's time-out if None.
+        """
         if not self._added and not self._groups:
             return
-        producer, epoch = self._who
+        if not self.bumps_epoch:
+            self._insist(lambda: {self._end(commit, OLD_END).error_code})
+            self._forget()
+            return
+        began = bool(self._sender.opened) or self._offsets_taken
+        given = self._end_epoch(commit, patience)
+        if began and given is not None:
+            self._begin(given)
+        else:
+            # Nothing says that the transaction had begun. Then the epoch of the answer may be one that another producer
+            # was given, and only whoever has the one before is given it here.
+            self.resume(self._timeout)
+
+    def _end_epoch(self, commit: bool, patience: float | None) -> tuple[int, int] | None:
+        """End the transaction of this epoch; gives the next one. A commit is asked for until it is answered, or time is up:
+        a coordinator that has it already gives the same answer, and none of a later epoch.
+        """
+        longest = self._timeout_ms / 1000 if commit else self._timeout
+        deadline = time.monotonic() + (longest if patience is None else patience)
+        for pause in pauses():
+            try:
+                answer = self._end(commit, NEW_END)
+                if commit and answer.error_code == Code.INVALID_TXN_STATE:
+                    # It had begun, so it is aborted: by who fenced us, or because it was open for too long.
+                    raise Refusal(Code.PRODUCER_FENCED)
+                if answer.error_code not in ASK_AGAIN or time.monotonic() > deadline:
+                    check(answer.error_code)
+                    return _state(answer)
+                if answer.error_code != Code.CONCURRENT_TRANSACTIONS:
+                    self._coordinator = self._find()
+            except Refusal as e:
+                if e.code not in ASK_AGAIN or time.monotonic() > deadline:
+                    raise
+            except Unreachable:
+                self._coordinator = None
+                if not commit or time.monotonic() > deadline:
+                    raise
+            time.sleep(pause)
+        raise AssertionError("pauses have no end")
+
+    def _end(self, commit: bool, version: int) -> Any:
+        from kafka.protocol.producer.transaction import EndTxnRequest
+
         request = EndTxnRequest(
-            transactional_id=self.id, producer_id=producer, producer_epoch=epoch, committed=commit, max_version=4
+            transactional_id=self.id,
+            producer_id=self._who[0],
+            producer_epoch=self._who[1],
+            committed=commit,
+            min_version=version if version == NEW_END else 0,
+            max_version=version,
         )
-        self._insist(lambda: {self._ask("end its transaction", request).error_code})
-        self._added.clear()
-        self._groups.clear()
+        return self._ask("end its transaction", request)
 
     def _insist(self, ask: Callable[[], set[int]]) -> None:
         """Ask again while the coordinator is busy: markers are still being written, or it is about to fence us. It has
         performed nothing of what it refused with that. Raises ``Refusal`` for any other code, and when time is up.
         """
         deadline = time.monotonic() + self._timeout
-        for pause in _pauses():
+        for pause in pauses():
             codes = ask()
             if codes != {Code.CONCURRENT_TRANSACTIONS} or time.monotonic() > deadline:
                 break
             time.sleep(pause)
-        _check(*codes)
+        check(*codes)
 
     def _find(self) -> int:
         answer = self._ask("find its coordinator", find_request(self.id), anywhere=True)
-        _check(answer.error_code)
+        check(answer.error_code)
         coordinator = number_of(answer.node_id)
         if coordinator is None:
             raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
         return coordinator
 
     def _ask(self, doing: str, request: Any, *, anywhere: bool = False) -> Any:
-        broker = None if anywhere else self._coordinator
-        return self._wire.run(doing, lambda: self._wire.ask(request, broker))
-
-    def _produce(self, place: Place, batch: bytes) -> Any:
-        from kafka.protocol.producer import ProduceRequest
-
-        topic = ProduceRequest.TopicProduceData
-        part = topic.PartitionProduceData(index=place.partition, records=batch)
-        return ProduceRequest[PRODUCE](
-            transactional_id=self.id,
-            acks=-1,
-            timeout_ms=int(self._timeout * 1000),
-            topic_data=[topic(name=place.topic, partition_data=[part])],
-        )
-
-    def _await_answer(self, leader: int) -> None:
-        """Read the oldest answer that is missing."""
-        from kafka.protocol.producer import ProduceResponse
-
-        connection = self._connections[leader]
-        number, named = self._unanswered[leader].popleft()
-        connection.await_answer(number)
-        answer = ProduceResponse[PRODUCE].decode(connection.bytes(connection.left))
-        parts = [part for topic in answer.responses for part in topic.partition_responses]
-        if not parts:
-            raise Broken("the answer names no partition")
-        try:
-            _check(*(part.error_code for part in parts))
-        except Refusal as e:
-            faults = [fault for part in parts for fault in part.record_errors]
-            record = faults[0].batch_index if faults else None
-            said = faults[0].batch_index_error_message if faults else parts[0].error_message
-            raise Refusal(e.code, named, record, said) from e
+        if anywhere:
+            return self._wire.run(doing, lambda: self._wire.ask(request))
+        if self._coordinator is None:
+            self._coordinator = self._find()
+        return self._direct.ask(doing, request, self._coordinator)
 
 
-def _pauses() -> Iterator[float]:
-    pause = FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _check(*codes: int) -> None:
-    for code in codes:
-        if code == Code.UNKNOWN_TOPIC_OR_PARTITION:
-            # Its metadata had it: a broker hears of a new topic, or of its leadership, after others.
-            raise Broken("a broker does not know a partition, or not yet")
-        if code:
-            raise Refusal(code)
+def _state(answer: Any) -> tuple[int, int] | None:
+    """The producer id and the epoch in an answer; None where it has none."""
+    who, epoch = number_of(answer.producer_id), number_of(answer.producer_epoch)
+    return None if who is None or epoch is None else (who, epoch)

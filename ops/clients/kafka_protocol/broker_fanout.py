@@ -31,7 +31,7 @@ class BrokerFanout:
         return {broker: self.ours(answer, doing) for broker, answer in zip(brokers, answers, strict=True)}
 
     def ours(self, answer: Any, doing: str) -> Any:
-        """An answer as it is, an exception as an error of ours; raises again what is no failure of Kafka."""
+        """An answer as it is, an exception as an error of ours; raises again what is not a failure of Kafka."""
         if not isinstance(answer, Exception):
             return answer
         return self.wire.failure(answer, doing)
@@ -43,7 +43,7 @@ class BrokerFanout:
         if code not in _DENIED:
             return ConnectctlError(f"Kafka at {self.wire.bootstrap} could not {doing}", why=name_of(code))
         why, hint = f"the principal that asks lacks {permission}", f"Give it {permission}, or ask as another."
-        return NotAuthorized(f"Kafka at {self.wire.bootstrap} does not let us {doing}", why=why, next_step=hint)
+        return NotAuthorized(f"Not authorized to {doing} (Kafka at {self.wire.bootstrap})", why=why, next_step=hint)
 
     def check(self, code: int, doing: str, permission: str) -> None:
         """Raise ``error``, if there is one."""

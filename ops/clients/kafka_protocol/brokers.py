@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, BrokerFanout
-from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.client import ClusterClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
+from connectctl.ops.clients.kafka_protocol.transaction_version import finalized
 from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
@@ -17,20 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Brokers:
+class Brokers(ClusterClient):
     """The brokers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+        super().__init__(properties, timeout=timeout)
         self._all = BrokerFanout(self._wire)
         self._groups = Groups(self._all, Connection(properties, timeout=timeout))
-
-    def cluster_id(self) -> str:
-        return str(self._wire.manager.cluster.cluster_id)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._wire.close()
 
     def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
         from kafka.protocol.metadata import ApiVersionsRequest
@@ -38,10 +32,10 @@ class Brokers:
         async def one(broker: int) -> BrokerVersion:
             request = ApiVersionsRequest(client_software_name="connectctl", client_software_version="1")
             answer = await self._wire.ask(request, broker)
-            self._all.check(answer.error_code, "tell what it speaks", "a permission")
+            self._all.check(answer.error_code, "list its API versions", "a permission")
             return _version(broker, answer)
 
-        return self._all.of_brokers("tell what they speak", one)
+        return self._all.of_brokers("list their API versions", one)
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         async def one(broker: int) -> dict[str, str] | ConnectctlError:
@@ -61,11 +55,10 @@ def _version(broker: int, answer: Any) -> BrokerVersion:
     from kafka.protocol.broker_version_data import BrokerVersionData
 
     ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-    agreed = answer.finalized_features if (answer.finalized_features_epoch or 0) >= 0 else ()
     return BrokerVersion(
         id=broker,
         release=tuple(BrokerVersionData(api_versions=ranges).broker_version),
         apis={key: newest for key, (_, newest) in ranges.items()},
         supported={feature.name: feature.max_version for feature in answer.supported_features or ()},
-        finalized={feature.name: feature.max_version_level for feature in agreed or ()},
+        finalized=finalized(answer),
     )

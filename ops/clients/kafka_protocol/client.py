@@ -39,9 +39,9 @@ _PAUSE = 0.005
 
 _ATTEMPT = re.compile(r"^Bootstrap connection to \S+ failed: (.*) \(backoff")
 _LOGIN = re.compile(r"^(?!.*timed out).*(sasl|authenticat)", re.IGNORECASE)
-"""A login that was refused. One that nobody answered in time says nothing of the credentials."""
+"""A login that was refused. One without an answer in time says nothing about the credentials."""
 _NO_COMPLAINT = ("Bootstrap", "Sending", "Exchanging credentials in the clear")
-"""How lines begin that tell of no failure: what is tried, and that a login without TLS can be overheard."""
+"""How lines begin that report no failure: what is tried, and that a login without TLS can be overheard."""
 
 
 class LastError(logging.Handler):
@@ -63,7 +63,7 @@ class LastError(logging.Handler):
 
 
 def failure(error: Exception, bootstrap: str, doing: str, last_words: str | None) -> ConnectctlError:
-    """The error of ours that ``error`` means. What is no failure of Kafka or the network is raised again: it is a bug."""
+    """The error of ours that ``error`` means. What is not a failure of Kafka or the network is raised again: it is a bug."""
     import kafka.errors as theirs
 
     if isinstance(error, ConnectctlError):
@@ -72,14 +72,14 @@ def failure(error: Exception, bootstrap: str, doing: str, last_words: str | None
     refused = (theirs.AuthorizationError, theirs.SaslAuthenticationFailedError, theirs.UnsupportedSaslMechanismError)
     if isinstance(error, (*refused, theirs.IllegalSaslStateError)) or (last_words and _LOGIN.search(last_words)):
         hint = "Check the client's security settings and rights: connectctl context show."
-        return NotAuthorized(f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step=hint)
+        return NotAuthorized(f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step=hint)
     if isinstance(error, theirs.UnsupportedVersionError):
         hint = "Listing and describing transactions needs brokers of version 3.0 or newer (KIP-664)."
         what = f"Kafka at {bootstrap} is too old to {doing}"
         return ConnectctlError(what, why=_words(error), next_step=hint, code="unsupported")
     if isinstance(error, theirs.KafkaConfigurationError):
-        hint = "Correct client: in the context (connectctl context show tells where each value is from)."
-        return BadInput("kafka-python does not take the client properties", why=str(error), next_step=hint)
+        hint = "Correct client: in the context (connectctl context show prints the source of each value)."
+        return BadInput("kafka-python does not accept the client properties", why=str(error), next_step=hint)
     if not isinstance(error, (theirs.KafkaError, OSError)):
         raise error
     hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
@@ -100,7 +100,9 @@ class KafkaProtocolClient:
         self.client_id = str(properties.get("client.id", "connectctl"))
         self._opening = threading.RLock()
         self.last_words = LastError()
-        _load()
+        self.explains = True
+        """Whether a broker that does not answer is looked at for the cause, for up to some seconds (``explained``)."""
+        load()
 
     @property
     def manager(self) -> Any:
@@ -130,8 +132,8 @@ class KafkaProtocolClient:
             self._bootstrap(loop, manager)
         except Exception as e:
             loop.close()
-            raise self._login_told(self.failure(e, "connect")) from e
-        # At the end of the process the system closes the sockets, and waiting for a broker that hangs helps nobody.
+            raise self._login_error(self.failure(e, "connect")) from e
+        # At the end of the process the system closes the sockets, and waiting for a broker that hangs is useless.
         weakref.finalize(self, _ABANDONED.put, (manager, self.last_words)).atexit = False
         _have_closer()
         return manager
@@ -145,8 +147,8 @@ class KafkaProtocolClient:
             error = self.failure(e, "connect")
             if first == self.timeout or not isinstance(error, (Unreachable, NotAuthorized)):
                 raise
-            if isinstance(told := self._login_told(Unreachable(error.what, why=error.why)), NotAuthorized):
-                raise told from e
+            if isinstance(reported := self._login_error(Unreachable(error.what, why=error.why)), NotAuthorized):
+                raise reported from e
             loop.run(manager.bootstrap_async, int((self.timeout - first) * 1000))
 
     def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
@@ -160,9 +162,9 @@ class KafkaProtocolClient:
     def failure(self, error: Exception, doing: str) -> ConnectctlError:
         """``failure`` with what this connection knows, and a look at why there is none."""
         ours = failure(error, self.bootstrap, doing, self.last_words.text)
-        return explained(ours, self.bootstrap, lambda: tls(self._properties))
+        return explained(ours, self.bootstrap, lambda: tls(self._properties)) if self.explains else ours
 
-    def _login_told(self, error: ConnectctlError) -> ConnectctlError:
+    def _login_error(self, error: ConnectctlError) -> ConnectctlError:
         """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
         from connectctl.ops.clients.librdkafka.connection import Connection
 
@@ -203,8 +205,10 @@ class KafkaProtocolClient:
         futures = [self.manager.call_soon(_caught, one) for one in work]
         return [await future for future in futures]
 
-    async def pipeline(self, broker: int, requests: Iterator[tuple[str, Any]], patience: float, told: Told) -> None:
-        """Send many requests to one broker, ``WINDOW`` in flight; ``told(key, code, answer)`` hears of each.
+    async def pipeline(
+        self, broker: int, requests: Iterator[tuple[str, Any]], patience: float, on_answer: OnAnswer
+    ) -> None:
+        """Send many requests to one broker, ``WINDOW`` in flight; ``on_answer(key, code, answer)`` is called for each.
 
         The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT`` for what was not.
         """
@@ -212,9 +216,9 @@ class KafkaProtocolClient:
             connection = await self.manager.get_connection(broker)
         except Exception:  # noqa: BLE001  # whatever it is, nothing was sent; the reason is in last_words
             for key, _ in requests:
-                told(key, Code.NOT_SENT, None)
+                on_answer(key, Code.NOT_SENT, None)
             return
-        pipeline = _Pipeline(self.manager, connection, requests, patience, told)
+        pipeline = _Pipeline(self.manager, connection, requests, patience, on_answer)
         pipeline.fill()
         await pipeline.finished
 
@@ -226,10 +230,10 @@ class KafkaProtocolClient:
             _close(manager, self.last_words)
 
 
-def _load() -> None:
+def load() -> None:
     """Load kafka-python in one thread: its modules import each other in circles, on which two threads get stuck."""
     with _LOADING:
-        import kafka  # noqa: F401
+        import kafka  # noqa: F401  # loaded once, under the lock
 
 
 _ABANDONED: SimpleQueue[tuple[Any, LastError]] = SimpleQueue()
@@ -258,13 +262,27 @@ def _close(manager: Any, last_words: LastError) -> None:
     logging.getLogger("kafka").removeHandler(last_words)
     if loop._closed:
         return
-    # What is let go of may be broken already, and whoever closes it has heard of that, or does not ask any more.
+    # It may be broken already; its user has seen that, or sends nothing more.
     with suppress(Exception):
         loop.run(manager.close)
     loop.close()
 
 
-Told = Callable[[str, Code, Any], None]
+class ClusterClient:
+    """A client of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds each request."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+
+    def cluster_id(self) -> str:
+        return str(self._wire.manager.cluster.cluster_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+
+OnAnswer = Callable[[str, Code, Any], None]
 
 
 async def _caught(work: Awaitable[Any]) -> Any:
@@ -278,11 +296,11 @@ class _Pipeline:
     """Requests on their way on one connection."""
 
     def __init__(
-        self, manager: Any, connection: Any, requests: Iterator[tuple[str, Any]], patience: float, told: Told
+        self, manager: Any, connection: Any, requests: Iterator[tuple[str, Any]], patience: float, on_answer: OnAnswer
     ) -> None:
         from kafka.future import Future
 
-        self._manager, self._connection, self._requests, self._told = manager, connection, requests, told
+        self._manager, self._connection, self._requests, self._on_answer = manager, connection, requests, on_answer
         self._patience_ms = max(1, int(patience * 1000))
         self._in_flight = 0
         self._ended = False
@@ -325,7 +343,7 @@ class _Pipeline:
 
     def _tell(self, key: str, code: Code, answer: Any) -> None:
         try:
-            self._told(key, code, answer)
+            self._on_answer(key, code, answer)
         except Exception as e:  # noqa: BLE001  # kafka-python would only log it, and the pipeline would never finish
             if not self.finished.is_done:
                 self.finished.failure(e)
@@ -344,7 +362,7 @@ def known_code(code: int) -> Code:
 
 
 def code_of(error: Exception) -> Code:
-    """What a request that failed as a whole counts as, for each of its items. Raises what is no failure of Kafka."""
+    """What a request that failed as a whole counts as, for each of its items. Raises what is not a failure of Kafka."""
     import kafka.errors as theirs
 
     if isinstance(error, theirs.NodeNotReadyError):

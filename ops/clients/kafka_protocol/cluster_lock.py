@@ -68,7 +68,7 @@ class GroupLock:
         return f"Read on Group {self._group}"
 
     def holder(self) -> LockHolder | None:
-        """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
+        """The holder of the lock, None without one. Raises ``NotAuthorized``, ``Unreachable``."""
         from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
         from connectctl.ops.clients.librdkafka.connection import Connection
 
@@ -78,7 +78,7 @@ class GroupLock:
     def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:
         """Hold the lock as ``run``; gives a function that raises ``ConnectctlError`` where it is not held any more.
 
-        Raises ``Refused`` where somebody else holds it, or where this principal lacks the right. ``ours`` says of a run
+        Raises ``Refused`` where another client holds it, or where this principal lacks the right. ``ours`` says of a run
         that no other process can be carrying it out, because its journal's file is locked by this one: where such a run
         still holds the lock and its process on this host is gone, the lock is taken at once.
         """
@@ -107,7 +107,7 @@ class GroupLock:
             raise Refused(
                 f"The lock of {self._workers} cannot be taken; nothing was done",
                 why=f"this principal lacks {self._right}",
-                next_step=f"Give it {self._right}; or, if nobody else changes this cluster, lock only this machine: "
+                next_step=f"Give it {self._right}; or, if nothing else changes this cluster, lock only this machine: "
                 "--lock local.",
                 code="no-lock-right",
             ) from e
@@ -147,7 +147,7 @@ class _Session:
 
     def join(self, run: str) -> LockHolder | None:
         """Become the only member; gives who is that already, else None."""
-        # Not the run's name alone: whoever resumes a run that another process carries out would share it, and be let in.
+        # Not the run's name alone: a process that resumes a run which another one executes would share it, and be let in.
         self._protocol = f"{run}-{secrets.token_hex(4)}"
         end = time.monotonic() + self._timeout
         while True:
@@ -291,7 +291,7 @@ class _Session:
                 raise ConnectctlError(
                     "Whether the cluster's lock is still held cannot be confirmed, so nothing more is changed",
                     why=f"the brokers do not answer for the group {self._group}: {e.why or e.what}",
-                    next_step="Look at the brokers.",
+                    next_step="Check the brokers.",
                     code="lock-unconfirmed",
                 ) from e
         if self._lost is not None:
@@ -303,7 +303,7 @@ class _Session:
             )
 
     def _beat(self) -> None:
-        """One heartbeat: the coordinator still has this member, or the lock is lost for good."""
+        """One heartbeat: the coordinator still has this member, or the lock is lost."""
         from kafka.protocol.consumer.group import HeartbeatRequest
 
         if self._lost is not None:
@@ -314,12 +314,12 @@ class _Session:
         )
         code = self._coordinator.check(self._coordinator.ask(request, ONE_BEAT).error_code)
         if code == _REBALANCING:
-            # Nobody else can have joined; the member stays one while it joins again under its id.
+            # No other member can have joined; the member stays one while it joins again under its id.
             code = self._join_once() or self._sync_once()
         if code != _NONE:
             self._lost = (
                 f"the coordinator dropped this member of {self._group} ({name_of(code)}): its heartbeats did not arrive "
-                f"for {me.session:g} s, or somebody removed it"
+                f"for {me.session:g} s, or it was removed"
             )
 
 
@@ -352,10 +352,10 @@ def _is_gone(pid: int) -> bool:
 
 
 class LocalLock:
-    """No lock of the cluster, for those who know that nobody else changes it: the journal's file is locked all the same."""
+    """No lock of the cluster, for clusters that nothing else changes: the journal's file is locked nevertheless."""
 
     def holder(self) -> LockHolder | None:
-        """Nobody that could be known."""
+        """Unknown without a lock."""
         return None
 
     @contextmanager

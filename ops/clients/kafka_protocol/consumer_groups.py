@@ -14,7 +14,7 @@ from connectctl.ops.clients.kafka_protocol.broker_fanout import GROUP
 from connectctl.ops.clients.kafka_protocol.client import batches
 from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, Member, ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, GroupMember, ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.transactions import Place
 
@@ -71,15 +71,15 @@ class Groups:
             answers = {each.group_id: each for each in (await wire.ask(request, broker)).groups}
             return [self._committed(group, answers[group.id]) for group in some]
 
-        return self._of_coordinators("tell the offsets of groups", asked, one)
+        return self._of_coordinators("list the offsets of groups", asked, one)
 
     def _committed(self, group: ReaderGroup, answer: Any) -> ReaderGroup:
-        doing = "tell the offsets of a group"
+        doing = "list the offsets of a group"
         error = self._brokers.error(answer.error_code, doing, "Describe on the group")
         offsets: dict[Place, int] = {}
         for topic in answer.topics:
             for part in topic.partitions:
-                # A partition that is not told is no partition without an offset.
+                # A partition missing in the answer is not one without an offset.
                 error = error or self._brokers.error(part.error_code, doing, f"Describe on the topic {topic.name}")
                 offset = offset_of(part.committed_offset)
                 if offset is not None and not part.error_code:
@@ -99,7 +99,7 @@ class Groups:
         return self._of_coordinators("describe share groups", _by_coordinator(groups), one)
 
     def _share_group(self, group: ReaderGroup, settings: dict[str, str] | ConnectctlError, offsets: Any) -> ReaderGroup:
-        error = self._brokers.error(offsets.error_code, "tell the offsets of a group", "Describe on the group")
+        error = self._brokers.error(offsets.error_code, "list the offsets of a group", "Describe on the group")
         # A topic that nothing was taken from yet is told, too, without an offset.
         found = replace(group, subscribed=frozenset(topic.topic_name for topic in offsets.topics), problem=error)
         if isinstance(settings, ConnectctlError):
@@ -152,9 +152,9 @@ def _listed(group: Any, broker: int) -> ReaderGroup:
     return ReaderGroup(group.group_id, group.group_type or "classic", group.group_state or "Unknown", broker)
 
 
-def _member(raw: Any) -> Member:
+def _member(raw: Any) -> GroupMember:
     topics = frozenset(part.topic for part in raw.assignment.topic_partitions) if raw.assignment else frozenset()
-    return Member(raw.client_id, raw.host, topics)
+    return GroupMember(raw.client_id, raw.host, topics)
 
 
 def _by_coordinator(groups: Iterable[ReaderGroup]) -> list[tuple[int, list[ReaderGroup]]]:

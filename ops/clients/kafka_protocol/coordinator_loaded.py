@@ -49,7 +49,7 @@ def classic(coordinator: Coordinator, group_id: str) -> Described | None:
         return found
     if kind in NEWER_TYPES:
         raise BadInput(
-            f"{group_id} is no group of a classic protocol",
+            f"{group_id} is not a group of a classic protocol",
             why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
             next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
             code="other-group",
@@ -60,7 +60,7 @@ def classic(coordinator: Coordinator, group_id: str) -> Described | None:
 def settle(kafka: Connection, *group_ids: str) -> None:
     """Return when the coordinators of the groups know all of them; what they tell after that is as it is.
 
-    Raises ``TimedOut`` and ``Unreachable`` where nobody tells. A principal without Describe on ``__consumer_offsets``
+    Raises ``TimedOut`` and ``Unreachable`` without an answer. A principal without Describe on ``__consumer_offsets``
     waits for ``BLIND`` seconds instead.
     """
     try:

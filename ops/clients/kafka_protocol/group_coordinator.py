@@ -65,7 +65,7 @@ class Described:
 
 
 class Coordinator:
-    """Whoever coordinates ``group``. ``timeout`` is in seconds."""
+    """The coordinator of ``group``. ``timeout`` is in seconds."""
 
     def __init__(self, wire: KafkaProtocolClient, group: str, timeout: float) -> None:
         self._wire, self._group, self.timeout = wire, group, timeout
@@ -100,7 +100,7 @@ class Coordinator:
         """``code`` where it is for the caller to judge. Raises ``Again`` and ``NotAuthorized``."""
         if code == _DENIED:
             raise not_authorized(
-                f"Kafka at {self._wire.bootstrap} refuses to tell of the group {self._group}",
+                f"Kafka at {self._wire.bootstrap} refuses to describe the group {self._group}",
                 describe_group(self._group),
             )
         if code in _PASSING:
@@ -197,7 +197,7 @@ class Coordinator:
 
     def remove_static(self, instance_ids: Collection[str]) -> dict[str, int]:
         """Take static members out of the group by their ``group.instance.id`` (LeaveGroup v3+, KIP-345); gives the error
-        code of each that was not removed. One that the group does not have (UNKNOWN_MEMBER_ID) is no error.
+        code of each that was not removed. One that the group does not have (UNKNOWN_MEMBER_ID) is not an error.
         """
         from kafka.protocol.consumer.group import LeaveGroupRequest
 

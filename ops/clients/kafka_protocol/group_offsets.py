@@ -1,4 +1,4 @@
-"""Committed offsets of a group changed by somebody who is not a member: what ``Admin.alterConsumerGroupOffsets`` and
+"""Committed offsets of a group changed by a client that is not a member: what ``Admin.alterConsumerGroupOffsets`` and
 ``Admin.deleteConsumerGroupOffsets`` send.
 
 The coordinator itself refuses both while the group has members (``GroupCoordinator.validateOffsetCommit`` and
@@ -27,14 +27,14 @@ _MEMBERS = (
     Code.NON_EMPTY_GROUP,
     Code.GROUP_SUBSCRIBED_TO_TOPIC,
 )
-"""What a coordinator answers to nobody's change while the group has members."""
+"""What a coordinator answers to a change by no member while the group has members."""
 _GENERATION_OF_NOBODY = -1
 _COMMIT_VERSION = 9
 """The last version of OffsetCommit that names topics."""
 
 
 def commit(coordinator: Coordinator, group: str, offsets: Mapping[Place, int]) -> None:
-    """Commit ``offsets`` as nobody's. Raises ``Refused`` where the group has members, ``NotAuthorized``, ``TimedOut``."""
+    """Commit ``offsets`` as no member's. Raises ``Refused`` where the group has members, ``NotAuthorized``, ``TimedOut``."""
     from kafka.protocol.consumer import OffsetCommitRequest
 
     topic_of = OffsetCommitRequest.OffsetCommitRequestTopic

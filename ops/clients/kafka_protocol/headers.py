@@ -207,7 +207,7 @@ def _check(code: int, place: Place, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
     if code == _FORBIDDEN:
-        raise not_authorized(f"Kafka does not let us read {place.topic}", read_topic(place.topic))
+        raise not_authorized(f"Not authorized to read the topic {place.topic}", read_topic(place.topic))
     if code in _MOVING:
         raise _Moved(known_code(code).name)
     if code:

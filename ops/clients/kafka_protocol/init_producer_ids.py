@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.varints import unsigned_varint
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, Told
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, OnAnswer
 
 MANY = 1_000
 """From so many ids of a coordinator on; fewer are not worth the connections."""
@@ -57,27 +58,17 @@ class Init(NamedTuple):
 
 
 def body_of(id: str, timeout_ms: int) -> bytes:
-    """The request for one id, without its header: whoever holds it now is the one to be fenced."""
+    """The request for one id, without its header: its current producer is fenced."""
     raw = id.encode()
-    return _length(len(raw) + 1) + raw + _REST.pack(timeout_ms, -1, -1, 0)
-
-
-def _length(number: int) -> bytes:
-    """An unsigned varint."""
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return unsigned_varint(len(raw) + 1) + raw + _REST.pack(timeout_ms, -1, -1, 0)
 
 
 def init_many(
     wire: KafkaProtocolClient, version: int, parts: Sequence[tuple[int, Sequence[str]]], timeouts: Mapping[str, int],
-    told: Told, *,
+    on_answer: OnAnswer, *,
     patience: float,
 ) -> None:  # fmt: skip
-    """Ask each broker for its ids; ``told(id, code, answer)`` hears of each, in the caller's thread.
+    """Ask each broker for its ids; ``on_answer(id, code, answer)`` is called for each, in the caller's thread.
 
     The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT`` for what was not.
     ``patience`` in seconds bounds the opening of a connection, and the wait for the next answer on it.
@@ -88,7 +79,7 @@ def init_many(
         try:
             for each in brokers:
                 threading.Thread(target=each.open_all, name="connectctl-init", daemon=True).start()
-            _converse(brokers, lanes, ready, told, patience)
+            _converse(brokers, lanes, ready, on_answer, patience)
         finally:
             for each in brokers:
                 each.end()
@@ -96,11 +87,11 @@ def init_many(
                 lane.close()
     for each in brokers:
         for id in each.left():
-            told(id, Code.NOT_SENT, None)
+            on_answer(id, Code.NOT_SENT, None)
 
 
 def _converse(
-    brokers: Sequence[_Broker], lanes: set[_Lane], ready: selectors.BaseSelector, told: Told, patience: float
+    brokers: Sequence[_Broker], lanes: set[_Lane], ready: selectors.BaseSelector, on_answer: OnAnswer, patience: float
 ) -> None:
     """Ask on every connection until nothing is left, or none is."""
 
@@ -109,8 +100,8 @@ def _converse(
         lanes.discard(lane)
         lane.close()
 
-    def hear(lane: _Lane) -> None:
-        if not lane.hear(told):
+    def receive(lane: _Lane) -> None:
+        if not lane.receive(on_answer):
             drop(lane)
 
     calm = time.monotonic() + _CALM
@@ -118,13 +109,13 @@ def _converse(
         for lane in [lane for each in brokers for lane in each.opened()]:
             lanes.add(lane)
             ready.register(lane.connection, selectors.EVENT_READ, lane)
-            hear(lane)
+            receive(lane)
         for key, _ in ready.select(_LOOK if opening else _CALM):
-            hear(key.data)
+            receive(key.data)
         if (now := time.monotonic()) >= calm:
             calm = now + _CALM
-            for lane in [lane for lane in lanes if now - lane.heard_at > patience]:
-                lane.give_up(told)
+            for lane in [lane for lane in lanes if now - lane.received_at > patience]:
+                lane.abandon(on_answer)
                 drop(lane)
 
 
@@ -133,30 +124,30 @@ class _Lane:
 
     def __init__(self, broker: _Broker, connection: RawConnection) -> None:
         self.connection = connection
-        self.heard_at = time.monotonic()
+        self.received_at = time.monotonic()
         self._broker = broker
         self._waiting: deque[str] = deque()
 
-    def hear(self, told: Told) -> bool:
-        """Tell of the answers that are there and ask for more; whether the connection is good for more."""
+    def receive(self, on_answer: OnAnswer) -> bool:
+        """Pass on the answers that are there and send more; whether the connection is good for more."""
         try:
             if self._waiting:
-                self._answers(told)
+                self._answers(on_answer)
             self._ask()
         except OSError:
-            self.give_up(told)
+            self.abandon(on_answer)
             return False
         return bool(self._waiting)
 
-    def give_up(self, told: Told) -> None:
+    def abandon(self, on_answer: OnAnswer) -> None:
         """Tell that nothing is known of what was asked for and not answered."""
         for id in self._waiting:
-            told(id, Code.NO_ANSWER, None)
+            on_answer(id, Code.NO_ANSWER, None)
 
-    def _answers(self, told: Told) -> None:
-        self.heard_at = time.monotonic()
+    def _answers(self, on_answer: OnAnswer) -> None:
+        self.received_at = time.monotonic()
         for _, _, error, producer, epoch in self.connection.arrived(_ANSWER):
-            told(self._waiting.popleft(), Code.NONE, Init(error, producer, epoch))
+            on_answer(self._waiting.popleft(), Code.NONE, Init(error, producer, epoch))
 
     def _ask(self) -> None:
         if len(self._waiting) > CHUNK // 2 or (self._waiting and self.connection.wants_quiet):
@@ -215,13 +206,13 @@ class _Broker:
                 yield self._opened.get_nowait()
 
     def end(self) -> None:
-        """No more connections; those that nobody took are closed."""
+        """No more connections; unused ones are closed."""
         self._ended.set()
         for lane in self.opened():
             lane.close()
 
     def left(self) -> Iterator[str]:
-        """What nobody has taken."""
+        """The ids that were not taken."""
         return self._next
 
     def take(self) -> list[str]:

@@ -35,7 +35,7 @@ class Leaders:
         answer = self._described(topics)
         hidden = [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
         if hidden:
-            what = f"Kafka at {self._wire.bootstrap} does not let us see the topic {hidden[0]}"
+            what = f"Not authorized to describe the topic {hidden[0]} (Kafka at {self._wire.bootstrap})"
             raise not_authorized(what, describe_topic(hidden[0]))
         return sorted(Place(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
 
@@ -49,7 +49,7 @@ class Leaders:
                 return answer
             if time.monotonic() > deadline:
                 raise Unreachable(
-                    f"The partitions of {', '.join(partial[:3])} cannot be told",
+                    f"Could not determine the partitions of {', '.join(partial[:3])}",
                     why="metadata has a part of them, or none",
                     next_step="Look at the brokers, and try again.",
                 )
@@ -151,17 +151,23 @@ class Leaders:
 
         return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
 
-    def leaders(self, topics: Sequence[str] | None, *, create: bool = False) -> dict[Place, int | Code]:
-        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none.
-
-        With ``create`` brokers that create topics by themselves create what is missing.
-        """
-        answer = self._metadata(topics, create=create)
+    def leaders(self, topics: Sequence[str] | None) -> dict[Place, int | Code]:
+        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none."""
+        answer = self._metadata(topics)
         return {
             Place(topic.name, part.partition_index): _leader(part)
             for topic in answer.topics
             for part in topic.partitions
         }
+
+    def of_topic(self, topic: str) -> dict[Place, int | Code] | Code:
+        """``leaders`` of ``topic``, which brokers that create topics by themselves create where it is missing; or what a
+        broker has against it.
+        """
+        (described,) = self._metadata([topic], create=True).topics
+        if described.error_code:
+            return known_code(described.error_code)
+        return {Place(topic, part.partition_index): _leader(part) for part in described.partitions}
 
     def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
         from kafka.protocol.metadata.metadata import MetadataRequest

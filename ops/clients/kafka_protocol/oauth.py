@@ -76,16 +76,16 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
         return str(data["access_token"]), time.time() + float(data.get("expires_in", 300))
     except httpx.HTTPStatusError as e:
         raise NotAuthorized(
-            f"The token endpoint {url} gives no token", why=f"it answers {e.response.status_code}"
+            f"The token endpoint {url} returned no token", why=f"it answers {e.response.status_code}"
         ) from e
     except httpx.HTTPError as e:
         raise Unreachable(f"The token endpoint {url} does not answer", why=str(e) or type(e).__name__) from e
     except (ValueError, KeyError, TypeError) as e:
-        raise NotAuthorized(f"The token endpoint {url} gives no token", why="there is none in its answer") from e
+        raise NotAuthorized(f"The token endpoint {url} returned no token", why="there is none in its answer") from e
 
 
 def _unsecured(properties: Mapping[str, Any]) -> tuple[str, float]:
-    """A token that nobody signed (RFC 7515 A.5), with the claims that ``sasl.oauthbearer.config`` names."""
+    """An unsigned token (RFC 7515 A.5), with the claims that ``sasl.oauthbearer.config`` names."""
     config = dict(
         part.split("=", 1) for part in str(properties.get("sasl.oauthbearer.config") or "").split() if "=" in part
     )

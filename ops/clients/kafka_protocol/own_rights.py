@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, known_code
+from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, known_code
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.core.rights import Allowed
@@ -31,21 +31,14 @@ _DENIED = (
 _TIMEOUT_MS = 30_000
 
 
-class OwnRights:
+class OwnRights(ClusterClient):
     """The rights on one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._properties = properties
         self._timeout = timeout
-        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+        super().__init__(properties, timeout=timeout)
         self._names = Namespaces(self._wire)
-
-    def cluster_id(self) -> str:
-        return str(self._wire.manager.cluster.cluster_id)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._wire.close()
 
     def on_cluster(self) -> Allowed:
         from kafka.protocol.metadata.metadata import MetadataRequest
@@ -53,10 +46,11 @@ class OwnRights:
         request = MetadataRequest(
             topics=[], allow_auto_topic_creation=False, include_cluster_authorized_operations=True, max_version=9
         )
-        answer = self._wire.run("tell what we may do", lambda: self._wire.ask(request))
+        answer = self._wire.run("list the client's permissions", lambda: self._wire.ask(request))
         return _allowed(answer.authorized_operations)
 
     def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
+        """See ``RightsReads``."""
         from kafka.protocol.metadata.metadata import MetadataRequest
 
         found: dict[str, Allowed] = {}
@@ -67,12 +61,14 @@ class OwnRights:
                 include_topic_authorized_operations=True,
                 max_version=9,
             )
-            answer = self._wire.run("tell what we may do with topics", lambda r=request: self._wire.ask(r))  # type: ignore[misc]
+            answer = self._wire.run("list the client's permissions for topics", lambda r=request: self._wire.ask(r))  # type: ignore[misc]  # the default's type
             for topic in answer.topics:
                 found[topic.name] = _answer(topic.error_code, topic.authorized_operations)
         return found
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
+        """See ``RightsReads``."""
+
         async def one(id_: str) -> Allowed:
             from kafka.protocol.admin import DescribeGroupsRequest
             from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
@@ -85,7 +81,7 @@ class OwnRights:
             answer = (await self._wire.ask(request, found.node_id)).groups[0]
             return _answer(answer.error_code, answer.authorized_operations)
 
-        doing = "tell what we may do with groups"
+        doing = "list the client's permissions for groups"
         answers = self._wire.run(doing, lambda: self._wire.each(one(id_) for id_ in ids))
         return {
             id_: Allowed(None, str(a)) if isinstance(a, Exception) else a for id_, a in zip(ids, answers, strict=True)
@@ -112,6 +108,7 @@ class OwnRights:
         return self._names.gaps(f"every {resource.word}", resource, (), hidden)
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
+        """See ``RightsReads``."""
         from kafka.protocol.admin import CreateTopicsRequest
 
         topics = [
@@ -123,7 +120,7 @@ class OwnRights:
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=True)
         controller = self._wire.manager.cluster.controller
         node = controller.node_id if controller else None
-        answer = self._wire.run("tell which topics we may create", lambda: self._wire.ask(request, node))
+        answer = self._wire.run("list the topics that the client may create", lambda: self._wire.ask(request, node))
         codes = {topic.name: known_code(topic.error_code) for topic in answer.topics}
         sure = {Code.NONE: True, Code.TOPIC_AUTHORIZATION_FAILED: False, Code.CLUSTER_AUTHORIZATION_FAILED: False}
         return {name: sure.get(codes.get(name, Code.NO_ANSWER)) for name in names}

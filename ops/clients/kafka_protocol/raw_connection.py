@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 _BUFFER = 1 << 20
+SMALL_ROOM = 1 << 14
+"""Bytes for answers that are small, most of the time."""
+IDLE = 60.0
+"""Seconds after which a connection without a request is not used any more: brokers close those that are idle."""
 _PAUSE = 0.005
 _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
@@ -32,7 +36,7 @@ class Broken(OSError):
 class RawConnection:
     """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes.
 
-    ``room`` is the size of its buffer in bytes.
+    ``room`` is the size of its buffer in bytes, at first.
     """
 
     def __init__(self, wire: KafkaProtocolClient, broker: int, timeout: float, *, room: int = _BUFFER) -> None:
@@ -84,6 +88,13 @@ class RawConnection:
         """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
         self.await_answer(self.send(request))
 
+    def answer_to(self, request: Any) -> Any:
+        """The answer to ``request``, which has begun, to its end."""
+        kind = request._header.get_response_class()
+        data = self.bytes(self.left)
+        # Behind the header of a flexible version is a byte that counts its tags: there are none.
+        return kind.decode(data[1:] if kind.flexible_version_q(request.API_VERSION) else data)
+
     @property
     def wants_quiet(self) -> bool:
         """Whether the login is to be renewed, which ``send`` does as soon as no answer is on its way."""
@@ -115,6 +126,10 @@ class RawConnection:
         ]
         self._socket.sendall(b"".join(frames))
         return range(first, self._asked + 1)
+
+    def allow(self, seconds: float) -> None:
+        """Wait for so much longer from here on: a broker whose quota is used up reads nothing for this time (KIP-219)."""
+        self._socket.settimeout(self._timeout + seconds)
 
     def _renew(self) -> None:
         if self._session.is_ending and self._answered == self._asked:
@@ -185,6 +200,8 @@ class RawConnection:
         """Have ``count`` bytes together, and give where they begin."""
         if count > self.left:
             raise Broken("the answer is shorter than it says")
+        if count > len(self._buffer):
+            self._grow(count)
         while self._filled - self._at < count:
             if self._at + count > len(self._buffer) or self._at == self._filled:
                 self._move_up()
@@ -233,6 +250,12 @@ class RawConnection:
         rest = self._filled - self._at
         self._buffer[:rest] = self._buffer[self._at : self._filled]
         self._at, self._filled = 0, rest
+
+    def _grow(self, room: int) -> None:
+        buffer = bytearray(room)
+        buffer[: self._filled - self._at] = self._view[self._at : self._filled]
+        self._at, self._filled = 0, self._filled - self._at
+        self._buffer, self._view = buffer, memoryview(buffer)
 
     def _receive(self, place: memoryview) -> int:
         got: int = self._socket.recv_into(place)

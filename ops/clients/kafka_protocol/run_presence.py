@@ -181,7 +181,7 @@ class Presence:
         if self._first is None or not self._joined.is_set():
             self._first = me
         elif me != self._first:
-            # The coordinator had dropped us; whoever came meanwhile was right to take us for dead.
+            # The coordinator had dropped us; a client that came meanwhile rightly took us for dead.
             self._first, self._dropped = me, True
         self._joined.set()
 

@@ -1,7 +1,7 @@
 """Requests that put offsets of a consumer group into a transaction (KIP-98), as what a member commits (KIP-447).
 
 AddOffsetsToTxn tells the transaction's coordinator of the group; TxnOffsetCommit gives the offsets to the group's, which
-keeps them pending until the transaction ends. Versions are the last ones before KIP-890's second part.
+keeps them pending until the transaction ends. Under transaction version 2 (KIP-890) TxnOffsetCommit does both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ def add_offsets_request(id_: str, who: tuple[int, int], group: str) -> Any:
 
 
 def txn_offset_commit_request(
-    id_: str, who: tuple[int, int], member: GroupMembership, offsets: Mapping[Place, CommittedOffset]
+    id_: str,
+    who: tuple[int, int],
+    member: GroupMembership,
+    offsets: Mapping[Place, CommittedOffset],
+    version: int = TXN_OFFSET_COMMIT,
 ) -> Any:
     """TxnOffsetCommit of ``offsets`` as of ``member``."""
     from kafka.protocol.producer.transaction import TxnOffsetCommitRequest
@@ -61,8 +65,8 @@ def txn_offset_commit_request(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         topics=[topic_of(name=name, partitions=parts) for name, parts in topics.items()],
-        min_version=TXN_OFFSET_COMMIT,
-        max_version=TXN_OFFSET_COMMIT,
+        min_version=version,
+        max_version=version,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
-from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
+from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, code_of, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
 from connectctl.ops.core.errors import Unreachable
@@ -24,7 +24,7 @@ from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, observation_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import Told
+    from connectctl.ops.clients.kafka_protocol.client import OnAnswer
     from connectctl.ops.kafka.visibility import Observation
 
 GROUP, _TRANSACTION = 0, 1
@@ -38,29 +38,31 @@ def find_request(id: str, kind: int = _TRANSACTION) -> Any:
     return FindCoordinatorRequest(key=id, key_type=kind, max_version=3)
 
 
-def init_request(id: str, timeout_ms: int) -> Any:
-    """InitProducerId without a producer id and an epoch: whoever holds ``id`` now is the one to be fenced."""
+def init_request(id: str, timeout_ms: int, who: tuple[int, int] = (-1, -1)) -> Any:
+    """InitProducerId. Without a producer id and an epoch the current producer of ``id`` is fenced; with those of
+    ``who`` it is refused where another producer was initialised behind them (KIP-360).
+    """
     from kafka.protocol.producer.transaction import InitProducerIdRequest
 
     # Version 6 is KIP-939's.
-    return InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=timeout_ms, max_version=5)
+    return InitProducerIdRequest(
+        transactional_id=id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=who[0],
+        producer_epoch=who[1],
+        min_version=0 if who == (-1, -1) else 3,
+        max_version=5,
+    )
 
 
-class Transactions:
+class Transactions(ClusterClient):
     """The transactions of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+        super().__init__(properties, timeout=timeout)
         self._leaders = Leaders(self._wire)
         self._names = Namespaces(self._wire)
         self._coordinators: dict[str, int] = {}
-
-    def cluster_id(self) -> str:
-        return str(self._wire.manager.cluster.cluster_id)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._wire.close()
 
     @property
     def last_words(self) -> str | None:
@@ -70,6 +72,7 @@ class Transactions:
     # ------------------------------------------------------------------------------------------------ coordinators
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        """See ``TransactionCalls``."""
         from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
         found: dict[str, Transaction | Code] = {}
@@ -92,30 +95,32 @@ class Transactions:
         return found
 
     def fence(
-        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+        self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
     ) -> None:
-        def heard(id: str, code: Code, answer: Any) -> None:
+        """See ``TransactionCalls``."""
+
+        def on_answer(id: str, code: Code, answer: Any) -> None:
             if answer is None or answer.error_code:
                 self._coordinators.pop(id, None)
-            told(id, InitProducerIdResponse(code) if answer is None else _answer(answer))
+            on_result(id, InitProducerIdResponse(code) if answer is None else _answer(answer))
 
         def requests(ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
             for id in ids:
                 yield id, init_request(id, timeouts[id])
 
         async def each(parts: Iterable[tuple[int, Sequence[str]]]) -> None:
-            pipelines = (self._wire.pipeline(broker, requests(ids), patience, heard) for broker, ids in parts)
+            pipelines = (self._wire.pipeline(broker, requests(ids), patience, on_answer) for broker, ids in parts)
             _raise_any(await self._wire.each(pipelines))
 
         lost = self._wire.run("find coordinators", lambda: self._find(list(timeouts)))
         for id, code in lost.items():
-            told(id, InitProducerIdResponse(code, lookup=True))
+            on_result(id, InitProducerIdResponse(code, lookup=True))
         parts = self._by_coordinator(timeouts, lost)
         version = min(self._newest_init(), init_producer_ids.NEWEST)
         many = [
             part for part in parts if len(part[1]) >= init_producer_ids.MANY and version >= init_producer_ids.OLDEST
         ]
-        init_producer_ids.init_many(self._wire, version, many, timeouts, heard, patience=patience)
+        init_producer_ids.init_many(self._wire, version, many, timeouts, on_answer, patience=patience)
         self._wire.run("fence transactional ids", lambda: each(part for part in parts if part not in many))
 
     def _newest_init(self) -> int:
@@ -130,7 +135,7 @@ class Transactions:
         missing = [id for id in ids if id not in self._coordinators]
         lost: dict[str, Code] = {}
 
-        def heard(id: str, code: Code, answer: Any) -> None:
+        def on_answer(id: str, code: Code, answer: Any) -> None:
             broker = None if answer is None else number_of(answer.node_id)
             if answer is not None and not answer.error_code and broker is not None:
                 self._coordinators[id] = broker
@@ -141,12 +146,12 @@ class Transactions:
             request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=list(some), min_version=4)
             answer = await self._wire.ask(request)
             for each in answer.coordinators:
-                heard(each.key, Code.NONE, each)
+                on_answer(each.key, Code.NONE, each)
 
         if not missing:
             return lost
         if self._wire.newest(FindCoordinatorRequest) < 4:
-            await self._find_singly(missing, heard)
+            await self._find_singly(missing, on_answer)
             return lost
         parts = list(batches(missing))
         for some, result in zip(parts, await self._wire.each(map(batch, parts)), strict=True):
@@ -154,11 +159,11 @@ class Transactions:
                 lost.update(dict.fromkeys(some, code_of(result)))
         return lost
 
-    async def _find_singly(self, ids: Sequence[str], heard: Told) -> None:
+    async def _find_singly(self, ids: Sequence[str], on_answer: OnAnswer) -> None:
         """Brokers before 3.0 look up one id per request."""
         requests = ((id, find_request(id)) for id in ids)
         broker = self._wire.manager.least_loaded_node()
-        await self._wire.pipeline(broker, requests, self._wire.timeout, heard)
+        await self._wire.pipeline(broker, requests, self._wire.timeout, on_answer)
 
     def _by_coordinator(self, ids: Iterable[str], lost: Mapping[str, Any]) -> list[tuple[int, list[str]]]:
         parts: dict[int, list[str]] = defaultdict(list)
@@ -176,6 +181,7 @@ class Transactions:
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
     ) -> Observation[tuple[Listing, ...]]:
+        """See ``TransactionCalls``."""
         from kafka.protocol.admin.transactions import ListTransactionsRequest
 
         filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
@@ -211,6 +217,7 @@ class Transactions:
         return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
     def connect_groups(self) -> Observation[frozenset[str]]:
+        """See ``TransactionCalls``."""
         from kafka.protocol.admin.groups import ListGroupsRequest
 
         async def one(broker: int) -> Any:

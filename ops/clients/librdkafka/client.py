@@ -103,7 +103,7 @@ class Kafka(Connection):
         while True:
             topic = self._metadata.topics.get(name)
             partitions = topic.partitions if topic is not None and topic.error is None else {}
-            # A partition that is nowhere, too, is one of which nobody tells.
+            # A partition without replicas, too, is one of which nothing is reported.
             if partitions and sorted(partitions) == list(range(len(partitions))) and _replicated(partitions):
                 return partitions
             if time.monotonic() > deadline:
@@ -112,7 +112,9 @@ class Kafka(Connection):
                     if topic is not None and topic.error
                     else "metadata has a part of them, or none"
                 )
-                raise TimedOut(f"The partitions of {name} cannot be told", why=why, next_step="Look at the brokers.")
+                raise TimedOut(
+                    f"The partitions of {name} could not be determined", why=why, next_step="Check the brokers."
+                )
             time.sleep(PAUSE)
             self.__dict__.pop("_metadata", None)
 
@@ -147,13 +149,17 @@ class Kafka(Connection):
         )
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
-        """``max.message.bytes`` of ``topics``, without those of which nobody tells: not seen, not there yet, no answer."""
+        """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there yet, no answer."""
+        told = {topic: str(each.get("max.message.bytes")) for topic, each in self.topic_configs(topics).items()}
+        return {topic: int(value) for topic, value in told.items() if value.isdigit()}
+
+    def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """What is configured for ``topics``, defaults included, without those that are unknown."""
         found = {}
         for resource, future in self._described(topics).items():
             with suppress(KafkaException):
-                told = future.result().get("max.message.bytes")
-                if told is not None and str(told.value).isdigit():
-                    found[resource.name] = int(told.value)
+                entries = future.result().items()
+                found[resource.name] = {name: str(e.value) for name, e in entries if e.value is not None}
         return found
 
     def group(self, group_id: str) -> ConnectGroup:

@@ -63,7 +63,7 @@ _NOT_AUTHORIZED = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 _CUT_SHORT = re.compile(r"failed: Local: ")
-"""What librdkafka says of a login, as a failure of it, where the broker died in the middle: nobody has refused it."""
+"""What librdkafka says of a login, as a failure of it, where the broker died in the middle: it was not refused."""
 
 
 def failure(
@@ -74,12 +74,12 @@ def failure(
     ``right`` is what an ACL must allow for it.
     """
     if right is not None and error.name().endswith("_AUTHORIZATION_FAILED"):
-        return not_authorized(f"Kafka at {bootstrap} does not let us {doing}", right)
+        return not_authorized(f"Not authorized to {doing} (Kafka at {bootstrap})", right)
     why = last_words or said(error)
     cut_short = error.name() == "_AUTHENTICATION" and _CUT_SHORT.search(error.str()) is not None
     if (error.name() in _NOT_AUTHORIZED and not cut_short) or _refuses(last_words):
         return NotAuthorized(
-            f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step="Check the client's rights."
+            f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step="Check the client's rights."
         )
     if cut_short:
         return unreachable(bootstrap, why)
@@ -104,7 +104,7 @@ def said(error: KafkaError) -> str:
 
 
 def unreachable(bootstrap: str, why: str | None) -> Unreachable:
-    """Nobody answers at ``bootstrap``."""
+    """No broker answers at ``bootstrap``."""
     hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
     return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
 
@@ -141,7 +141,7 @@ class Connection:
     def failure(self, error: KafkaError, doing: str, right: Right | None = None) -> ConnectctlError:
         """``failure`` with what this connection knows, and a look at why there is none."""
         if "admin" in self.__dict__:
-            self._listen(0)  # what the connection complained of waits there until somebody asks
+            self._listen(0)  # what the connection complained of waits there until it is polled
         return self._explained(failure(error, doing, self.bootstrap, self._last_words, right))
 
     def _explained(self, error: ConnectctlError) -> ConnectctlError:
@@ -154,9 +154,9 @@ class Connection:
             return AdminClient(self.properties())
         except KafkaException as e:
             raise BadInput(
-                "librdkafka does not take the client properties",
+                "librdkafka does not accept the client properties",
                 why=e.args[0].str(),
-                next_step="Correct client: in the context (connectctl context show tells where each value is from).",
+                next_step="Correct client: in the context (connectctl context show prints the source of each value).",
             ) from e
 
     def _listen(self, seconds: float) -> None:
@@ -181,7 +181,7 @@ class Connection:
         except KafkaException as e:
             self._listen(0.2)  # lets the connection say why, through error_cb
             error = self.failure(e.args[0], "list its topics")
-            # The first request of all: whoever does not answer it in time is not there.
+            # The first request of all: a broker that does not answer it in time is not there.
             if isinstance(error, TimedOut):
                 error = self._explained(unreachable(self.bootstrap, self._last_words))
             raise error from e
@@ -190,7 +190,7 @@ class Connection:
         """All topics. A connection that is cut ends the request before its time, and it is asked again on another one.
 
         So is one that nobody answers, after longer and longer; but not where a broker has refused the login meanwhile and
-        none has taken it: nobody waits a whole time-out to hear of a wrong password.
+        none has accepted it: a wrong password is reported before the time-out.
         """
         patience, login = LOGIN_PATIENCE, time.monotonic() + LOGIN_PATIENCE
         while True:

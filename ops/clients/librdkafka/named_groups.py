@@ -2,7 +2,7 @@
 
 librdkafka's ``list_groups`` gives members of every protocol in their raw bytes, on the connection that is open; but it
 finds a group in the lists of all brokers: what the principal may not describe is left out of them in silence, and one
-broker that has just died ends the request. Whoever is not found so is asked for by name, where the coordinator has to
+broker that has just died ends the request. A group that is not found so is asked for by name, where the coordinator has to
 answer (FindCoordinator, DescribeGroups).
 """
 

@@ -47,7 +47,7 @@ class _Patience:
     def __init__(self, seconds: float) -> None:
         self._seconds, self._began = seconds, time.monotonic()
         self._attempt = FIRST_ATTEMPT
-        self.nobody: ConnectctlError | None = None
+        self.failure: ConnectctlError | None = None
         """What the last attempt failed with, where no broker at all answered it."""
 
     @property
@@ -124,7 +124,7 @@ def layouts_of(kafka: Connection, topics: Iterable[str], patience: _Patience | N
     patience = patience or _Patience(kafka.timeout)
     found: dict[str, Layout] = {}
     while missing := [topic for topic in topics if topic not in found]:
-        patience.nobody = None
+        patience.failure = None
         asked = kafka.admin.describe_topics(TopicCollection(missing), request_timeout=patience.attempt)
         silent: dict[str, str] = dict.fromkeys(missing, "no answer")
         for topic, future in asked.items():
@@ -136,7 +136,7 @@ def layouts_of(kafka: Connection, topics: Iterable[str], patience: _Patience | N
                 silent[topic] = layout
         if silent:
             topic, why = min(silent.items())
-            _pause(kafka, patience, f"The partitions of {topic} cannot be told", why)
+            _pause(kafka, patience, f"The partitions of {topic} could not be determined", why)
     kafka.layouts.update(found)
     return found
 
@@ -146,13 +146,13 @@ def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) 
     try:
         return _layout(kafka, topic, future.result())
     except (KafkaException, RuntimeError) as e:
-        why = _again(kafka, e, f"tell of the topic {topic}", topic)
+        why = _again(kafka, e, f"describe the topic {topic}", topic)
         unknown = isinstance(e, KafkaException) and e.args[0].name() in _UNKNOWN
         if unknown and patience.spent > min(kafka.timeout, NEW_TOPIC):
             raise BadInput(f"There is no topic {topic} at {kafka.bootstrap}", code="no-topic") from e
         if isinstance(e, KafkaException) and e.args[0].name() in _NOBODY:
             # Any broker may answer this, and none did.
-            patience.nobody = kafka.failure(e.args[0], f"tell of the topic {topic}")
+            patience.failure = kafka.failure(e.args[0], f"describe the topic {topic}")
         return why
 
 
@@ -238,7 +238,7 @@ def _asked(
             try:
                 raw = future.result().offset
             except (KafkaException, RuntimeError) as e:
-                silent[place] = _again(kafka, e, f"tell the offsets of {place}", place.topic)
+                silent[place] = _again(kafka, e, f"list the offsets of {place}", place.topic)
                 continue
             offset = offset_of(raw)
             if offset is None and raw != none:
@@ -250,7 +250,7 @@ def _asked(
                 silent.pop(place)
         if silent:
             place, why = min(silent.items())
-            _pause(kafka, patience, f"The end of {place} cannot be told", why)
+            _pause(kafka, patience, f"The end of {place} could not be determined", why)
     return found
 
 
@@ -270,9 +270,9 @@ def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
 def _pause(kafka: Connection, patience: _Patience, what: str, why: str) -> None:
     """Wait before another attempt, with a new connection. Raises ``TimedOut`` when the time is over."""
     if patience.left <= 0:
-        if patience.nobody is not None:
-            raise patience.nobody
-        raise TimedOut(what, why=why, next_step="Look at the brokers, and try again.")
+        if patience.failure is not None:
+            raise patience.failure
+        raise TimedOut(what, why=why, next_step="Check the brokers, and try again.")
     patience.failed()
     # librdkafka's admin client keeps the leaders, and their epochs, of before a broker's death; a new one asks afresh.
     kafka.renew()

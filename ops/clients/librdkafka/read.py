@@ -15,11 +15,11 @@ import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import Record, Row, TopicImage, UnreadTail
-from connectctl.ops.kafka.spill import Spilled
+from connectctl.ops.kafka.spill import GroupsOf, Spilled
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def read_images(
         return {}
     ends = end_offsets(kafka, topics)
     consumer = consumer_of(kafka, "read_committed")
-    reading = Reading(kafka, ends, keep_all=superseded, group_of=owner_of)
+    reading = Reading(kafka, ends, keep_all=superseded, groups_of=owners_of)
     try:
         reading.run(consumer, patience)
     finally:
@@ -100,7 +100,7 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
 class Reading:
     """One pass over some topics: where it has to get, how far it got, what it found.
 
-    With ``group_of`` what is too much for memory goes to disk; see ``Spilled``.
+    With ``groups_of`` what is too much for memory goes to disk; see ``Spilled``.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Reading:
         ends: Mapping[str, Mapping[int, Offset]],
         *,
         keep_all: bool = False,
-        group_of: Callable[[bytes | None], bytes] | None = None,
+        groups_of: GroupsOf | None = None,
     ):
         self._kafka = kafka
         self._ends = ends
@@ -118,7 +118,7 @@ class Reading:
         self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
         self._counts = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
-        self._group_of = None if keep_all else group_of
+        self._groups_of = None if keep_all else groups_of
         self._spilled: dict[str, Spilled] = {}
         self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[Record]] = {t: [] for t in ends}
@@ -127,7 +127,7 @@ class Reading:
         """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
 
         None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
-        Whoever got an end from one leader and cannot get there with the next has not read it.
+        An end from one leader that cannot be reached with the next one has not been read.
         """
         # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
         # A partition that begins later is found by auto.offset.reset.
@@ -150,14 +150,14 @@ class Reading:
     def _make_room(self) -> None:
         """Write to disk what is too much for memory."""
         kept = sum(len(by_key) for by in self._latest.values() for by_key in by.values())
-        if self._group_of is not None and kept > spill.MOST:
+        if self._groups_of is not None and kept > spill.MOST:
             for topic in self._latest:
-                self._spill(topic, self._group_of)
+                self._spill(topic, self._groups_of)
 
-    def _spill(self, topic: str, group_of: Callable[[bytes | None], bytes]) -> Spilled:
-        there, rows = self._spilled.setdefault(topic, Spilled(group_of)), list[Row]()
+    def _spill(self, topic: str, groups_of: GroupsOf) -> Spilled:
+        there, rows = self._spilled.setdefault(topic, Spilled(groups_of)), list[Row]()
         for by_key in self._latest[topic].values():
-            rows += rows_of(by_key, group_of)
+            rows += rows_of(by_key, groups_of)
             by_key.clear()
         there.add_rows(rows)
         return there
@@ -167,7 +167,7 @@ class Reading:
         extents = read_extents(self._kafka, sorted({topic for topic, _ in self._pending}))
         for topic, partition in self._pending:
             if extents[topic][partition].stable >= self._ends[topic][partition]:
-                # The consumer was told of an end that its new leader had before it had caught up: it goes on.
+                # The consumer got an end that its new leader had before it had caught up: it continues.
                 self._stuck.pop((topic, partition), None)
         return self._pending <= self._stuck.keys()
 
@@ -231,12 +231,13 @@ class Reading:
             raise self._kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
 
     def image(self, topic: str) -> TopicImage:
+        """What was read of ``topic``: its newest records by key, and what of it is still unread."""
         held = [UnreadTail(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[Record] = []
         records: Collection[Record]
-        if topic in self._spilled and self._group_of is not None:
-            records = self._spill(topic, self._group_of)
+        if topic in self._spilled and self._groups_of is not None:
+            records = self._spill(topic, self._groups_of)
         elif self._keep_all:
             newest = {(m.partition(), m.offset()) for m in messages}
             records = tuple(r for r in self.all[topic] if (r.partition, r.offset) in newest)
@@ -280,13 +281,13 @@ class Sifting(Reading):
                 self._pending.discard((topic, partition))
 
 
-def rows_of(newest: Mapping[bytes | None, Any], group_of: Callable[[bytes | None], bytes]) -> Iterable[Row]:
+def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable[Row]:
     """librdkafka's messages by their keys as ``Spilled`` keeps them: each question is asked of all of them at once."""
     messages = newest.values()
     times = [at if kind and at >= 0 else None for kind, at in map(_TIMESTAMP, messages)]
     keys, none = [key or b"" for key in newest], [key is None for key in newest]
     places = map(_PARTITION, messages), map(_OFFSET, messages)
-    return zip(map(group_of, newest), keys, none, *places, times, map(_VALUE, messages), strict=True)
+    return zip(groups_of(newest), keys, none, *places, times, map(_VALUE, messages), strict=True)
 
 
 def record_of(message: Any) -> Record:

@@ -77,7 +77,7 @@ def _event(kafka: Connection, message: Any, pending: dict[Place, int]) -> None:
     error = message.error()
     if error.code() == KafkaError._PARTITION_EOF:
         place = (message.topic(), message.partition())
-        # Behind the last committed record there may be markers and aborted records, which nobody is given.
+        # Behind the last committed record there may be markers and aborted records, which consumers do not get.
         if place in pending and message.offset() >= pending[place]:
             del pending[place]
     elif error.name() not in _IGNORED:

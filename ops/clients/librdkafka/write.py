@@ -86,7 +86,7 @@ def _await_topic(kafka: Connection, name: str) -> None:
     """Wait until every partition has a leader, as far as the broker knows that describes the cluster."""
 
     def led() -> bool | None:
-        metadata = kafka.ask(f"tell of the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout))
+        metadata = kafka.ask(f"describe the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout))
         found = metadata.topics[name]
         leaders = [p.leader for p in found.partitions.values()] if found.error is None else []
         return (bool(leaders) and min(leaders) >= 0) or None

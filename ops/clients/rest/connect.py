@@ -109,7 +109,7 @@ class Connect:
         self._tls = tls
         for url in self.urls:
             if urlsplit(url).scheme not in ("http", "https"):
-                raise BadInput(f"{url!r} is no worker's address", next_step="Write http://HOST:PORT or https://….")
+                raise BadInput(f"{url!r} is not a worker's address", next_step="Write http://HOST:PORT or https://….")
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         """The JSON at ``path``, from the worker at ``url`` or from the first that answers."""
@@ -172,13 +172,13 @@ class Connect:
         try:
             answer = ask(self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body)
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
-            why = str(e).removeprefix("[Errno 111] ") or "it does not accept a connection in time"
+            why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
             lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
             raise _Next(self._explained(lost, url)) from e
         except httpx.TimeoutException as e:
             late = TimedOut(
                 f"The worker at {url} did not answer {method} {path} within {max(round(patience, 1), 0.1):g} s",
-                next_step="Look at the worker's log, or try a longer --timeout.",
+                next_step="Check the worker's log, or try a longer --timeout.",
             )
             raise (_Next(late) if method == "GET" else late) from e
         except httpx.HTTPError as e:
@@ -272,7 +272,7 @@ def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
 
 def _no_resource(error: ConnectctlError) -> ConnectctlError:
     """``error`` of a server that has none of Connect's resources."""
-    why = f"{error.why}, and not in Connect's words: the worker is still starting, or that is no worker's address"
+    why = f"{error.why}, and not in Connect's words: the worker is still starting, or that is not a worker's address"
     return ConnectctlError(error.what, why=why, next_step=_CHECK, code="not-connect")
 
 

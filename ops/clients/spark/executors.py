@@ -33,7 +33,7 @@ NEEDED = ("confluent_kafka", "crc32c", "kafka", "pyarrow")
 HINT = "spark.pyspark.python names the executors' Python, which spark.archives can bring. "
 ARCHIVE = "connectctl-executors.zip"
 PATIENCE = "spark.scheduler.maxRegisteredResourcesWaitingTime"
-"""Spark's own setting for how long to wait for executors; ``LONGEST`` seconds where nobody set it."""
+"""Spark's own setting for how long to wait for executors; ``LONGEST`` seconds by default."""
 LONGEST = 120.0
 QUIET = 10.0
 """Seconds after which waiting for executors is reported."""
@@ -53,7 +53,7 @@ def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], N
     spark.sparkContext.addPyFile(str(archive(kept_directory())))
     answer = _Question(spark).ask(_patience(spark), lambda: note(f"Waiting for an executor of {master} …"))
     if answer is None:
-        raise _nobody(spark, master, log)
+        raise _no_executor(spark, master, log)
     if answer["missing"]:
         raise ConnectctlError(
             f"The executors' Python has no {', '.join(answer['missing'])}",
@@ -158,7 +158,7 @@ def _patience(spark: SparkSession) -> float:
     return float(spark.sparkContext._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(text))
 
 
-def _nobody(spark: SparkSession, master: str, log: Path) -> TimedOut:
+def _no_executor(spark: SparkSession, master: str, log: Path) -> TimedOut:
     host = spark.sparkContext.getConf().get("spark.driver.host")
     return TimedOut(
         f"Spark at {master} let no task run within {_patience(spark):g} s",

@@ -35,7 +35,7 @@ _OURS = {
     "spark.redaction.regex": _SECRETS,
     "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
 }
-# A driver whose master is on this machine alone has its executors here, too, and is nobody else's business.
+# A driver whose master is on this machine alone has its executors here, too.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LOOPBACK = re.compile(r"local.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
 _PYTHON = "spark.pyspark.python"
@@ -181,16 +181,16 @@ def _failures(what: str, log: Path, hint: str = "") -> Iterator[None]:
 def _masters_failures(master: str, log: Path) -> Iterator[None]:
     """What keeps a session from being had, told by whose fault it is."""
     try:
-        with _failures(f"Spark at {master} gives no session", log):
+        with _failures(f"Could not create a Spark session on {master}", log):
             yield
     except ConnectctlError as e:
         if "Could not parse Master URL" in str(e.why):
             hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
-            raise BadInput(f"{master} is no Spark master", next_step=hint, code="bad-master") from e
+            raise BadInput(f"{master} is not a Spark master", next_step=hint, code="bad-master") from e
         # Spark gives the application up, and what waits for that fails with something else.
         told = log.read_text(errors="replace") if log.is_file() else ""
         if _UNRESPONSIVE in told:
-            why = "whoever listens there took no application for a minute"
+            why = "the master did not respond within 60 s"
             raise Unreachable(f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)) from e
         raise
 

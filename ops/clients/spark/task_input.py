@@ -2,7 +2,7 @@
 
 Where what makes the rows fails, the JVM closes its side of the connection, and Arrow takes that for the end of its stream:
 the iterator of ``mapInArrow`` just ends, as it does behind the last row (measured, PySpark 4.0; docs/decisions/0018). Only
-behind the last row there is a word of Spark's own protocol. So whoever goes by the end of the rows looks for that word.
+behind the last row there is a word of Spark's own protocol. So a task that relies on the end looks for that word.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def _to_the_end(batches: Iterable[T], connection: Any) -> Iterator[T]:
 
 
 def _connection() -> Any:
-    """What PySpark's worker reads from: it gives it to nobody, but it is on the stack."""
+    """What PySpark's worker reads from: not handed out, but on the stack."""
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "main" and (found := frame.f_locals.get("infile")) is not None:
             return found
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     raise ConnectctlError(
-        "The end of the task's rows cannot be told from a failure of Spark's",
+        "The end of the task's rows cannot be distinguished from a failure of Spark",
         why="the connection of this PySpark's workers was not found",
         next_step="Use PySpark 4.0.",
         code="pyspark",

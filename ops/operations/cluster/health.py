@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 UNHEALTHY = (State.FAILED, State.DEGRADED, State.UNASSIGNED)
-"""A connector that was stopped or paused is healthy: somebody wanted that."""
+"""A connector that was stopped or paused on purpose is healthy."""
 UNSEEN = ("SIGHT001", "SIGHT002")
 """What is not seen whole is not proven to be healthy."""
 

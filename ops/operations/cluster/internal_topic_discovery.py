@@ -118,7 +118,7 @@ def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput |
         return NotAuthorized(what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {way_out}", right=gap.right)
     if choice.candidates:
         return BadInput(
-            f"The {role} topic of {group.id} cannot be told apart from others",
+            f"The {role} topic of {group.id} cannot be distinguished from others",
             why=f"it may be any of {', '.join(choice.candidates)}",
             next_step=way_out,
             code="ambiguous-topic",
@@ -138,42 +138,42 @@ def _search(
     compacted = kafka.compacted()
     sampled = _sample(kafka, compacted.seen)
     gaps = (*compacted.gaps, *sampled.gaps)
-    clues = [clue for clue in sampled.seen if clue.topic not in taken]
+    signals = [signal for signal in sampled.seen if signal.topic not in taken]
     if not group.members:
-        called = _called_after(group, compacted.seen, clues, missing)
+        called = _called_after(group, compacted.seen, signals, missing)
         if called:
             left = [role for role in missing if role not in called]
             given = {**named, **{role: choice.topic for role, choice in called.items()}}
             return called | (_search(kafka, group, given, left, superseded) if left else {})
-    found = {c.topic for c in clues if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
+    found = {c.topic for c in signals if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
     configs = _read_configs(kafka, sorted(found), superseded)
-    config = _config_of(configs, clues, group, named.get("config"))
+    config = _config_of(configs, signals, group, named.get("config"))
     evidence = _evidence(group, configs, config.topic)
     sure = config.proven and config.topic is not None
-    blank = [c.topic for c in clues if c.empty and c.topic != config.topic]
+    blank = [c.topic for c in signals if c.empty and c.topic != config.topic]
     choices: dict[str, TopicChoice] = {"config": config} if "config" in missing else {}
     for role in (Role.STATUS, Role.OFFSETS):
         if role in missing:
             seen = evidence if role is Role.OFFSETS else replace(evidence, dedicated=frozenset())
-            choice = internal_topics.choose([c for c in clues if c.role is role], blank, seen)
+            choice = internal_topics.choose([c for c in signals if c.role is role], blank, seen)
             # Whose connectors these are, only the group's own config topic tells, or its workers.
             choices[role] = choice if sure or group.members else replace(choice, proven=False)
     return {role: replace(choice, gaps=gaps) if choice.topic is None else choice for role, choice in choices.items()}
 
 
 def _called_after(
-    group: ConnectGroup, compacted: Mapping[str, TopicFacts], clues: Sequence[TopicSignals], missing: Sequence[str]
+    group: ConnectGroup, compacted: Mapping[str, TopicFacts], signals: Sequence[TopicSignals], missing: Sequence[str]
 ) -> dict[str, TopicChoice]:
     """The topics that ``connectctl run`` gave a group without workers, which are called after it.
 
     One that has records of another kind is not taken; one that may not be read is.
     """
-    seen = {clue.topic: clue for clue in clues}
+    seen = {signal.topic: signal for signal in signals}
     found = {}
     for role in missing:
         name = internal_topics.called_after(group.id, role)
-        clue = seen.get(name)
-        if name in compacted and (clue is None or clue.empty or clue.role == role):
+        signal = seen.get(name)
+        if name in compacted and (signal is None or signal.empty or signal.role == role):
             found[role] = TopicChoice(name)
     return found
 
@@ -203,12 +203,12 @@ def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> 
 
 
 def _config_of(
-    configs: Sequence[ConfigTopicSignals], clues: Sequence[TopicSignals], group: ConnectGroup, named: str | None
+    configs: Sequence[ConfigTopicSignals], signals: Sequence[TopicSignals], group: ConnectGroup, named: str | None
 ) -> TopicChoice:
     if named:
         return TopicChoice(named)
     # A config topic has one partition, or no worker would have started on it.
-    return internal_topics.choose_config(configs, [c.topic for c in clues if c.empty and c.partitions == 1], group)
+    return internal_topics.choose_config(configs, [c.topic for c in signals if c.empty and c.partitions == 1], group)
 
 
 def _evidence(group: ConnectGroup, configs: Sequence[ConfigTopicSignals], config: str | None) -> ClusterSignals:

@@ -145,7 +145,7 @@ def plan_again(cluster_id: str, calls: ConnectCalls, saved: Plan) -> Plan:
 
 
 def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str) -> Plan:
-    """The plan that sets what was in force before ``steps``, on each worker by itself."""
+    """The plan that sets what was in force before ``steps``, for each worker."""
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
     back = tuple(SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()))
     return Plan("loggers undo", cluster_id, back, (), group_id, independent=True)

@@ -70,7 +70,7 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
     if workers and all(worker.shut for worker in workers):
         calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
     found, source, unseen = _connectors(kafka, calls, group, workers, topics)
-    connectors = reading.judged(found, group)
+    connectors = reading.with_health(found, group)
     fresh = source == "workers" and not found and bool(group.members) and not group.owners
     problems += _not_found(choices, group, fresh=fresh)
     return ClusterView(
@@ -102,7 +102,7 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
         config_offset=member.config_offset,
     )
     if not member.url:
-        return replace(worker, problem="what it tells the group about itself cannot be read")
+        return replace(worker, problem="its metadata in the group could not be parsed")
     try:
         root = calls.get("/", url=member.url, timeout=PATIENCE)
     except ConnectctlError as e:

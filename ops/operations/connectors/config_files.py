@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.checks.connector_config.config_file import FORMS, parse
 from connectctl.ops.config.masking import MASK, remember
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.connector_config.config_file import Given
 
 STATES = ("RUNNING", "PAUSED", "STOPPED")
+Reveal = Callable[[str, Any], Any]
+"""``ops.clients.secrets.reveal``: the secret that a reference refers to, under a name for errors."""
 
 
-def read(files: Sequence[Path]) -> list[Given]:
-    """The configurations in ``files``, ``-`` for standard input. Raises ``BadInput`` with file and line."""
+def read(files: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
+    """The configurations in ``files``, ``-`` for standard input. Raises ``BadInput`` with file and line.
+
+    References to secrets are followed by ``reveal``; None leaves them alone.
+    """
     names = [str(file) for file in files]
     if names.count("-") > 1:
         raise BadInput("Standard input can be read once", next_step="Give -f - once.")
@@ -30,15 +36,22 @@ def read(files: Sequence[Path]) -> list[Given]:
         except OSError as e:
             raise BadInput(f"{name} cannot be read", why=e.strerror) from e
         found += parse(raw, name)
-    return found
+    return found if reveal is None else [revealed(each, reveal) for each in found]
 
 
-def desired(paths: Sequence[Path]) -> list[Desired]:
+def revealed(given: Given, reveal: Reveal) -> Given:
+    """``given`` with secrets in the place of the references to them. Raises ``BadInput`` that names file and property."""
+    secrets = {name: reveal(f"{given.file}: {name}", source) for name, source in given.secrets.items()}
+    return replace(given, config={**given.config, **secrets})
+
+
+def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
     """The connectors in ``paths``; a directory is for all of its files with a suffix of ``FORMS``, in order of their names.
 
-    Raises ``BadInput`` for what no worker would take, for a name that is there twice, and for masked values.
+    Raises ``BadInput`` for what no worker would take, for a name that is there twice, for masked values, and for secrets
+    that ``reveal`` does not give.
     """
-    given = read([file for path in paths for file in _files(path)])
+    given = read([file for path in paths for file in _files(path)], reveal)
     for each in given:
         refuse_unusable(each)
     _refuse_doubles(given)
@@ -57,7 +70,7 @@ def usable(given: Given) -> Desired:
     config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
     file = None if given.file == "-" else str(Path(given.file).absolute())
     state = given.initial_state.upper() if given.initial_state else None
-    return Desired(given.name, config, state, given.kept_state, file)
+    return Desired(given.name, config, state, given.kept_state, file, frozenset(given.secrets))
 
 
 def _files(path: Path) -> Iterable[Path]:

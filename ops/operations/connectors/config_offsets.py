@@ -12,6 +12,7 @@ from connectctl.ops.connect.connector import State, path_of
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
 from connectctl.ops.operations.connectors.steps import POLL, Await, SetTargetState, StepContext
 from connectctl.ops.operations.offsets.input_file import read_entries
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
-Entries = tuple[tuple[str, str], ...]
-"""Partitions and offsets as JSON texts; an offset ``null`` is for none."""
 WAIT = 10.0
 """Seconds in which workers write to the second topic after their answer."""
 
@@ -118,9 +117,9 @@ def initial(
     planner: Planner,
     given: Sequence[Desired],
     entries: Entries,
-    sentences: Callable[[Desired], tuple[str, ...]] = lambda each: (),
+    means: Callable[[Desired], OffsetsOfChange] = lambda each: OffsetsOfChange(),
 ) -> None:
-    """Plan the creation of ``given``; ``sentences`` says what it means for source offsets. Raises ``Refused`` where the
+    """Plan the creation of ``given``; ``means`` gives what it means for source offsets. Raises ``Refused`` where the
     workers cannot create in a state, or set offsets.
     """
     version = str(calls.get("/").get("version"))
@@ -135,11 +134,11 @@ def initial(
     for each in given:
         state = each.state or "RUNNING"
         planner.create(
-            Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file), sentences(each)
+            Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file), means(each)
         )
         if entries:
             planner.steps.append(SetConnectorOffsets(each.name, entries))
-            planner.waits.clear()
+            planner.waits[:] = [wait for wait in planner.waits if wait.subject != each.name]
             if state != "STOPPED":
                 planner.steps.append(SetTargetState(each.name, "resume" if state == "RUNNING" else "pause", "STOPPED"))
             if planner.wait:

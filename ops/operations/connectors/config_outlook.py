@@ -1,79 +1,112 @@
-"""What a change of configurations does to source offsets, as plans say it, and the steps that carry offsets over."""
+"""What a change of configurations does to source offsets, as plans say it, and the offsets that go with the change."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.connect.partition_changes import FRAMEWORK, Fate, OffsetOutlook, PartitionFate, outlook, shared
+from connectctl.ops.connect.partition_changes import Offsets, matters, outlook
+from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.operations.connectors.config_values import difference
+from connectctl.ops.operations.connectors.config_values import Config, difference
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.operations.connectors.config_values import Config
 
 MOST_NAMED = 3
-Offsets = Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
-"""Pairs of source partition and source offset."""
 CARRY = "--carry-offsets"
+CARRIED = "carried over"
+Partitions = Mapping[str, tuple[Mapping[str, Any], ...]]
+"""Source partitions by what becomes of them, a ``Fate`` or ``CARRIED``; some are named by those fields that are known."""
+Entries = tuple[tuple[str, str], ...]
+"""Partitions and offsets as JSON texts; an offset ``null`` is for none."""
 
 
 @dataclass(frozen=True)
 class OffsetsOfChange:
-    """``sentences``, in words, and the offsets to set with the change: pairs of partition and offset as JSON texts."""
+    """``sentences``, in words; the same as ``partitions``; ``shares`` are the connectors that read the same ones.
+
+    ``entries`` are the offsets to set with the change, ``former`` those to set again when it is undone: of source
+    partitions that are read by it and were not before. None where that cannot be done.
+    """
 
     sentences: tuple[str, ...] = ()
-    entries: tuple[tuple[str, str], ...] = ()
+    partitions: Partitions = field(default_factory=dict)
+    shares: tuple[str, ...] = ()
+    entries: Entries = ()
+    former: Entries | None = None
+
+    def __add__(self, other: OffsetsOfChange) -> OffsetsOfChange:
+        partitions = {**self.partitions, **other.partitions}
+        shares, entries = (*self.shares, *other.shares), (*self.entries, *other.entries)
+        former = self.former if other.former is None else other.former
+        return OffsetsOfChange((*self.sentences, *other.sentences), partitions, shares, entries, former)
 
 
-def of_change(calls: ConnectCalls, former: Connector, new: Config, *, carry: bool) -> OffsetsOfChange:
+NONE = OffsetsOfChange()
+
+
+def of_change(calls: ConnectCalls, connector: Connector, new: Config, *, carry: bool) -> OffsetsOfChange:
     """What ``new`` does to the offsets of a connector. Raises ``Refused`` where they cannot be carried over."""
-    changed = difference(former.config, new)
-    if former.type == "sink" or not any(_may_matter(name) for name in changed):
+    old = connector.config
+    if connector.type == "sink" or not any(matters(name, old, new) for name in difference(old, new)):
         return OffsetsOfChange()
-    seen = read_offsets(calls, former.name)
+    seen = read_offsets(calls, connector.name)
     if isinstance(seen, str):
         if carry:
-            raise Refused(f"The source offsets of {former.name} cannot be carried over", why=seen, code="unsupported")
+            raise Refused(
+                f"The source offsets of {connector.name} cannot be carried over", why=seen, code="unsupported"
+            )
         return OffsetsOfChange((f"what it does to its source offsets is unknown ({seen})",))
-    found = outlook(former.config, new, seen)
-    there = {_text(partition) for partition, _ in seen}
+    found = outlook(old, new, seen)
+    there = {text_of(partition) for partition, _ in seen}
     ways = [each for each in found.of(Fate.ORPHANED) if each.carry_to is not None]
-    free = [each for each in ways if _text(each.carry_to) not in there]
+    free = [each for each in ways if text_of(each.carry_to) not in there]
+    by_partition = {text_of(partition): text_of(offset) for partition, offset in seen}
     if not carry:
-        return OffsetsOfChange(_sentences(found, can_carry=bool(free)))
-    _refuse_uncarried(calls, former, found, free)
-    by_partition = {_text(partition): _text(offset) for partition, offset in seen}
-    entries = [(_text(each.carry_to), by_partition[_text(each.partition)]) for each in free]
-    old = [(_text(each.partition), "null") for each in free]
-    return OffsetsOfChange(_sentences(found, carried=free), (*entries, *old))
+        others = (Fate.BEGUN, Fate.RESUMED, Fate.LEFT)
+        former = [(key, by_partition[key]) for each in found.of(*others) if (key := text_of(each.partition)) in there]
+        sets = (found.of(Fate.BEGUN, Fate.RESUMED) or found.may_begin) and _unsettable(calls, connector) is None
+        return of_outlook(found, can_carry=bool(free)) + OffsetsOfChange(former=tuple(former) if sets else None)
+    _refuse_uncarried(calls, connector, found, free)
+    entries = [(text_of(each.carry_to), by_partition[text_of(each.partition)]) for each in free]
+    gone = [(text_of(each.partition), "null") for each in free]
+    return of_outlook(found, carried=free) + OffsetsOfChange(entries=(*entries, *gone))
 
 
-def of_new(new: Config, stored: Offsets | str) -> tuple[str, ...]:
-    """What a connector that is created makes of the offsets that are ``stored`` under its name; a text is why they were
-    not seen.
-    """
-    if isinstance(stored, str):
-        return (f"whether offsets are stored under its name is unknown ({stored})",)
-    if not stored:
-        return ()
-    found = outlook(None, new, stored)
-    resumed, unknown = found.of(Fate.KEPT), found.of(Fate.UNKNOWN)
-    sentences = [f"resumes from offsets that are stored under its name: {_named(resumed)}"] if resumed else []
-    sentences += [f"offsets are stored under its name, which it may resume from: {_named(unknown)}"] if unknown else []
-    return tuple(sentences)
-
-
-def of_others(new: Config, others: Mapping[str, Config]) -> tuple[str, ...]:
-    """Which connectors would read the same source partitions."""
-    names = shared(new, others)
-    return (f"reads the same source partitions as {', '.join(names)}",) if names else ()
+def of_outlook(
+    found: OffsetOutlook, *, can_carry: bool = False, carried: Sequence[PartitionFate] = ()
+) -> OffsetsOfChange:
+    """``found`` in words and as data; ``carried`` are carried over."""
+    to, gone = {text_of(each.carry_to) for each in carried}, {id(each) for each in carried}
+    orphaned = [each for each in found.of(Fate.ORPHANED) if id(each) not in gone]
+    begun = [each for each in found.of(Fate.BEGUN) if text_of(each.partition) not in to]
+    resumed, unknown = found.of(Fate.RESUMED), found.of(Fate.UNKNOWN)
+    told = {
+        CARRIED: carried,
+        Fate.ORPHANED.value: orphaned,
+        Fate.RESUMED.value: resumed,
+        Fate.BEGUN.value: begun,
+        Fate.UNKNOWN.value: unknown,
+    }
+    sentences = [
+        carried and f"carries {_count(carried)} over: {_named(carried, to=True)}",
+        orphaned and f"orphans {_count(orphaned)}: {_named(orphaned)}, because {orphaned[0].why}",
+        resumed and f"resumes from {_count(resumed)} of before: {_named(resumed)}",
+        begun and f"begins anew: {_named(begun)}{_reason(begun)}",
+        found.may_begin and f"begins anew what else it finds: {'; '.join(found.may_begin)}",
+        unknown and f"may orphan {_count(unknown)}: {_named(unknown)}, because {unknown[0].why}",
+        found.of(Fate.KEPT) and found.inherited and f"keeps its offsets although {', '.join(found.inherited)} changes",
+        can_carry and f"{CARRY} carries them over instead",
+        (orphaned or begun or resumed) and found.source.startswith("learned") and f"all of this is {found.source}",
+    ]
+    partitions = {name: tuple(each.partition for each in fates) for name, fates in told.items() if fates}
+    return OffsetsOfChange(tuple(each for each in sentences if isinstance(each, str) and each), partitions)
 
 
 def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
@@ -87,65 +120,53 @@ def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
         return "the workers gave none"
 
 
-def _may_matter(name: str) -> bool:
-    return not name.startswith(FRAMEWORK) or name == "connector.class"
+def text_of(value: Any) -> str:
+    """``value`` as JSON that is the same for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def named(texts: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return ", ".join(texts[:MOST_NAMED]) + more
+
+
+def _unsettable(calls: ConnectCalls, connector: Connector) -> tuple[str, str | None] | None:
+    """What keeps workers from setting the connector's offsets, and why."""
+    version = str(calls.get("/").get("version"))
+    if older(version, CHANGES_OFFSETS):
+        return f"The workers are {version}, and set offsets from 3.6 on", None
+    if connector.config.get("offsets.storage.topic"):
+        why = "with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do"
+        return f"The workers may fail to set the offsets of {connector.name}", why
+    return None
 
 
 def _refuse_uncarried(
-    calls: ConnectCalls, former: Connector, found: OffsetOutlook, free: Sequence[PartitionFate]
+    calls: ConnectCalls, connector: Connector, found: OffsetOutlook, free: Sequence[PartitionFate]
 ) -> None:
-    version = str(calls.get("/").get("version"))
-    if older(version, CHANGES_OFFSETS):
-        raise Refused(
-            f"The workers are {version}, and set offsets from 3.6 on",
-            next_step=f"Change it without {CARRY}, and set them: connectctl offsets set {former.name} -f FILE --stop.",
-            code="unsupported",
-        )
-    if former.config.get("offsets.storage.topic"):
-        raise Refused(
-            f"The workers may fail to set the offsets of {former.name}",
-            why="with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do",
-            next_step=f"Change it without {CARRY}, and set them: connectctl offsets set {former.name} -f FILE --stop.",
-            code="unsupported",
-        )
-    lost = [each for each in found.of(Fate.ORPHANED, Fate.UNKNOWN) if each not in free]
+    hint = f"Change it without {CARRY}, and set them: connectctl offsets set {connector.name} -f FILE --stop."
+    if unsettable := _unsettable(calls, connector):
+        raise Refused(unsettable[0], why=unsettable[1], next_step=hint, code="unsupported")
+    unused = [each for each in found.of(Fate.BEGUN) if each.why != NEW]
+    carried = {id(each) for each in free}
+    lost = [*(each for each in found.of(Fate.ORPHANED, Fate.UNKNOWN) if id(each) not in carried), *unused]
     if lost:
-        raise Refused(
-            f"Not every source offset of {former.name} can be carried over: {_named(lost)}",
-            why=lost[0].why,
-            next_step=f"Change it without {CARRY}, and set them: connectctl offsets set {former.name} -f FILE --stop.",
-            code="offsets",
-        )
+        what = f"Not every source offset of {connector.name} can be carried over: {_named(lost)}"
+        raise Refused(what, why=lost[0].why, next_step=hint, code="offsets")
 
 
-def _sentences(
-    found: OffsetOutlook, *, can_carry: bool = False, carried: Sequence[PartitionFate] = ()
-) -> tuple[str, ...]:
-    orphaned = [each for each in found.of(Fate.ORPHANED) if each not in carried]
-    unknown, begun = found.of(Fate.UNKNOWN), found.of(Fate.BEGUN)
-    sentences = []
-    if carried:
-        sentences.append(f"carries {_count(len(carried))} over: {_named(carried)}")
-    if orphaned:
-        sentences.append(f"orphans {_count(len(orphaned))}: {_named(orphaned)}, because {orphaned[0].why}")
-    if begun:
-        sentences.append(f"begins anew: {_named(begun)}")
-    if unknown:
-        sentences.append(f"may orphan {_count(len(unknown))}: {_named(unknown)}, because {unknown[0].why}")
-    if can_carry:
-        sentences.append(f"{CARRY} carries them over")
-    return tuple(sentences)
+def _reason(begun: Sequence[PartitionFate]) -> str:
+    return next((f", because {each.why}" for each in begun if each.why != NEW), "")
 
 
-def _count(number: int) -> str:
-    return f"{number} source offset{'' if number == 1 else 's'}"
+def _count(fates: Sequence[PartitionFate]) -> str:
+    return f"{len(fates)} source offset{'' if len(fates) == 1 else 's'}"
 
 
-def _named(fates: Sequence[PartitionFate]) -> str:
-    names = [_text(each.partition) + (f" to {_text(each.carry_to)}" if each.carry_to else "") for each in fates]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+def _named(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
+    def shown(each: PartitionFate) -> str:
+        told = text_of(each.partition)
+        return (told if each.whole else f"{told[:-1]},…}}") + (f" to {text_of(each.carry_to)}" if to else "")
 
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return named([shown(each) for each in fates])

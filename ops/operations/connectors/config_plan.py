@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets
+from connectctl.ops.operations.connectors.config_outlook import NONE, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_steps import (
     AwaitGone,
     ChangeConnector,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
+RESTARTS = "restarts the connector and its tasks"
 TARGETS = {"STARTED": "RUNNING"}
 """Target states of the config topic whose connectors are called otherwise."""
 
@@ -31,7 +34,8 @@ TARGETS = {"STARTED": "RUNNING"}
 class Desired:
     """A connector as it is to be. ``state`` is the one to create it in, ``kept_state`` the one that it is always to have.
 
-    Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere.
+    Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere. ``hidden`` are the properties
+    whose values are secrets that the file only refers to.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Desired:
     state: str | None = None
     kept_state: str | None = None
     file: str | None = None
+    hidden: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -61,26 +66,37 @@ class Planner:
     wait: bool = False
     steps: list[Step] = field(default_factory=list)
     waits: list[Step] = field(default_factory=list)
+    shows: list[Step] = field(default_factory=list)
     noops: list[Noop] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
 
     def planned(self) -> ConfigPlan:
         """What was added, as one plan; waits come last, so that many take no longer than one."""
-        steps = (*self.steps, *self.waits)
+        steps = (*self.steps, *self.waits, *self.shows)
         plan = Plan(self.operation, self.cluster_id, steps, tuple(self.noops), self.group_id, independent=True)
         return ConfigPlan(plan, tuple(self.configs))
 
-    def create(self, desired: Desired, offsets: tuple[str, ...] = ()) -> None:
-        """Create a connector that is not there; ``offsets`` is what that means for source offsets, in words."""
+    def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
+        """Create a connector that is not there; ``offsets`` is what that means for source offsets."""
         self.configs.append(desired.config)
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
         self.steps.append(
-            CreateConnector(desired.name, config, digest(desired.config), state, desired.file, offsets=offsets)
+            CreateConnector(
+                desired.name,
+                config,
+                digest(desired.config),
+                state,
+                desired.file,
+                offsets=offsets.sentences,
+                partitions=offsets.partitions,
+                shares=offsets.shares,
+            )
         )
-        self._await(desired.name, desired.state or "RUNNING")
+        self.wait_for(desired.name, desired.state or "RUNNING")
+        self.show(desired.name, offsets)
 
-    def change(self, desired: Desired, offsets: tuple[str, ...] = (), stopped: Sequence[Step] = ()) -> None:
+    def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, stopped: Sequence[Step] = ()) -> None:
         """Make an existing connector what it is to be; ``stopped`` are steps that follow the change while it is stopped."""
         health = self.current[desired.name]
         former, name = health.connector.config, desired.name
@@ -93,14 +109,27 @@ class Planner:
             hidden = self._hidden(name)
             told = shown(changes, hidden), shown(was, hidden)
             digests = digest(former), digest(desired.config)
-            change = ChangeConnector(name, *told, *digests, desired.file, str(health.verdict.state), offsets)
-            self.steps += self._at_rest(name, (change, *stopped), desired.kept_state) if stopped else [change]
+            restarts = RESTARTS if self.state(name) == "RUNNING" and not stopped else ""
+            change = ChangeConnector(
+                name,
+                *told,
+                *digests,
+                desired.file,
+                str(health.verdict.state),
+                offsets=offsets.sentences,
+                partitions=offsets.partitions,
+                shares=offsets.shares,
+                former=offsets.former,
+                restarts=restarts,
+            )
+            self.steps += self.at_rest(name, (change, *stopped), desired.kept_state) if stopped else [change]
         if moves and verb and not stopped:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
         if not changes and not moves:
-            self.noops.append(Noop(name, "it is so already"))
+            self.noops.append(Noop(name, "unchanged"))
             return
-        self._await(name, desired.kept_state or self._state(name))
+        self.wait_for(name, desired.kept_state or self.state(name))
+        self.show(name, offsets)
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[Step] = ()) -> None:
         """Delete a connector; ``before`` are steps that come before that."""
@@ -108,21 +137,26 @@ class Planner:
         config = health.connector.config
         self.configs.append(config)
         self.steps += before
-        self.steps.append(DeleteConnector(name, digest(config), self._state(name), tuple(leaves), str(health.verdict)))
+        self.steps.append(DeleteConnector(name, digest(config), self.state(name), tuple(leaves), str(health.verdict)))
         if self.wait:
             self.waits.append(AwaitGone(name))
 
-    def _at_rest(self, name: str, steps: Sequence[Step], state: str | None) -> list[Step]:
+    def show(self, name: str, offsets: OffsetsOfChange) -> None:
+        """Have the workers' own view of its offsets at the end, where there is something to see."""
+        if offsets.partitions:
+            self.shows.append(ReadOffsets(name, offsets.partitions.get("orphaned", ())))
+
+    def at_rest(self, name: str, steps: Sequence[Step], state: str | None = None) -> list[Step]:
         """``steps`` while the connector is stopped, which then is in ``state``, or as it was."""
-        verb, now = VERBS[state or self._state(name)], str(self.current[name].verdict)
+        verb, now = VERBS[state or self.state(name)], str(self.current[name].verdict)
         before = (
-            [] if self._state(name) == "STOPPED" else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
+            [] if self.state(name) == "STOPPED" else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
         )
         after = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
         return [*before, *steps, *after]
 
-    def _state(self, name: str) -> str:
-        """The target state; where only workers were asked, the state that they report."""
+    def state(self, name: str) -> str:
+        """Its target state; where only workers were asked, the state that they report."""
         health = self.current[name]
         target = health.connector.target_state
         if target is None:
@@ -130,7 +164,8 @@ class Planner:
             return own if own in VERBS else "RUNNING"
         return TARGETS.get(target, target)
 
-    def _await(self, name: str, state: str) -> None:
+    def wait_for(self, name: str, state: str) -> None:
+        """Wait at the end until it is in ``state``, if it is to be waited at all."""
         if self.wait:
             self.waits.append(Await(name, WANTED[VERBS[state]]))
 

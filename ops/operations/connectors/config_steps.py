@@ -6,14 +6,16 @@ Each reads the connector again, compares it with what the plan was made from, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_outlook import Entries, Partitions
 from connectctl.ops.operations.connectors.config_values import Changes, difference, digest, kept, read_config
 from connectctl.ops.operations.connectors.configure import ChangeConfig
+from connectctl.ops.operations.connectors.drift import Drift
 from connectctl.ops.operations.connectors.observe import read_one
 from connectctl.ops.operations.connectors.steps import POLL
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateConnector(Step):
-    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest; what
-    that means for source offsets is in ``offsets``, in words.
+    """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest. What
+    that means for source offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data.
     """
 
     subject: str
@@ -34,6 +36,8 @@ class CreateConnector(Step):
     file: str | None = None
     now: str = ""
     offsets: tuple[str, ...] = ()
+    partitions: Partitions = field(default_factory=dict)
+    shares: tuple[str, ...] = ()
 
     def describe(self) -> str:
         state = f", {self.state}" if self.state else ""
@@ -75,8 +79,9 @@ class _Set(ChangeConfig):
 class ChangeConnector(Step):
     """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
 
-    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked; what that does to source
-    offsets is in ``offsets``, in words.
+    Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked. What that does to source
+    offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data. ``former`` are offsets that the way
+    back sets again: see ``OffsetsOfChange``. ``restarts`` says what the change restarts.
     """
 
     subject: str
@@ -87,9 +92,16 @@ class ChangeConnector(Step):
     file: str | None = None
     now: str = ""
     offsets: tuple[str, ...] = ()
+    partitions: Partitions = field(default_factory=dict)
+    shares: tuple[str, ...] = ()
+    former: Entries | None = None
+    restarts: str = ""
+    drift: Drift | None = None
 
     def describe(self) -> str:
-        return f"change {self.subject}: {'; '.join((*map(self._change, self.changes), *self.offsets))}"
+        drift = self.drift.words() if self.drift else ""
+        said = (*map(self._change, self.changes), *self.offsets, self.restarts, drift)
+        return f"change {self.subject}: {'; '.join(filter(None, said))}"
 
     def _change(self, name: str) -> str:
         old, new = self.was.get(name), self.changes[name]
@@ -121,9 +133,12 @@ class DeleteConnector(Step):
     state: str | None = None
     leaves: tuple[str, ...] = ()
     now: str = ""
+    drift: Drift | None = None
 
     def describe(self) -> str:
-        return f"delete {self.subject}" + (f"; what stays: {', '.join(self.leaves)}" if self.leaves else "")
+        stays = f"what stays: {', '.join(self.leaves)}" if self.leaves else ""
+        drift = self.drift.words() if self.drift else ""
+        return "; ".join(filter(None, (f"delete {self.subject}", stays, drift)))
 
     def is_done(self, context: StepContext) -> str | None:
         return "not there" if read_config(context.calls, self.subject) is None else None

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets, RestoreOffsets
 from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
@@ -83,8 +85,16 @@ class _Undo:
             self.planner.configs += [now.connector.config, former] if now else [former]
             back = {name: step.was.get(name) for name in step.changes}
             was = {name: step.changes.get(name) for name in step.changes}
-            self.planner.steps.append(ChangeConnector(step.subject, back, was, step.after, step.before))
-            self._await(step.subject, "RUNNING")
+            change = ChangeConnector(step.subject, back, was, step.after, step.before)
+            if now is None or step.former is None:
+                self.planner.steps.append(change)
+            else:
+                begun = (*step.partitions.get(Fate.BEGUN, ()), *step.partitions.get(Fate.RESUMED, ()))
+                restore = RestoreOffsets(step.subject, step.before, begun, step.former)
+                self.planner.steps += self.planner.at_rest(step.subject, (change, restore))
+            self._await(step.subject, "RUNNING" if now is None else self.planner.state(step.subject))
+            if step.partitions:
+                self.planner.shows.append(ReadOffsets(step.subject))
 
     def _create(self, step: DeleteConnector) -> None:
         name, former = step.subject, kept(self.journal, step.before)

@@ -67,6 +67,8 @@ def _meant(step: CreateConnector | ChangeConnector, now: Config, given: Mapping[
             return config
     if step.file is None:
         raise _stale(f"the plan does not hold the secrets of {step.subject}, and no file has them", saved)
+    if step.subject not in given:
+        raise _stale(f"the plan does not hold the secrets of {step.subject}, and {step.file} does not have it", saved)
     raise _stale(f"{step.file} has another configuration of {step.subject} than the plan was made from", saved)
 
 

@@ -38,7 +38,7 @@ Named = Mapping[str, str | None]
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""
 LIST_TIMEOUT = 10.0
-"""Seconds in which the workers must tell of all their connectors."""
+"""Seconds in which the workers must list all their connectors."""
 EVERYTHING = "/connectors?expand=status&expand=info"
 
 
@@ -90,7 +90,7 @@ def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Obse
 
 
 def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Callable[[], Facts] | None:
-    """As ``look_for_facts``, for whoever says by other means what could not be seen."""
+    """As ``look_for_facts``, for callers that report otherwise what could not be seen."""
     return look_for_facts(kafka, group, named).seen
 
 
@@ -109,13 +109,13 @@ class ConnectorHealth:
         return self.connector.name
 
 
-def judged(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
+def with_health(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
     """The connectors by name, each with its verdict."""
     owners = owners_of(group)
-    return tuple(_judged(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
+    return tuple(_with_health(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
 
 
-def _judged(connector: Connector, owners: Owners | None) -> ConnectorHealth:
+def _with_health(connector: Connector, owners: Owners | None) -> ConnectorHealth:
     if owners is not None:
         connector = replace(connector, assigned=owners.parts(connector.name))
     verdict = verdict_of(connector, owners)
@@ -131,7 +131,7 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
     if not isinstance(found, dict):
         raise ConnectctlError(
             "The worker does not report the status of its connectors",
-            why="it gives their names only, as workers before 2.3 do",
+            why="it lists only their names, as workers before 2.3 do",
             next_step="Upgrade the workers.",
             code="unsupported",
         )
@@ -238,7 +238,7 @@ def see(
 ) -> ConnectorListing:
     """The connectors through the workers; in the topics where no worker answers and Kafka can be asked.
 
-    ``read`` gives the facts, where somebody knows the config topic already.
+    ``read`` gives the facts, where the config topic is known already.
     """
     if kafka is not None and read is None:
         kafka = read_once(kafka)
@@ -248,16 +248,18 @@ def see(
         if read is None and kafka is not None and group is not None:
             answer = look_for_facts(kafka, group, named)
         facts = answer.seen() if answer.seen else Facts()
-        return ConnectorListing(judged(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
+        return ConnectorListing(with_health(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
     except (NotAuthorized, NotTrusted):
-        raise  # workers are there: whoever reads their topics instead would say that they do not answer
+        raise  # workers are there: to read their topics instead would mean that they do not answer
     except (Unreachable, TimedOut):
         if kafka is None or group is None:
             raise
 
     topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
     found = from_topics(kafka, str(topics.config), topics.status)
-    return ConnectorListing(judged(found, group), "topics", (cluster_findings.seen_in_topics(group), *topics.findings))
+    return ConnectorListing(
+        with_health(found, group), "topics", (cluster_findings.seen_in_topics(group), *topics.findings)
+    )
 
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
@@ -305,7 +307,7 @@ def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[Conn
     """The connectors called ``names``, in that order. Raises ``BadInput`` that names all that do not exist."""
     from difflib import get_close_matches
 
-    known = {judged.name: judged for judged in found}
+    known = {each.name: each for each in found}
     unknown = [name for name in names if name not in known]
     if unknown:
         near = [match for name in unknown for match in get_close_matches(name, known, n=1)]

@@ -65,7 +65,7 @@ class AwaitPublished(Step):
     now: str = ""
 
     def describe(self) -> str:
-        return f"verify that the task configurations of {self.subject} stand behind its configuration"
+        return f"verify that the task configurations of {self.subject} follow its configuration"
 
     def apply(self, context: RepublishContext) -> str | None:
         order: TaskConfigOrder | None = None

@@ -68,7 +68,7 @@ def observe(sources: Sources, request: FenceRequest) -> Snapshot:
     _check_connectors(configured, sources.group_id, request, names)
     ids, skipped = candidates(request, sources.group_id, reach, names, directory)
     if listed and not ids:
-        # An empty list is no proof that there is nothing to fence where part of it could not be read.
+        # An empty list does not prove that there is nothing to fence where part of it could not be read.
         whole(listed, "the transactional ids", proven=False)
     described = describe_ids(sources.calls, ids)
     return Snapshot(

@@ -1,8 +1,8 @@
 """Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is still open.
 
-A higher epoch alone is no proof: with transaction version 2 it is bumped at every commit, and the producer id changes when
-epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing returned, and if
-the partitions of the older producer have no open transaction of it.
+A higher epoch alone proves nothing: with transaction version 2 it is bumped at every commit, and the producer id changes
+when epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing returned, and
+if the partitions of the older producer have no open transaction of it.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
-from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big
+from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big, names_in
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import by_connector
@@ -28,13 +29,16 @@ _HIDDEN = ("OFFSETS009", "OFFSETS011")
 
 
 def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str], Sequence[ConfiguredConnector]]:
-    """The source connectors in ``names``, all for none, the lines of their backup, and the sinks in ``names``.
+    """The source connectors in ``names`` (or globs, all for none), the lines of their backup, and the sinks among them.
 
     Of topics too big for memory the lines come as they are read from disk, topic by topic, and only then all connectors are
     known. Raises as ``everything`` does.
     """
     snapshot = observe(sources, OffsetsQuery(names))
     configs = snapshot.configs.connectors if snapshot.configs else {}
+    if any(map(is_glob, names)):
+        there = names_in(snapshot.global_topic.image.latest if snapshot.global_topic else ())
+        names = tuple(dict.fromkeys(matching_names(sorted({*configs, *there}), names)))
     sinks = [c for name, c in sorted(configs.items()) if c.looks_like == "sink" and (not names or name in names)]
     apart = {sink.name for sink in sinks}
     rest = tuple(name for name in names if name not in apart)
@@ -81,7 +85,7 @@ def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ..
     def lines() -> Iterator[str]:
         for topic in topics_of(snapshot):
             is_global = topic is snapshot.global_topic
-            theirs = {n for n, t in snapshot.dedicated.items() if (t.bootstrap, t.image.topic) == _where(topic)}
+            theirs = {n for n, t in snapshot.dedicated.items() if t.place == topic.place}
             records = _owned(
                 topic, None if is_global and not names else set(names) if is_global else theirs, connectors
             )
@@ -98,10 +102,6 @@ def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterato
         if owner is not None and (wanted is None or owner in wanted):
             seen.add(owner)
             yield record
-
-
-def _where(topic: ReadTopic) -> tuple[str | None, str]:
-    return topic.bootstrap, topic.image.topic
 
 
 def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[OffsetsTopicState]], *, every: bool) -> None:

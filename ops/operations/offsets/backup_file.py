@@ -8,7 +8,7 @@ from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectctl.ops.operations.offsets import topic_dump
+from connectctl.ops.operations.offsets import dump_lines, topic_dump
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
@@ -29,7 +29,7 @@ def lines_of(records: Iterable[Record], topic: str, bootstrap: str | None) -> It
             f'"partition": {partition}, "offset": {offset}, "timestamp": {"null" if timestamp is None else timestamp}'
         )
         try:
-            said = f'"key": {_quoted(key.decode())}, "value": {_quoted(value.decode())}'  # type: ignore[union-attr]
+            said = f'"key": {_quoted(key.decode())}, "value": {_quoted(value.decode())}'  # type: ignore[union-attr]  # None is caught below
         except (AttributeError, UnicodeDecodeError):
             said = f"{_named('key', key)}, {_named('value', value)}"
         yield f"{begin}, {where}, {said}{end}"
@@ -46,8 +46,4 @@ def _named(name: str, raw: bytes | None) -> str:
 
 def read_backup(path: Path) -> Saved:
     """What ``backup_lines`` wrote, from a file or, for ``-``, standard input. Raises ``BadInput``."""
-    return topic_dump.read_dump(
-        topic_dump.lines_of(path),
-        topic_dump.name_of(path),
-        lambda data: (data.get("bootstrapServers"), data.get("topic", topic_dump.UNNAMED)),
-    )
+    return topic_dump.read_dump(dump_lines.blocks_of(path), dump_lines.name_of(path), by_cluster=True)

@@ -34,9 +34,9 @@ class OffsetContext(StepContext):
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
     """Producer id and epoch of the task's ids after fencing in this run, by connector."""
-    groups: Callable[[], GroupOffsetWrites] = field(default=None)  # type: ignore[assignment]
+    groups: Callable[[], GroupOffsetWrites] = field(default=None)  # type: ignore[assignment]  # given where used
     """Committed offsets of groups, for steps that change those."""
-    lock: ClusterLock = field(default=None)  # type: ignore[assignment]
+    lock: ClusterLock = field(default=None)  # type: ignore[assignment]  # given by every command
 
     def backed_up(self, file: str) -> str | None:
         """That this run has written its backup ``file``, None where it has not. None is written twice: after a crash there

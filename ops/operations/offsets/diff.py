@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import merge
-from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.source_keys import connect_json, owner_of
-from connectctl.ops.kafka.records import Row, record_in
-from connectctl.ops.kafka.spill import in_order
+from connectctl.ops.connect.source_keys import connect_json, owners_of
+from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same, left_over
+from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, Row, record_in
+from connectctl.ops.kafka.spill import blocks_in_order
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
@@ -55,39 +54,35 @@ def without_what_is_same(
     known = all(name in configured and configured[name].looks_like != "sink" for name in wanted)
     kept: tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]] = ({}, {})
     named: set[bytes] = set()
-    for place, same in groupby(merge(_rows(here, 0), _rows(there, 1), key=_place), key=_place):
-        some = list(same)
-        if (known or place[0] in named) and _alike(some):
-            continue
-        named.add(place[0])
-        for row, side, owner in some:
-            kept[side].setdefault(owner, []).append(record_in(row))
+    places = [(side, *place) for side, snapshot in enumerate((here, there)) for place in _places(snapshot)]
+
+    def are_alike(blocks: Blocks) -> bool:
+        is_named = known or all(named.issuperset(column(rows, GROUP)) for rows in blocks)
+        return is_named and _alike({(side, owner): rows for (side, owner, _), rows in zip(places, blocks, strict=True)})
+
+    for blocks in left_over([rows for _, _, rows in places], are_alike):
+        for (side, owner, _), rows in zip(places, blocks, strict=True):
+            named.update(column(rows, GROUP))
+            kept[side].setdefault(owner, []).extend(map(record_in, rows))
     return _with(here, kept[0]), _with(there, kept[1])
 
 
-_Placed = tuple[Row, int, str | None]
-"""A row, on which side it is, and in which topic: None is the global one, and otherwise a connector's."""
+Owner = str | None
+"""Whose topic it is: None for the global one, and otherwise a connector."""
 
 
-def _place(placed: _Placed) -> tuple[bytes, bytes]:
-    return placed[0][:2]
+def _places(snapshot: OffsetsSnapshot) -> Iterator[tuple[Owner, Iterator[list[Row]]]]:
+    topics: list[tuple[Owner, ReadTopic]] = [(None, snapshot.global_topic)] if snapshot.global_topic else []
+    for owner, topic in [*topics, *snapshot.dedicated.items()]:
+        yield owner, blocks_in_order(topic.image.latest, owners_of)
 
 
-def _alike(some: list[_Placed]) -> bool:
-    """Whether both sides say the same of a key, and it is clear what."""
-    if len(some) == 2:
-        (left, one, owner), (right, other, others) = some
-        return one != other and owner == others and left[6] == right[6] and left[2] == right[2]
-    here, there = ([(owner, row[2], row[6]) for row, side, owner in some if side == which] for which in (0, 1))
+def _alike(there: Mapping[tuple[int, Owner], list[Row]]) -> bool:
+    """Whether both sides say the same of all keys in the same topics, and it is clear what."""
+    owners = {owner for (_, owner), rows in there.items() if rows}
+    pairs = [(there.get((0, owner), []), there.get((1, owner), [])) for owner in owners]
     # With two records of a key in a topic, the partition tells which one counts.
-    return here == there and len({owner for owner, _, _ in here}) == len(here)
-
-
-def _rows(snapshot: OffsetsSnapshot, side: int) -> Iterator[_Placed]:
-    topics = [(None, snapshot.global_topic)] if snapshot.global_topic else []
-    there = [*topics, *snapshot.dedicated.items()]
-    streams = (zip(in_order(t.image.latest, owner_of), repeat(side), repeat(owner)) for owner, t in there)
-    return merge(*streams, key=_place)
+    return all(have_same(left, right, KEY, VALUE, NO_KEY) and are_single(left) for left, right in pairs)
 
 
 def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[Record]]) -> OffsetsSnapshot:

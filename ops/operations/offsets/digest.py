@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 def digest(writes: Collection[RecordChange]) -> str:
     """The same for the same writes over the same records, in whatever order."""
-    parts = (repr((w.bootstrap, w.topic, w.partition, w.key, w.value, w.before)).encode() for w in writes)
+    parts = (
+        repr((bootstrap, topic, partition, key, value, before)).encode()
+        for topic, partition, key, value, before, bootstrap in writes
+    )
     if len(writes) <= spill.MOST:
         return hashlib.sha256(b"\n".join(sorted(parts))).hexdigest()
     total = sum(int.from_bytes(hashlib.sha256(part).digest()) for part in parts)  # as too many to sort in memory

@@ -122,7 +122,7 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
         for record in records:
             raw = record.key
             if raw is not None and raw in seen:
-                seen[raw][raw][n].append(record)  # type: ignore[union-attr]
+                seen[raw][raw][n].append(record)  # type: ignore[union-attr]  # n is 1 or 2: a list
                 continue
             key = parse_key(raw)
             if isinstance(key, str) or raw is None:
@@ -131,7 +131,7 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
             by_key = index.setdefault(key.connector, {})
             if raw not in by_key:
                 by_key[raw] = (key, [], [])
-            by_key[raw][n].append(record)  # type: ignore[union-attr]
+            by_key[raw][n].append(record)  # type: ignore[union-attr]  # n is 1 or 2: a list
             seen[raw] = by_key
     found += offsets_findings.of_foreign_records(topic.image.topic, foreign)
     return index

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from connectctl.ops.connect.source_keys import owner_of
-from connectctl.ops.kafka.records import Record, SortedRecords, record_in
-from connectctl.ops.kafka.spill import in_order
+from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.kafka.records import Record, Row, SortedRecords, record_in
+from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of, read_backup
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
@@ -51,7 +51,7 @@ class View:
     places: dict[str, list[OffsetsTopicState]]
     saved: dict[str, Saved] = field(default_factory=dict)
     decisions: dict[str, OffsetChanges] = field(default_factory=dict)
-    records: dict[str, Sequence[Iterable[Record]]] = field(default_factory=dict)
+    records: dict[str, Sequence[Iterable[list[Row]]]] = field(default_factory=dict)
 
     def decide(self, request: OffsetRequest) -> OffsetChanges:
         """The changes of ``request``, which the view was asked for."""
@@ -63,7 +63,11 @@ class View:
         if connector not in self.records:
             return backup_lines(self.places[connector])
         pairs = zip(self.places[connector], self.records[connector], strict=True)
-        return (line for at, its in pairs for line in lines_of(its, at.topic, at.bootstrap))
+        return (line for at, its in pairs for line in _lines(at, its))
+
+
+def _lines(at: OffsetsTopicState, blocks: Iterable[list[Row]]) -> Iterator[str]:
+    return lines_of((record_in(row) for rows in blocks for row in rows), at.topic, at.bootstrap)
 
 
 class Engine(Protocol):
@@ -105,12 +109,12 @@ def _sorted(snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTop
     topics = {(topic.bootstrap, topic.image.topic): topic.image.latest for topic in topics_of(snapshot)}
     owner = purpose.connector.encode(errors="surrogatepass")
 
-    def its(records: Collection[Record]) -> Iterator[Record]:
-        return map(record_in, in_order(records, owner_of, owner))
+    def its(records: Iterable[Record]) -> Iterator[list[Row]]:
+        return blocks_in_order(records, owners_of, owner)
 
-    def there(at: OffsetsTopicState) -> Iterator[Record]:
+    def there(at: OffsetsTopicState) -> Iterator[list[Row]]:
         read = topics.get((at.bootstrap, at.topic))
-        return (r for _, own in sorted(at.records.items()) for r in own) if read is None else its(read)
+        return its([record for own in at.records.values() for record in own] if read is None else read)
 
     return Sorted(purpose, places, list(map(there, places)), {where: its(some) for where, some in backup.items()})
 

@@ -48,12 +48,12 @@ def partition_text(text: str) -> str:
         partition = read_json(text)
     except ValueError as e:
         raise BadInput(
-            f"{_short(text)} is no JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
+            f"{_short(text)} is not JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
         ) from e
     if twice := repeated(text):
         raise BadInput(f"{_short(text)} says two things at once", why=twice, next_step="Leave one of them out.")
     if problems := list(_map_problems("the source partition", partition)):
-        raise BadInput(f"{_short(text)} is no source partition", why="; ".join(problems))
+        raise BadInput(f"{_short(text)} is not a source partition", why="; ".join(problems))
     return json.dumps(partition)
 
 
@@ -117,8 +117,8 @@ def _repeated(entries: list[tuple[Any, Any]]) -> Iterator[str]:
 
 def _map_problems(what: str, value: Any) -> list[str]:
     if not isinstance(value, dict):
-        return [f"{what} is no JSON object"]
-    found = [f"{what} has a key that is no text: {name!r}" for name in value if not isinstance(name, str)]
+        return [f"{what} is not a JSON object"]
+    found = [f"{what} has a key that is not a text: {name!r}" for name in value if not isinstance(name, str)]
     for name, inner in value.items():
         if isinstance(inner, dict | list):
             found.append(f"{what} may hold primitive values only, and {name} is none")

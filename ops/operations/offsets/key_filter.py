@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import merge
-from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import effective, read_offset, worker_reads
-from connectctl.ops.kafka.partitioner import partitions_of
+from connectctl.ops.kafka.aligned_blocks import Blocks, are_many, left_over
+from connectctl.ops.kafka.records import Row, record_in
 from connectctl.ops.kafka.spill import Spooled
+from connectctl.ops.operations.offsets.block_decisions import BlockDecisions
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
-from connectctl.ops.operations.offsets.plain_records import Owners, Shapes
+from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
@@ -78,44 +78,47 @@ Kept = list[tuple[bytes, list[tuple["Record", ...]]]]
 
 @dataclass(frozen=True)
 class Sorted:
-    """What there is in the places of a connector, and in the backup for a restore: ``records`` in the order of the keys."""
+    """What there is in the places of a connector, and in the backup for a restore: ``records`` in the order of the keys.
+
+    They come in blocks; see ``aligned_blocks``.
+    """
 
     purpose: Purpose
     places: Sequence[OffsetsTopicState]
-    records: Sequence[Iterable[Record]]
-    backup: Mapping[Where, Iterable[Record]] = field(default_factory=dict)
-
-    @property
-    def _wheres(self) -> list[Where]:
-        return [*((at.bootstrap, at.topic) for at in self.places), *self.backup]
+    records: Sequence[Iterable[list[Row]]]
+    backup: Mapping[Where, Iterable[list[Row]]] = field(default_factory=dict)
 
     def filtered(self) -> tuple[list[OffsetsTopicState], Saved]:
         """The places and the backup with what matters of them, and with the first key of each."""
-        return self._holding(
-            [(key, theirs) for key, theirs, first in self._groups() if first or self._matters(key, theirs)]
-        )
+        keys = self._keys(self._is_settled(BlockDecisions(self.places, tuple(self.backup))))
+        return self._holding([(key, theirs) for key, theirs, first in keys if first or self._matters(key, theirs)])
 
     def decided(self, request: MergeOffsets | RestoreOffsets) -> tuple[list[OffsetsTopicState], Saved, OffsetChanges]:
         """The changes, on disk; and the places and the backup with what else is asked of them: what is in both topics."""
-        writes, kept = Spooled[RecordChange](), []
-        conflicts: list[Conflict] = []
-        refusals: list[str] = []
+        decisions = BlockDecisions(self.places, tuple(self.backup))
+        is_settled, by_key = self._is_settled(decisions), _ByKey(request, self._holding)
         missing = [n for n, at in enumerate(self.places) if (at.bootstrap, at.topic) not in self.backup]
-        groups = self._groups()
-        while some := list(islice(groups, TOGETHER)):
-            found, saved = self._holding([(key, theirs) for key, theirs, _ in some])
-            decision = decide(request, found, saved)
-            writes.add(decision.writes)
-            conflicts += decision.conflicts
-            refusals += decision.refusals
-            for key, theirs, is_first in some:
-                there = [n for n in missing if theirs[n]]
-                if is_first or (all(theirs) if isinstance(request, MergeOffsets) else there):
-                    kept.append((key, theirs))
+        kept: Kept = []
+
+        def are_handled(blocks: Blocks) -> bool:
+            if is_settled(blocks):
+                return True
+            writes = decisions.writes(request, blocks) if are_many(blocks) else None
+            if writes is not None:
+                by_key.decide()  # what comes before them
+                by_key.writes.add(writes)
+            return writes is not None
+
+        for key, theirs, is_first in self._keys(are_handled):
+            by_key.take(key, theirs)
+            if is_first or (all(theirs) if isinstance(request, MergeOffsets) else any(theirs[n] for n in missing)):
+                kept.append((key, theirs))
+        by_key.decide()
         found, saved = self._holding(kept)
+        refusals = by_key.refusals
         if isinstance(request, RestoreOffsets):  # of the whole backup
             refusals = list(decide(request, found, saved).refusals)
-        return found, saved, OffsetChanges(writes, tuple(conflicts), tuple(refusals))
+        return found, saved, OffsetChanges(by_key.writes, tuple(by_key.conflicts), tuple(refusals))
 
     def _holding(self, kept: Kept) -> tuple[list[OffsetsTopicState], Saved]:
         by_place = [{key: theirs[n] for key, theirs in kept if theirs[n]} for n in range(len(self.places))]
@@ -123,23 +126,22 @@ class Sorted:
         parts = enumerate(self.backup, start=len(self.places))
         return places, {where: [r for _, theirs in kept for r in theirs[n]] for n, where in parts}
 
-    def _groups(self) -> Iterator[tuple[bytes, list[tuple[Record, ...]], bool]]:
-        """Keys with their records by place, but for those about which nothing is decided; and which are the first ones."""
-        purpose, places, count = self.purpose, self.places, len(self._wheres)
-        unseen, owners = set(range(count)), Owners()
-        same = self._says_the_same()
-        streams = [zip(repeat(n), some) for n, some in enumerate((*self.records, *self.backup.values()))]
-        in_order = merge(*streams, key=lambda row: row[1].key or b"")
-        groups = ((key, list(rows)) for key, rows in groupby(in_order, key=lambda row: row[1].key or b""))
-        while some := list(islice(groups, TOGETHER)):
-            asked = () if isinstance(purpose, RestoreOffsets) else places
-            by_place = [partitions_of([key for key, _ in some], at.partitions) for at in asked]
-            for (key, rows), *homes in zip(some, *by_place, strict=True):
-                is_first = bool(unseen) and any(n in unseen for n, _ in rows)
-                if (not is_first and same(rows, homes)) or owners.of(rows[0][1].key) != purpose.connector:
-                    continue
-                unseen.difference_update(n for n, _ in rows)
-                yield key, [tuple(record for n, record in rows if n == at) for at in range(count)], is_first
+    def _keys(self, are_handled: Callable[[Blocks], bool]) -> Iterator[tuple[bytes, list[tuple[Record, ...]], bool]]:
+        """Keys with their records by place, but for those that are handled many at once; and which are the first ones."""
+        streams, owners = [*self.records, *self.backup.values()], Owners()
+        unseen = set(range(len(streams)))
+
+        def are_seen_and_handled(blocks: Blocks) -> bool:
+            return not any(blocks[n] for n in unseen) and are_handled(blocks)
+
+        for blocks in left_over(streams, are_seen_and_handled):
+            theirs = [tuple(map(record_in, rows)) for rows in blocks]
+            key = next(record.key for records in theirs for record in records)
+            if key is None or owners.of(key) != self.purpose.connector:
+                continue
+            is_first = any(theirs[n] for n in unseen)
+            unseen.difference_update(n for n, records in enumerate(theirs) if records)
+            yield key, theirs, is_first
 
     def _matters(self, key: bytes, theirs: list[tuple[Record, ...]]) -> bool:
         if isinstance(self.purpose, AllKeys):
@@ -147,23 +149,41 @@ class Sorted:
         found, saved = self._holding([(key, theirs)])
         return is_relevant(self.purpose, key, found, {where: its for where, its in saved.items() if its})
 
-    def _says_the_same(self) -> Callable[[list[tuple[int, Record]], Sequence[int]], bool]:
-        """Whether nothing is decided: both topics say the same where it should lie, or a topic what its backup says."""
-        purpose, places, wheres, values = self.purpose, self.places, self._wheres, Shapes()
+    def _is_settled(self, decisions: BlockDecisions) -> Callable[[Blocks], bool]:
+        """Says of blocks whether nothing is decided of any of their keys."""
+        if isinstance(self.purpose, RestoreOffsets):
+            return decisions.are_as_saved
+        if isinstance(self.purpose, MergeOffsets):
+            return decisions.are_merged
+        return decisions.say_the_same if isinstance(self.purpose, DifferingKeys) else lambda blocks: False
 
-        def same(rows: list[tuple[int, Record]], homes: Sequence[int]) -> bool:
-            if len(rows) != 2:
-                return False
-            (one, left), (other, right) = rows
-            if isinstance(purpose, RestoreOffsets):
-                pair = one < len(places) <= other and wheres[one] == wheres[other]
-                return pair and left.value == right.value and left.partition == right.partition
-            if not isinstance(purpose, DifferingKeys | MergeOffsets) or len(places) != 2:
-                return False
-            alike = left.value is not None and left.value == right.value and values.have(left.value)
-            return alike and one != other and [left.partition, right.partition] == homes
 
-        return same
+@dataclass
+class _ByKey:
+    """What is decided key by key, of thousands together: what it takes to place the keys is then done once."""
+
+    request: MergeOffsets | RestoreOffsets
+    holding: Callable[[Kept], tuple[list[OffsetsTopicState], Saved]]
+    writes: Spooled[RecordChange] = field(default_factory=lambda: Spooled(RecordChange))
+    conflicts: list[Conflict] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    _waiting: Kept = field(default_factory=list)
+
+    def take(self, key: bytes, theirs: list[tuple[Record, ...]]) -> None:
+        self._waiting.append((key, theirs))
+        if len(self._waiting) >= TOGETHER:
+            self.decide()
+
+    def decide(self) -> None:
+        """Decide what was taken."""
+        if not self._waiting:
+            return
+        found, saved = self.holding(self._waiting)
+        decision = decide(self.request, found, saved)
+        self.writes.add(decision.writes)
+        self.conflicts += decision.conflicts
+        self.refusals += decision.refusals
+        self._waiting.clear()
 
 
 def _lost(key: bytes, sides: Mapping[Side, OffsetsTopicState]) -> bool:

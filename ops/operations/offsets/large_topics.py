@@ -14,8 +14,9 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect import offsets_findings
-from connectctl.ops.connect.source_keys import SourceKey, owner_of, parse_key
-from connectctl.ops.kafka.records import Record, SortedRecords, record_in
+from connectctl.ops.connect.source_keys import SourceKey, owner_of, owners_of, parse_key
+from connectctl.ops.kafka.aligned_blocks import are_single
+from connectctl.ops.kafka.records import GROUP, Record, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
@@ -78,7 +79,7 @@ class InOrder:
         )
         self._chosen = frozenset(self.query.connectors)
         if not self._chosen.issubset(self._known):
-            there = _names(_latest(self.snapshot.global_topic))
+            there = names_in(_latest(self.snapshot.global_topic))
             self._chosen = frozenset(asked(self.query.connectors, sorted({*self._known, *there}), self._configured))
 
     @property
@@ -96,10 +97,10 @@ class InOrder:
         self._plain = Plain(partitions_in(self.snapshot.global_topic), self._is_alone) if self.plainly else None
         theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
-        own = {_where(topic): _Cursor(_groups(topic, self.findings)) for topic in dedicated}
+        own = {topic.place: _Cursor(_groups(topic, self.findings)) for topic in dedicated}
         for name in theirs.names_and(self._known):
             topic = self.snapshot.dedicated.get(name)
-            ours = own[_where(topic)].of(name) if topic else iter(())
+            ours = own[topic.place].of(name) if topic else iter(())
             if self._chosen and name not in self._chosen:
                 continue
             yield self._connector(name, theirs.of(name), ours)
@@ -108,7 +109,7 @@ class InOrder:
     def keys(self) -> int:
         """How many keys there are, Connect's and others: counted, and not looked at."""
         if len(self.topics) == 1 and isinstance(there := self.topics[0].image.latest, SortedRecords):
-            return sum(len({(row[1], row[2]) for row in rows}) for rows in there.blocks())
+            return sum(len(rows) if are_single(rows) else len({row[1:3] for row in rows}) for rows in there.blocks())
         rows = merge(*(((owner_of(r.key), r.key or b"") for r in _latest(topic)) for topic in self.topics))
         return sum(1 for _ in groupby(rows))
 
@@ -209,6 +210,9 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
         return
     for rows in there.blocks():
         told = plain.tell(rows)
+        if all(told) and rows[0][GROUP] == rows[-1][GROUP]:
+            yield Rows(rows[0][GROUP].decode(), rows)
+            continue
         owners = (row[0] if is_plain else None for row, is_plain in zip(rows, told, strict=True))
         start = 0
         for owner, same in groupby(owners):
@@ -248,14 +252,11 @@ def _offsets(
 def _latest(topic: ReadTopic | None) -> Collection[Record]:
     if topic is None or topic.image.in_order:
         return topic.image.latest if topic else ()
-    return [record_in(row) for row in in_order(topic.image.latest, owner_of)]
+    return [record_in(row) for row in in_order(topic.image.latest, owners_of)]
 
 
-def _where(topic: ReadTopic) -> tuple[str | None, str]:
-    return topic.bootstrap, topic.image.topic
-
-
-def _names(records: Iterable[Record]) -> set[str]:
+def names_in(records: Iterable[Record]) -> set[str]:
+    """The connectors that have offsets among ``records``."""
     return {key.connector for record in records if isinstance(key := parse_key(record.key), SourceKey)}
 
 

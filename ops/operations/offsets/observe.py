@@ -102,13 +102,13 @@ def _stores(
 
 
 def _applies(name: str, store: Store, workers: Workers, findings: list[Finding]) -> bool:
-    """Whether workers keep offsets there: a store that nobody asked for exists only with exactly-once enabled."""
+    """Whether workers keep offsets there: an implicit store exists only with exactly-once enabled."""
     if not store.implicit or workers.enabled:
         return True
     if workers.enabled is None:
         message = (
             f"It writes to {store.bootstrap}. With exactly-once enabled on the workers its offsets live there, in "
-            f"{store.topic}; no worker answered to tell. Both places are shown."
+            f"{store.topic}; no worker answered. Both places are shown."
         )
         findings.append(Finding("OFFSETS016", Severity.INFO, name, message))
         return True

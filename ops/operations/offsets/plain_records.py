@@ -1,4 +1,4 @@
-"""Source partitions of which nothing is odd, told from the others by their bytes alone.
+"""Source partitions without findings, recognized by their bytes alone.
 
 To parse a key and an offset, to look at them and to write them again takes Python some 20 µs. What Connect's converter
 writes of simple members can be told by one regular expression for each order of member names, and then be copied.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.kafka.aligned_blocks import are_single, column
 from connectctl.ops.kafka.partitioner import partitions_of
-from connectctl.ops.kafka.records import Row
+from connectctl.ops.kafka.records import GROUP, KEY, PARTITION, TIMESTAMP, VALUE, Row
 
 MOST_SHAPES = 64
 """Orders of member names that are told apart; to compile an expression takes as long as to parse some twenty keys."""
@@ -38,6 +40,24 @@ def spaced(text: str) -> str:
     return text.replace('":', '": ').replace(',"', ', "')
 
 
+def _all_match(pattern: re.Pattern[bytes], raws: Sequence[bytes | None], head: bytes = b"", tail: bytes = b"") -> bool:
+    """Whether ``pattern``, which matches no line's end, matches all of ``raws`` between ``head`` and ``tail``."""
+    try:
+        text = b"\n".join(raws)  # type: ignore[arg-type]  # None is caught below
+    except TypeError:
+        return False
+    # A line's end in one of them would make more lines than there are.
+    return (
+        text.count(b"\n") == len(raws) - 1
+        and _lines_of(pattern.pattern, head, tail).fullmatch(text + b"\n") is not None
+    )
+
+
+@lru_cache(maxsize=MOST_SHAPES)
+def _lines_of(pattern: bytes, head: bytes, tail: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:" + re.escape(head) + pattern + re.escape(tail) + rb"\n)*+")
+
+
 class Shapes:
     """Whether JSON objects are plain: of simple members under different names, spelled as Connect spells them."""
 
@@ -53,6 +73,12 @@ class Shapes:
         if found is not None:
             self._last = found[1]
         return found is not None
+
+    def have_all(self, raws: Sequence[bytes | None]) -> bool:
+        """Whether all of ``raws`` are such objects."""
+        if raws and raws[0] is not None and self.have(raws[0]) and _all_match(self._last, raws):
+            return True
+        return all(raw is not None and self.have(raw) for raw in raws)
 
     def shape_of(self, raw: bytes, start: int, end: int) -> tuple[tuple[str, ...], re.Pattern[bytes]] | None:
         """The names of the object in ``raw[start:end]``, and what objects of these names match; None: it is not plain."""
@@ -91,6 +117,12 @@ class Owners:
         self._key = shape[1] if shape else _NEVER
         return self._name
 
+    def is_of_all(self, raws: Sequence[bytes | None], connector: str) -> bool:
+        """Whether all keys are the connector's."""
+        if raws and self.of(raws[0]) == connector and _all_match(self._key, raws, self._head, b"]"):
+            return True
+        return all(self.of(raw) == connector for raw in raws)
+
 
 class Plain:
     """Looks at rows of a global topic of ``partitions`` partitions for connectors that have no other (``alone``).
@@ -107,8 +139,10 @@ class Plain:
 
     def tell(self, rows: Sequence[Row]) -> list[bool]:
         """Of each row whether it is plain: all that there is of its key, and where Java's partitioner puts it."""
-        raws = [row[1] for row in rows]
+        raws = column(rows, KEY)
         homes = partitions_of(raws, self._partitions)
+        if self._are_all(rows, raws, homes):
+            return [True] * len(rows)
         seen = Counter(raws) if len(set(raws)) < len(raws) else {}
         found = []
         for (owner, raw, _, partition, _, timestamp, value), home in zip(rows, homes, strict=True):
@@ -125,6 +159,18 @@ class Plain:
                 and seen.get(raw, 1) == 1
             )
         return found
+
+    def _are_all(self, rows: Sequence[Row], raws: Sequence[bytes], homes: list[int]) -> bool:
+        """Whether all are plain: looked at together, where they are of one connector."""
+        if column(rows, PARTITION) != homes or rows[0][GROUP] != rows[-1][GROUP] or not are_single(rows):
+            return False
+        if rows[0][GROUP] != self._owner:
+            self._turn_to(rows[0][GROUP])
+        return (
+            None not in column(rows, TIMESTAMP)
+            and _all_match(self._key, raws, self._head, b"]")
+            and self._values.have_all(column(rows, VALUE))
+        )
 
     def _turn_to(self, owner: bytes) -> None:
         self._owner, self._key = owner, _NEVER

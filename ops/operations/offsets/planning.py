@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.digest import digest
+from connectctl.ops.operations.offsets.planned_writes import text_of
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
@@ -68,30 +70,15 @@ class Changes:
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...]
 
-    def as_json(self, each: Callable[[Collection[Any], Callable[[Any], Any]], list[Any]]) -> dict[str, Any]:
-        """The plan as scripts get it, with every record; ``each`` makes a list of the records, by what shows one."""
+    def as_json(self, shown: Callable[[Collection[RecordChange]], list[Any]]) -> dict[str, Any]:
+        """The plan as scripts get it, with every record as it is ``shown``."""
         return self.plan.as_json() | {
-            "writes": each(self.writes, write_as_json),
+            "writes": shown(self.writes),
             "conflicts": [
                 {"key": c.key, "global": c.global_, "dedicated": c.dedicated, "taken": c.taken, "why": c.why}
                 for c in self.conflicts
             ],
         }
-
-
-def write_as_json(write: RecordChange) -> dict[str, Any]:
-    """A record to write, as scripts get it."""
-    return {
-        "topic": write.topic,
-        "kafkaPartition": write.partition,
-        "key": write.key.decode(errors="backslashreplace"),
-        "before": _text(write.before),
-        "after": _text(write.value),
-    }
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode(errors="backslashreplace")
 
 
 def plan_changes(
@@ -182,7 +169,7 @@ def stale(places: Sequence[OffsetsTopicState]) -> str | None:
         if later > offsets_findings.STALE_MS:
             return (
                 f"The dedicated topic {ours.topic} looks stale: its offset of {key.decode(errors='backslashreplace')}, "
-                f"{_text(old.value)}, is {later // 1000} s older than the global {_text(new.value) or 'tombstone'}."
+                f"{text_of(old.value)}, is {later // 1000} s older than the global {text_of(new.value) or 'tombstone'}."
             )
     return None
 
@@ -266,9 +253,10 @@ def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bo
 
 def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> str:
     verb = "set" if isinstance(request, changes.SetOffsets) else str(changes.to_data(request)["wish"]).lower()
-    deleted = sum(write.value is None for write in decision.writes)
+    written = Counter((write.topic, write.value is None) for write in decision.writes)
+    deleted = sum(number for (_, is_tombstone), number in written.items() if is_tombstone)
     count = f"{len(decision.writes) - deleted} records" + (f", {deleted} tombstones" if deleted else "")
-    topics = " and ".join(dict.fromkeys(write.topic for write in decision.writes)) or "no topic"
+    topics = " and ".join(dict.fromkeys(topic for topic, _ in written)) or "no topic"
     policy = f" ({request.policy})" if isinstance(request, MergeOffsets) else ""
     origin = f" from run {request.run}" if isinstance(request, RestoreOffsets) and request.run else ""
     way = " through the workers" if via == "rest" else ""

@@ -218,20 +218,29 @@ def _restore(request: RestoreOffsets, places: Sequence[OffsetsTopicState], saved
     for at in places:
         then = _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions)
         now = {(key, r.partition): r.value for key, found in at.records.items() for r in found}
-        for key, partition in sorted({**then, **now}):
-            value, before = then.get((key, partition)), now.get((key, partition))
-            if before != value:
-                writes.append(RecordChange(at.topic, partition, key, value, before, at.bootstrap))
+        writes += restored(at, then, now)
     return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, places, was)))
+
+
+ByPartition = dict[tuple[bytes, int], bytes | None]
+"""Values by key and partition."""
+
+
+def restored(at: OffsetsTopicState, then: ByPartition, now: ByPartition) -> Iterator[RecordChange]:
+    """What makes every partition of ``at`` say what it said ``then``."""
+    for key, partition in sorted({**then, **now}):
+        value, before = then.get((key, partition)), now.get((key, partition))
+        if before != value:
+            yield RecordChange(at.topic, partition, key, value, before, at.bootstrap)
 
 
 def _own(records: Iterable[Record], connector: str) -> list[Record]:
     return [record for record in records if record.key is not None and is_of(record.key, connector)]
 
 
-def _by_partition(records: Iterable[Record], partitions: int) -> dict[tuple[bytes, int], bytes | None]:
+def _by_partition(records: Iterable[Record], partitions: int) -> ByPartition:
     """The newest value of each key on each partition; a backup that names no partitions is laid out as Java would."""
-    found: dict[tuple[bytes, int], bytes | None] = {}
+    found: ByPartition = {}
     for record in sorted(records, key=lambda r: r.offset):
         key = record.key or b""
         found[key, record.partition if record.partition >= 0 else java_partition(key, partitions)] = record.value

@@ -56,8 +56,8 @@ def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], work
             "contradicting each other"
         )
     found += _said("are spelled as no worker would spell them", filter(_respelled, decision.writes))
-    found += _said("lie on partitions that workers do not look at", _strays(decision, places))
-    found += _said("would be written to another topic, too", _elsewhere(decision, places))
+    found += _said("lie on partitions that workers ignore", _strays(decision, places))
+    found += _said("would also be written to another topic", _elsewhere(decision, places))
     return found
 
 

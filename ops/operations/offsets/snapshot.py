@@ -26,6 +26,11 @@ class ReadTopic:
     role: str
     bootstrap: str | None = None
 
+    @property
+    def place(self) -> tuple[str | None, str]:
+        """Where it is, and its name."""
+        return self.bootstrap, self.image.topic
+
 
 @dataclass(frozen=True)
 class OffsetsSnapshot:

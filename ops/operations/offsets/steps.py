@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -101,7 +101,7 @@ class Change(Step):
     """
 
     subject: str
-    wish: dict[str, Any]
+    request: dict[str, Any] = field(metadata={"key": "wish"})
     agreed: str | None
     summary: str
     dedicated_topic: str | None = None
@@ -146,7 +146,7 @@ class Change(Step):
             )
 
     def _look(self, context: OffsetContext) -> tuple[list[OffsetsTopicState], OffsetChanges]:
-        request = changes.from_data(self.wish)
+        request = changes.from_data(self.request)
         view = context.view(asked_by(request, context.journal, self.dedicated_topic))
         return view.places[self.subject], view.decide(request)
 
@@ -179,7 +179,7 @@ class Change(Step):
             raise Refused(
                 "The workers' REST API cannot make this change", why="; ".join(why), next_step="Omit --via rest."
             )
-        asked = rest_api.request(changes.from_data(self.wish), decision)
+        asked = rest_api.request(changes.from_data(self.request), decision)
         failed: ConnectctlError | None = None
         try:
             context.calls.send(asked.method, path_of("connectors", self.subject, "offsets"), asked.body)

@@ -1,8 +1,8 @@
 """The producers of a connector's tasks, which are fenced before its offsets are written.
 
-With exactly-once a task commits its offsets in its own transactions, by a transactional id of its own. Whoever fences that
-id first knows that no task that began before, on a worker or in a ``connectctl run``, can commit over what is written next:
-it is fenced at its next transaction, and whatever takes its place reads the offsets again (KIP-618).
+With exactly-once a task commits its offsets in its own transactions, by a transactional id of its own. Once that id is
+fenced, no task that began before, on a worker or in a ``connectctl run``, can commit over what is written next: it is fenced
+at its next transaction, and its successor reads the offsets again (KIP-618).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Producers:
 
 
 def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
-    """The producers of the connector's tasks, and the coordinators that have them. What may not be seen is no error."""
+    """The producers of the connector's tasks, and the coordinators that have them. What may not be seen is not an error."""
     if sources.coordinators is None or sources.config_topic is None:
         return Producers(), None
     records = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic].latest
@@ -93,7 +93,7 @@ class FenceTasks(Step):
                 code="not-fenced",
             )
         if calls is None or not found.ids:
-            return "no coordinator knows them any more"
+            return "no coordinator knows them now"
         if failed := fence_ids(calls, found.ids, context.timeout):
             raise ConnectctlError(
                 f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
@@ -112,7 +112,7 @@ def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
 
 
 def moved(context: OffsetContext, connector: str) -> str | None:
-    """The transactional id that somebody has initialised since it was fenced here, None where nobody has."""
+    """The transactional id that was initialized since it was fenced here, None if none was."""
     fenced = context.fenced.get(connector)
     if not fenced or context.sources is None:
         return None

@@ -1,147 +1,57 @@
-"""A saved topic instead of a broker: one JSON object per line, as ``kcat -C -J`` writes it or as we do.
-
-``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has none; ``keyBase64`` and
-``valueBase64`` carry what is no UTF-8. ``topic``, ``partition``, ``offset`` and ``timestamp`` (kcat: ``ts``) may be left
-out, but for ``topic`` where the dump holds several.
-"""
+"""A saved topic instead of a broker; see ``dump_lines`` for how it is saved."""
 
 from __future__ import annotations
 
-import base64
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.offset_store import Store, separate_store
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
-from connectctl.ops.kafka.records import Record, TopicImage, record_in
+from connectctl.ops.kafka.records import Record, Row, TopicImage, record_in
 from connectctl.ops.kafka.spill import Spilled, in_order
+from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_blocks
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
-from connectctl.ops.operations.sink_offsets.backup_file import is_group
 
-UNNAMED = "dump"
 CONNECTS_DEFAULT = 25
-"""Partitions of an offsets topic where nobody says otherwise (``offset.storage.partitions``)."""
+"""Partitions of an offsets topic by default (``offset.storage.partitions``)."""
 
 
 def read_dump(
-    lines: Iterable[str],
-    source: str,
-    named: Callable[[dict[str, Any]], Any] = lambda data: data.get("topic", UNNAMED),
-    *,
-    superseded: bool = False,
+    blocks: Iterable[bytes], source: str, *, by_cluster: bool = False, superseded: bool = False
 ) -> dict[Any, Collection[Record]]:
-    """The records of a dump by what ``named`` makes of a line, its topic. Raises ``BadInput`` that names the line.
+    """The records of a dump by topic, or ``by_cluster`` by bootstrap servers and topic. Raises ``BadInput`` for a bad line.
 
     What is too much for memory goes to disk, of each key the newest record in each partition; with ``superseded`` all are
     kept in memory.
     """
-    found: dict[Any, list[Record]] = {}
+    found: dict[Any, list[Row]] = {}
     spilled: dict[Any, Spilled] = {}
-    for number, (data, record) in enumerate(read_lines(lines, source), start=1):
-        found.setdefault(named(data), []).append(record)
-        if not superseded and number % spill.MOST == 0:
-            for name, records in found.items():
-                spilled.setdefault(name, Spilled(owner_of)).add(records)
-                records.clear()
+    held = 0
+    for wheres, rows in read_blocks(blocks, source):
+        for where, same in groupby(zip(wheres, rows, strict=True), key=itemgetter(0)):
+            found.setdefault(where if by_cluster else where[1], []).extend(row for _, row in same)
+        held += len(rows)
+        if not superseded and held >= spill.MOST:
+            for name, its in found.items():
+                spilled.setdefault(name, Spilled(owners_of)).add_rows(its)
+                found[name] = []
+            held = 0
     for name, there in spilled.items():
-        there.add(found[name])
-    return {name: spilled.get(name, records) for name, records in found.items()}
-
-
-def read_lines(lines: Iterable[str], source: str) -> Iterator[tuple[dict[str, Any], Record]]:
-    """Each line that has a record, as JSON and as that. Raises ``BadInput`` that names the line.
-
-    Empty lines, and those with the offsets of sinks' groups, are passed over.
-    """
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            data = read_json(line)
-            if is_group(data):
-                continue
-            record = _record(data, number)
-        except (ValueError, TypeError, AttributeError, KeyError) as e:
-            raise BadInput(
-                f"{source}, line {number}: this is no record",
-                why=str(e) or type(e).__name__,
-                next_step='Each line is like {"topic":"…","partition":0,"offset":0,"key":"…","value":"…"}.',
-            ) from e
-        yield data, record
+        there.add_rows(found[name])
+    return {name: spilled.get(name) or list(map(record_in, its)) for name, its in found.items()}
 
 
 def read_file(path: Path, *, superseded: bool = False) -> dict[str, Collection[Record]]:
     """The records of the dump in ``path`` by topic, standard input for ``-``; see ``read_dump``. Raises ``BadInput``."""
-    return read_dump(lines_of(path), name_of(path), superseded=superseded)
-
-
-def checked(path: Path) -> Iterator[bytes]:
-    """The lines of a dump. Raises ``BadInput`` as ``read_file`` does."""
-    read: list[str] = []
-
-    def lines() -> Iterator[str]:
-        for line in lines_of(path):
-            read.append(line)
-            yield line
-
-    for _ in read_lines(lines(), name_of(path)):
-        yield from (line.encode() for line in read)
-        read.clear()
-    yield from (line.encode() for line in read)
-
-
-def name_of(path: Path) -> str:
-    """What to call ``path`` in a message."""
-    return "standard input" if str(path) == "-" else str(path)
-
-
-def lines_of(path: Path) -> Iterator[str]:
-    """The lines in ``path``, of standard input for ``-``, of a directory's part files. Raises ``BadInput``.
-
-    They end at a line feed only, and not at U+2028 in a text.
-    """
-    try:
-        for part in sorted(path.glob("part-*")) if path.is_dir() else (path,):
-            with nullcontext(sys.stdin.buffer) if str(part) == "-" else part.open("rb") as file:
-                for line in file:
-                    yield line.decode()
-    except (OSError, UnicodeDecodeError) as e:
-        why = e.strerror if isinstance(e, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"The dump {path} cannot be read", why=why) from e
-
-
-def _record(data: dict[str, Any], number: int) -> Record:
-    if "key" not in data and "keyBase64" not in data:
-        raise KeyError("it has no key")
-    value = data["value"] if "value" in data else data.get("payload")
-    timestamp = data.get("timestamp", data.get("ts"))
-    return Record(
-        _bytes(data.get("key"), data.get("keyBase64")),
-        _bytes(value, data.get("valueBase64")),
-        int(data.get("partition", -1)),
-        int(data.get("offset", number - 1)),
-        None if timestamp is None else int(timestamp),
-    )
-
-
-def _bytes(text: Any, encoded: str | None) -> bytes | None:
-    if encoded is not None:
-        return base64.b64decode(encoded, validate=True)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise TypeError("key and value must be the record's bytes as text, or null")
-    return text.encode()
+    return read_dump(blocks_of(path), name_of(path), superseded=superseded)
 
 
 def snapshot(
@@ -189,7 +99,7 @@ def snapshot(
 def _holds_configs(records: Collection[Record]) -> bool:
     beginnings = (config_topic.CONNECTOR, config_topic.COMMIT, config_topic.TARGET, "session-key")
     # Of what has no owner: of a topic too big for memory that is where the first rows are.
-    keys = (row[1] for row in in_order(records, owner_of, b""))
+    keys = (row[1] for row in in_order(records, owners_of, b""))
     return any(key.decode(errors="replace").startswith(beginnings) for key in keys)
 
 
@@ -230,7 +140,7 @@ def _big_image(topic: str, records: Spilled, partitions: int | None) -> TopicIma
     if ends.pop(-1, None) is None:
         ends = {partition: ends.get(partition, 0) for partition in range(count)}
         return TopicImage(topic, records.added, records, ends, in_order=True)
-    everywhere, placed = (r if r.partition >= 0 else _placed(r, count) for r in records), Spilled(owner_of)
+    everywhere, placed = (r if r.partition >= 0 else _placed(r, count) for r in records), Spilled(owners_of)
     while some := list(islice(everywhere, spill.MOST)):
         placed.add(some)
     return replace(_big_image(topic, placed, count), records=records.added)

@@ -25,7 +25,7 @@ class Clock(Protocol):
         """Wait."""
 
     def progress(self, line: str, /) -> None:
-        """Report a line to whoever watches."""
+        """Report a line of progress."""
 
 
 @dataclass(frozen=True)

@@ -69,12 +69,12 @@ def offsets_of_group(
 
     Kafka leaves out, in silence, what it has committed of topics that may not be described: of ``topics`` those are then
     ``unseen``. With ``stable`` it is refused while a transaction holds offsets of it. Raises ``NotAuthorized`` where the
-    group may not be described, and ``BadInput`` where it is no group of consumers.
+    group may not be described, and ``BadInput`` where it is not a group of consumers.
     """
     group = groups.group(group_id)
     if group.kind not in ("consumer", ""):
         raise BadInput(
-            f"{group_id} is no group of consumers",
+            f"{group_id} is not a group of consumers",
             why=f"its members speak the protocol {group.kind!r}",
             code="other-group",
         )

@@ -127,7 +127,7 @@ def _in_use(state: GroupState) -> Iterator[str]:
     if state.at_rest and found.members:
         yield (
             f"the group {found.group.id} has members ({members_in_short(found.members)}): its offsets are changed only "
-            "while nobody reads with it"
+            "while it has no members"
         )
 
 
@@ -166,7 +166,7 @@ def _warnings(state: GroupState, writes: Sequence[OffsetWrite]) -> Iterator[str]
         if write.after is not None and known is not None and not known.first <= write.after <= known.end:
             yield (
                 f"{write.topic}-{write.partition} has offsets from {known.first} to {known.end}: a task that begins at "
-                f"{write.after} goes by auto.offset.reset"
+                f"{write.after} follows auto.offset.reset"
             )
 
 

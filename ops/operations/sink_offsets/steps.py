@@ -142,7 +142,7 @@ def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[
 def with_members(group: str, members: tuple[str, ...]) -> Refused:
     """The error where a group has members."""
     return Refused(
-        f"The group {group} has members; its offsets are changed only while nobody reads with it",
+        f"The group {group} has members; its offsets can be changed only while it has no members",
         why=members_in_short(members),
         next_step="Stop what reads with it, and try again.",
         code="in-use",

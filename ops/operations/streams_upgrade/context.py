@@ -67,7 +67,7 @@ class ApplicationContext:
         return found.reason if isinstance(found, Missing) else None
 
     def gate(self, members: int, lag: int) -> str:
-        """Wait until the application is healthy; gives what there is to say. Raises ``TimedOut``."""
+        """Wait until the application is healthy; returns the step's detail. Raises ``TimedOut``."""
         patience = self.whole.patience
         criteria = HealthCriteria(members, lag, patience.looks, patience.timeout)
         watch = GateState(self.whole.now())

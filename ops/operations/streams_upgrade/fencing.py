@@ -1,6 +1,6 @@
 """The end of a switch: proof that the new kind of producers is in use, and the old kind's transactional ids fenced.
 
-A producer of the old kind that was given up for dead may wake up. Nobody initialises its transactional id any more, so
+A producer of the old kind that was given up for dead may wake up. No instance initializes its transactional id any more, so
 that nobody would fence it; and as long as a transaction of it is open, consumers that fetch stable offsets wait (KIP-447).
 """
 

@@ -27,7 +27,7 @@ class HealthSnapshot:
 class HealthCriteria:
     """What a gate wants: ``members`` in a stable group for ``looks`` looks in a row, within ``timeout`` seconds.
 
-    ``lag`` is what waited before anything was changed: less than that is no reason to stop.
+    ``lag`` is what waited before anything was changed: less than that is not a reason to stop.
     """
 
     members: int

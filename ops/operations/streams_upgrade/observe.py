@@ -49,7 +49,7 @@ def observe(reader: ApplicationReader, instances: Sequence[str]) -> ApplicationS
 def _instance(driver: WorkerDriver, address: str) -> Instance:
     obstacle = driver.check(address)
     try:
-        told = driver.told(address, PROPERTY)
+        told = driver.configured(address, PROPERTY)
         ways = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
@@ -76,7 +76,7 @@ def transactional_ids(reader: ApplicationReader) -> tuple[tuple[TransactionalId,
         for each in listed.seen
         if each.id.startswith(f"{reader.application}-") and model_of_id(reader.application, each.id)
     ]
-    # Ids with its own prefix: what nothing proves, and nothing denies, is no reason to stop.
+    # Ids with its own prefix: what nothing proves, and nothing denies, is not a reason to stop.
     missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]
     return tuple(sorted(found, key=lambda known: known.id)), missing
 

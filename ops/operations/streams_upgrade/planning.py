@@ -99,7 +99,7 @@ def rolls(
     second = [
         i
         for i in chosen
-        if i.told != value or (request.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
+        if i.configured != value or (request.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
     ]
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     able = snapshot.all_tell and min(snapshot.protocols) >= needed
@@ -147,7 +147,7 @@ def _against_instances(snapshot: ApplicationSnapshot, request: ApplicationReques
         if instance.obstacle:
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
         elif instance.source and instance.kind is None:
-            told = f"{PROPERTY}={instance.told}" if instance.told else f"no {PROPERTY}"
+            told = f"{PROPERTY}={instance.configured}" if instance.configured else f"no {PROPERTY}"
             yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
     if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
@@ -179,7 +179,7 @@ def _steps(
         )
         yield gate(instance)
     for instance in second:
-        yield SetGuarantee(instance.address, 2, _why(request), instance.told or "", value)
+        yield SetGuarantee(instance.address, 2, _why(request), instance.configured or "", value)
         yield RestartInstance(instance.address, 2, _way(instance, value), members=count)
         yield AwaitInstance(instance.address, 2, "", "", _least(request, needed), 0, instance.by_hand)
         yield gate(instance)
@@ -235,7 +235,7 @@ def _unknown(
             f"and leave {PROPERTY} as it is. The run sees which release came back, and stops at an older one."
         )
     if request.to is ProducerModel.PER_PARTITION:
-        yield f"Kafka Streams 4.0 knows {PER_PARTITION} no more, and fails with it; 3.2 to 4.x look the same from outside."
+        yield f"Kafka Streams 4.0 does not support {PER_PARTITION} and fails with it; 3.2 to 4.x look the same from outside."
     if request.older:
         yield "You choose the older release; the run checks that it is 2.5 or older."
     yield (

@@ -13,13 +13,13 @@ from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_o
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance of the application. ``told`` is its ``processing.guarantee`` by its driver, None where it cannot tell.
+    """An instance of the application. ``configured`` is its driver's ``processing.guarantee``, None if unknown.
 
     ``obstacle``: why it could not be changed. ``ways`` says what changing it to a value and restarting it will do.
     """
 
     address: str
-    told: str | None = None
+    configured: str | None = None
     source: str = ""
     obstacle: str | None = None
     by_hand: bool = False
@@ -28,7 +28,7 @@ class Instance:
     @property
     def kind(self) -> ProducerModel | None:
         """The kind of its producers, by its property."""
-        return model_of_value(self.told)
+        return model_of_value(self.configured)
 
 
 @dataclass(frozen=True)
@@ -80,5 +80,5 @@ class ApplicationSnapshot:
 
     def digest(self) -> str:
         """What a plan depends on: which instances there are, and what they are told to be."""
-        depends = [self.application, [[i.address, i.told] for i in self.instances], sorted(self.protocols)]
+        depends = [self.application, [[i.address, i.configured] for i in self.instances], sorted(self.protocols)]
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]

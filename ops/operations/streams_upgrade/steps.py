@@ -54,7 +54,7 @@ class SetGuarantee(InstanceStep):
         own = its.of(context)
         notes = own.notes
         if self.subject not in notes.was:
-            told = own.reader.driver.told(self.subject, PROPERTY)
+            told = own.reader.driver.configured(self.subject, PROPERTY)
             notes.was[self.subject] = told.value if told else None
         notes.entries[f"{self.roll}:{self.subject}"] = Entry(CHANGED)
         own.keep(notes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.checks.tasks_max.forecast import Outlook, horizon, now, then
+from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
 from connectctl.ops.checks.tasks_max.observe import enforces, refusal_in
 from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.target_state_wait import GRACE
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 MAX, ENFORCE = "tasks.max", "tasks.max.enforce"
-_BREAKS_NOW = (Outlook.FAILED, Outlook.NEXT_START, Outlook.MAY_FAIL)
-_BREAKS_THEN = (Outlook.FAILS, Outlook.MAY_FAIL)
+_BREAKS_NOW = (TasksMaxForecast.FAILED, TasksMaxForecast.NEXT_START, TasksMaxForecast.MAY_FAIL)
+_BREAKS_THEN = (TasksMaxForecast.FAILS, TasksMaxForecast.MAY_FAIL)
 
 
 class Choice(StrEnum):
@@ -53,10 +53,10 @@ class Remedy:
     why_not: str = ""
 
     def of(self, choice: Choice) -> Mapping[str, str | None] | None:
-        """The properties of a choice, None where it cannot be had."""
+        """The properties of a choice, None where it is unavailable."""
         return {Choice.RAISE: self.raised, Choice.BRIDGE: self.bridge, Choice.LEAVE: {}}[choice]
 
-    def told(self, chosen: Choice) -> str:
+    def describe(self, chosen: Choice) -> str:
         """Both choices in one line, the chosen one first."""
         sayings = {
             Choice.RAISE: f"raise: {words(self.raised)}, which is permanent",
@@ -86,7 +86,9 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
     )
     had = {name: tasks.config.get(name) for name in (MAX, ENFORCE)}
     when = f"it {today} today" if today in _BREAKS_NOW else f"it fails on {aim or f'a release without {ENFORCE}'}"
-    when = {Outlook.FAILED: "it is FAILED", Outlook.NEXT_START: "it fails at its next start"}.get(today, when)
+    when = {TasksMaxForecast.FAILED: "it is FAILED", TasksMaxForecast.NEXT_START: "it fails at its next start"}.get(
+        today, when
+    )
     why = f"it generates {needs or 'too many'} tasks with a {MAX} of {tasks.limit}, so that {when}"
     able = needs > (tasks.limit or 0)
     raised: dict[str, str | None] | None = {MAX: str(needs)} if able else None
@@ -101,7 +103,7 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
 def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, Choice]:
     """The choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
 
-    Raises ``BadInput`` for names that are no such connector, or that are named twice.
+    Raises ``BadInput`` for names that are not such a connector, or that are named twice.
     """
     known = {remedy.connector for remedy in found}
     try:
@@ -125,7 +127,7 @@ def _fallback(remedy: Remedy, rest: Choice) -> Choice:
 
 
 def steps(found: tuple[Remedy, ...], chosen: Mapping[str, Choice], *, patch: bool) -> Iterator[Any]:
-    """Two steps for each connector that is changed. Raises ``BadInput`` for a choice that cannot be had."""
+    """Two steps for each connector that is changed. Raises ``BadInput`` for an unavailable choice."""
     for remedy in found:
         values = remedy.of(chosen[remedy.connector])
         if values is None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TransactionContext(RunContext):
-    """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that nobody lists."""
+    """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that is not listed."""
 
     calls: TransactionCalls
     timeout: float

@@ -1,4 +1,4 @@
-"""Open transactions on partitions that their coordinator no longer knows (KIP-664): nobody will ever end them.
+"""Open transactions on partitions that their coordinator no longer knows (KIP-664): they are never ended.
 
 A partition shows a transaction as open; its coordinator has no id for the producer, another epoch, or another set of
 partitions. Both sides change while they are looked at, so partitions are looked at twice, with the coordinators in
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Open = dict[tuple[Place, int], PartitionProducer]
 """Open transactions by partition and producer id."""
-NOT_ASKED = unknown("nobody looked")
+NOT_ASKED = unknown("not checked")
 BLOCKING = {
     "config": "A hanging transaction on the config topic stops connectors from starting.",
     "offsets": "A hanging transaction on the offsets topic stops connectors from starting.",
@@ -142,25 +142,25 @@ def search(
         # A coordinator that does not answer may know every one of them.
         return Search((), len(places), (*not_seen, *unseen(before), _no_verdict(silent)), gaps=tuple(silent))
     after = opened(calls.producers(sorted({place for place, _ in open_before})))
-    found = hanging(open_before, owners, described, after)
-    told = tuple(replace(each, role=roles.get(each.place.topic)) for each in found)
-    if log is not None and told:
-        answers = decisions(log, [(each.place, each.producer, each.id) for each in told])
+    candidates = hanging(open_before, owners, described, after)
+    found = tuple(replace(each, role=roles.get(each.place.topic)) for each in candidates)
+    if log is not None and found:
+        answers = decisions(log, [(each.place, each.producer, each.id) for each in found])
         # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
-        answered = zip(told, answers, strict=True)
-        told = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
-    return _searched(told, listed.gaps, len(places), (*not_seen, *unseen(before)), read=log is not None)
+        answered = zip(found, answers, strict=True)
+        found = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
+    return _searched(found, listed.gaps, len(places), (*not_seen, *unseen(before)), read=log is not None)
 
 
 def _searched(
-    told: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
+    found: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
 ) -> Search:
     """What was found, with what is proven apart from what is not.
 
     No coordinator knows a producer id for certain where every id was seen, or where their log was read.
     """
-    proven = [each for each in told if each.id is not None or not gaps or (read and each.decision.log_read)]
-    doubtful = tuple(replace(each, proven=False) for each in told if each not in proven)
+    proven = [each for each in found if each.id is not None or not gaps or (read and each.decision.log_read)]
+    doubtful = tuple(replace(each, proven=False) for each in found if each not in proven)
     missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
     more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
     return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
@@ -226,7 +226,7 @@ def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
             "TXN002",
             Severity.WARNING,
             topic,
-            f"{len(numbers)} of its partitions could not be looked at: {_meaning(topic, code)}.",
+            f"{len(numbers)} of its partitions could not be read: {_meaning(topic, code)}.",
             _advice(topic, code),
         )
         for (topic, code), numbers in sorted(found.items())
@@ -262,7 +262,7 @@ def _no_verdict(silent: Iterable[Gap]) -> Finding:
     """A coordinator does not answer, so that no transaction can be said to hang (TXN003)."""
     brokers = ", ".join(f"{gap.subject}: {gap.detail}" for gap in silent)
     message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
-    return Finding("TXN003", Severity.ERROR, "coordinators", message, "Look at the brokers, and try again.")
+    return Finding("TXN003", Severity.ERROR, "coordinators", message, "Check the brokers, and try again.")
 
 
 def pick(found: Iterable[Hanging], place: Place, start: int | None, producer_id: int | None) -> list[Hanging]:

@@ -159,4 +159,4 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
 
 def _unread(place: Place, code: Code) -> Finding:
     said = verdict(PRODUCERS, code)
-    return Finding("TXN002", Severity.WARNING, str(place), f"It could not be looked at: {said.meaning}.", said.advice)
+    return Finding("TXN002", Severity.WARNING, str(place), f"Could not be read: {said.meaning}.", said.advice)

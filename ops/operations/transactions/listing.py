@@ -100,12 +100,13 @@ def find(
         code = silent[0].detail or ""
         raise ConnectctlError("No broker lists its transactions", why=code, code=code)
     if not listed.seen:
-        # Nothing at all, and something that may not be seen: that is no answer.
+        # Nothing at all, and something that may not be seen: that is not an answer.
         whole(listed, "the transactional ids", proven=False)
     described = describe_ids(calls, [listing.id for listing in listed.seen])
-    denied = [id for id, what in described.items() if not isinstance(what, Transaction)]
+    denied = {id: what for id, what in described.items() if not isinstance(what, Transaction)}
     if denied and len(denied) == len(described):
-        raise NotAuthorized("No transaction may be described", why=verdict(DESCRIBE, described[denied[0]]).meaning)  # type: ignore[arg-type]
+        why = verdict(DESCRIBE, next(iter(denied.values()))).meaning
+        raise NotAuthorized("No transaction may be described", why=why)
     found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
     chosen = tuple(sorted(filter_(found, criteria, now), key=lambda each: each.transaction.id))
     hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))

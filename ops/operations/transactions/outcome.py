@@ -48,12 +48,12 @@ class Decision:
 
 
 def unknown(why: str) -> Decision:
-    """Nobody can say, for this reason."""
+    """The outcome is unknown, for this reason."""
     return Decision(None, why)
 
 
 def unread(why: str) -> Decision:
-    """Nobody can say, because the transaction log could not be read."""
+    """The outcome is unknown, because the transaction log could not be read."""
     return Decision(None, why, log_read=False)
 
 
@@ -93,7 +93,7 @@ def _step(event: Event, place: Place, first: int, last: int, behind: PrecedingLo
             ours = place in places and first <= epoch <= last
             return Decision(None, "its coordinator has not decided yet", running=True) if ours else _Look.ON
         case Initialised(epoch):
-            # Epochs only grow in a partition: all that is older than its first open batch is no part of it.
+            # Epochs only grow in a partition: all that is older than its first open batch is not part of it.
             return _Look.DONE if epoch <= first else _Look.ON
         case Forgotten(epoch):
             return _Look.DONE if epoch < first else unknown("compaction has removed what its coordinator decided")
@@ -114,7 +114,7 @@ def _ended(one: Decided, behind: PrecedingLog) -> Decision | Decided | _Look:
         return one
     carried_out = _carried_out(one, behind.marker)
     if carried_out is None:
-        return unknown("the marker before it is too near in time to tell whose it is")
+        return unknown("the marker before it is too close in time to identify its transaction")
     return _Look.DONE if carried_out else one
 
 

@@ -28,16 +28,16 @@ def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[Decision
     """How each was decided, not known where the log or the partition cannot be read."""
     ids = {id for _, _, id in asked if id is not None}
     complete = all(id is not None for _, _, id in asked)
-    wanted = Wanted(frozenset(producer.producer_id for _, producer, _ in asked))
+    wanted = ProducerQuery(frozenset(producer.producer_id for _, producer, _ in asked))
     try:
-        written = Written.of(log.entries(sorted(ids) if complete else None, wanted))
+        written = RecordedEnd.of(log.entries(sorted(ids) if complete else None, wanted))
     except ConnectctlError as e:
         return [unread(f"{TOPIC} cannot be read: {e.why or e.what}")] * len(asked)
     return [_decision(log, written, *each) for each in asked]
 
 
 def _decision(
-    log: TransactionLogReads, written: Written, place: Place, producer: PartitionProducer, id: str | None
+    log: TransactionLogReads, written: RecordedEnd, place: Place, producer: PartitionProducer, id: str | None
 ) -> Decision:
     number = producer.producer_id
     for bad in written.unreadable:
@@ -63,7 +63,7 @@ def _pending(entries: Sequence[LogEntry], place: Place) -> Decision | None:
     if last is None or last.state not in OPEN or place not in last.places:
         return None
     if last.next_producer_id >= 0:
-        return unread("its end is written down with another producer id, whose id is not known")
+        return unread("its end is recorded with another producer id, whose transactional id is unknown")
     return Decision(None, "its coordinator has not ended it yet", running=True)
 
 
@@ -77,7 +77,7 @@ def since(past: Sequence[Event], place: Place, producer: PartitionProducer) -> i
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ProducerQuery:
     """Picks what the log has of some producer ids, and what of it cannot be read: one record of each id will do."""
 
     producer_ids: frozenset[int]
@@ -95,14 +95,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Written:
+class RecordedEnd:
     """What coordinators wrote down, by producer id in the order of the log, and what of it cannot be read."""
 
     by_producer: defaultdict[int, list[LogEntry]]
     unreadable: tuple[Unreadable, ...]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Written:
+    def of(cls, records: Iterable[Record]) -> RecordedEnd:
         """The records as entries."""
         found: defaultdict[int, list[LogEntry]] = defaultdict(list)
         unreadable = []

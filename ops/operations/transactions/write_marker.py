@@ -59,7 +59,7 @@ class MarkHanging(Step):
             context.sleep(PAUSE)
         if self._open(context):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
-        return f"{self.done}; nothing is open there any more"
+        return f"{self.done}; no transaction is open there any more"
 
     def _look_again(self, context: TransactionContext) -> None:
         """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.upgrade.mode import Mode
+    from connectctl.ops.operations.upgrade.mode import WorkerMode
     from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.run_state import Entry, Notes
 
 BY_HAND = 3600.0
-"""Seconds that somebody may take to restart a worker by hand, before the run stops and can be resumed."""
+"""Seconds to restart a worker by hand, before the run stops and can be resumed."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class UpgradeContext(OffsetContext):
     ``application`` is the stream application of a run that changes one.
     """
 
-    reader: ClusterReader = field(default=None)  # type: ignore[assignment]
-    driver: WorkerDriver = field(default=None)  # type: ignore[assignment]
+    reader: ClusterReader = field(kw_only=True)
+    driver: WorkerDriver = field(kw_only=True)
     ground: Baseline = field(default_factory=Baseline)
     planned: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     patience: GateSettings = field(default_factory=GateSettings)
@@ -133,13 +133,13 @@ class UpgradeContext(OffsetContext):
                 code="two-at-once",
             )
 
-    def modes(self, fits: Callable[[str, str], bool]) -> dict[str, Mode]:
+    def modes(self, fits: Callable[[str, str], bool]) -> dict[str, WorkerMode]:
         """The mode of every worker in the group. Waits a little for workers whose mode does not fit yet.
 
         A new leader, for one, initialises its transactional id a moment after it has taken over.
         """
         journal, run = self._kept()
-        found: dict[str, Mode] = {}
+        found: dict[str, WorkerMode] = {}
 
         def look() -> bool | Missing:
             self.remember_leader()

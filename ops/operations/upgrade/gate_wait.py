@@ -37,7 +37,7 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
         watch = seen.watch
         if seen.passed:
             context.remember_leader()
-            return _told(context, gate, watch)
+            return _passed(context, gate, watch)
         if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.name}" not in context.notes.recovered]):
             for trouble in again:
                 restart_once(context, gate, trouble)
@@ -56,7 +56,7 @@ def settle_seconds(context: UpgradeContext) -> float:
     """
     try:
         leader = leader_of(context.reader.group())
-        told = context.driver.told(leader, MAX_DELAY) if leader else None
+        told = context.driver.configured(leader, MAX_DELAY) if leader else None
         return min(LONGEST_SETTLE, int(str(told.value)) / 1000 + NEXT_REBALANCE) if told else LONGEST_SETTLE
     except (ConnectctlError, ValueError):
         return LONGEST_SETTLE
@@ -83,10 +83,15 @@ def _serving(context: UpgradeContext, health: HealthSnapshot) -> str | None:
 
 
 def restart_once(context: UpgradeContext, gate: str, trouble: UnhealthyComponent) -> None:
-    """Restart a task whose zombie fencing failed, and record it: Connect does not retry."""
+    """Restart a task that failed by fencing alone, and record it: Connect does not retry."""
     context.notes.recovered.append(f"{gate}:{trouble.name}")
     context.save()
-    context.progress(f"restarting {trouble.name}: the leader restarted during its zombie fencing")
+    why = (
+        "the leader restarted during its zombie fencing"
+        if trouble.fencing
+        else "its producer was fenced, or its transaction expired"
+    )
+    context.progress(f"restarting {trouble.name}: {why}")
     tail = () if trouble.task == CONNECTOR_INSTANCE else ("tasks", str(trouble.task))
     try:
         context.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
@@ -94,12 +99,15 @@ def restart_once(context: UpgradeContext, gate: str, trouble: UnhealthyComponent
         context.progress(f"could not restart {trouble.name}: {e}")
 
 
-def _told(context: UpgradeContext, gate: str, watch: GateState) -> str:
+def _passed(context: UpgradeContext, gate: str, watch: GateState) -> str:
     said = [f"healthy in {watch.healthy} consecutive observations"]
     if watch.delay:
         said.append(f"after a rebalance delay of {watch.delay:g} s")
     mark = f"{gate}:"
     again = [key.removeprefix(mark) for key in context.notes.recovered if key.startswith(mark)]
     if again:
-        said.append(f"restarted once, because the leader restarted during their zombie fencing: {', '.join(again)}")
+        said.append(
+            "restarted once, because their zombie fencing failed, their producer was fenced or its transaction expired: "
+            f"{', '.join(again)}"
+        )
     return ", ".join(said)

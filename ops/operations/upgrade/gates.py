@@ -14,15 +14,6 @@ from dataclasses import dataclass, field, replace
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.operations.rolling.waiting import GateResult
 
-FENCING = (
-    "Failed to perform round of zombie fencing",
-    "Failed to perform zombie fencing",
-    "Failed to perform preflight check for task",
-    "IO Error trying to forward REST request",
-)
-"""Kafka's own words in the trace of a task whose round of fencing met a leader that was being restarted (Worker,
-ExactlyOnceWorkerSourceTask, RestClient). Workers do not retry; connectctl restarts such tasks itself."""
-
 Part = tuple[str, int]
 Layout = tuple[Mapping[str, str], Mapping[Part, str]]
 WELL = ("RUNNING", "PAUSED", "STOPPED")
@@ -30,13 +21,18 @@ WELL = ("RUNNING", "PAUSED", "STOPPED")
 
 @dataclass(frozen=True)
 class UnhealthyComponent:
-    """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself."""
+    """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself.
+
+    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens where a predecessor on
+    another worker ends late, or its transaction expired: the trace is the same for both. Connect restarts neither.
+    """
 
     connector: str
     task: int
     state: str
     cause: str | None = None
     fencing: bool = False
+    fenced: bool = False
 
     @property
     def part(self) -> Part:
@@ -52,6 +48,11 @@ class UnhealthyComponent:
     def passes(self) -> bool:
         """Whether the state is transient, as during a rebalance or restart."""
         return self.rank == 1
+
+    @property
+    def by_fencing(self) -> bool:
+        """Whether it is FAILED by fencing alone, so that a restart mends it."""
+        return self.rank == 2 and (self.fencing or self.fenced)
 
     @property
     def name(self) -> str:
@@ -128,7 +129,7 @@ class GateState:
 
 @dataclass(frozen=True)
 class WorkersGateResult(GateResult[GateState]):
-    """The gate after one more snapshot; ``fenced`` are the tasks that are FAILED because of their zombie fencing."""
+    """The gate after one more snapshot; ``fenced`` are the tasks that are FAILED because of fencing alone."""
 
     fenced: tuple[UnhealthyComponent, ...] = ()
 
@@ -171,9 +172,7 @@ def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria)
         failed=failed,
         delay=max(watch.delay, health.delay_ms / 1000),
     )
-    fenced = (
-        tuple(t for t in worse(health, criteria) if t.fencing and t.rank == 2) if _settled(health, criteria) else ()
-    )
+    fenced = tuple(t for t in worse(health, criteria) if t.by_fencing) if _settled(health, criteria) else ()
     if watch.healthy >= criteria.looks and health.at - watch.since >= criteria.settle:
         return WorkersGateResult(watch, passed=True)
     if found and len(failed) > criteria.max_failures and sick > criteria.looks:

@@ -47,7 +47,7 @@ class Confidence(StrEnum):
 
 
 @dataclass(frozen=True)
-class Mode:
+class WorkerMode:
     """A worker's mode. ``source`` is where it is known from, or why it is unknown."""
 
     value: SourceSupport
@@ -93,45 +93,45 @@ class Evidence:
     problem: str | None = None
     leader: bool = False
     leader_id: LeaderId | None = None
-    told: ConfiguredValue | None = None
+    configured: ConfiguredValue | None = None
     journal_record: JournalRecord | None = None
 
 
 UNSEEN = "preparing and disabled cannot be distinguished from outside"
 
 
-def mode_of(evidence: Evidence) -> Mode:
+def mode_of(evidence: Evidence) -> WorkerMode:
     """The mode by the strongest evidence."""
     if older(evidence.version, EXACTLY_ONCE):
-        return Mode(
+        return WorkerMode(
             SourceSupport.NOT_SUPPORTED,
             Confidence.VERIFIED,
             f"it runs {evidence.version}; the property requires 3.3 or later",
         )
     if evidence.support is Support.ENABLED:
-        return Mode(SourceSupport.ENABLED, Confidence.VERIFIED, "it accepts connectors that require exactly-once")
+        return WorkerMode(SourceSupport.ENABLED, Confidence.VERIFIED, "it accepts connectors that require exactly-once")
     if evidence.support is Support.NOT_SUPPORTED:
-        return Mode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "it does not know exactly.once.support")
+        return WorkerMode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "it does not know exactly.once.support")
     if evidence.journal_record is not None and not evidence.journal_record.restarted:
         source = f"run {evidence.journal_record.run} changed its property and its restart was not observed"
-        return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, source)
+        return WorkerMode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, source)
     if evidence.support is Support.NOT_ENABLED and evidence.leader and (proven := _of_leader(evidence)):
         return proven
-    nothing = Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or UNSEEN)
-    return _believed(evidence) or _told(evidence) or nothing
+    nothing = WorkerMode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or UNSEEN)
+    return _believed(evidence) or _configured(evidence) or nothing
 
 
-def _of_leader(evidence: Evidence) -> Mode | None:
+def _of_leader(evidence: Evidence) -> WorkerMode | None:
     """What the leader's transactional id shows: only a leader that is at least preparing initializes it."""
     if evidence.leader_id is not None and evidence.leader_id.who is None:
         source = "it is the leader, and the leader's transactional id does not exist"
-        return Mode(SourceSupport.DISABLED, Confidence.VERIFIED, source)
+        return WorkerMode(SourceSupport.DISABLED, Confidence.VERIFIED, source)
     if (
         evidence.journal_record is not None
         and evidence.journal_record.same
         and evidence.journal_record.writes_transactions
     ):
-        return Mode(
+        return WorkerMode(
             SourceSupport.PREPARING,
             Confidence.VERIFIED,
             "it initialized the leader's transactional id when it became leader",
@@ -139,10 +139,10 @@ def _of_leader(evidence: Evidence) -> Mode | None:
     return None
 
 
-def _believed(evidence: Evidence) -> Mode | None:
+def _believed(evidence: Evidence) -> WorkerMode | None:
     """What an earlier run set, if no newer value is configured: for the same process it outweighs any file."""
-    journal_record, told = evidence.journal_record, evidence.told
-    if journal_record is None or (told is not None and not journal_record.same):
+    journal_record, configured = evidence.journal_record, evidence.configured
+    if journal_record is None or (configured is not None and not journal_record.same):
         return None
     if (
         journal_record.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
@@ -150,33 +150,37 @@ def _believed(evidence: Evidence) -> Mode | None:
     ):
         return None
     since = "and the process is unchanged" if journal_record.same else "and it was restarted since"
-    if journal_record.same and told is not None and _value_of(told) is journal_record.value:
-        return Mode(
+    if journal_record.same and configured is not None and _value_of(configured) is journal_record.value:
+        return WorkerMode(
             journal_record.value,
             Confidence.CONFIGURED,
-            f"{told.source}, and run {journal_record.run} restarted it with that",
+            f"{configured.source}, and run {journal_record.run} restarted it with that",
         )
-    return Mode(journal_record.value, Confidence.ASSUMED, f"run {journal_record.run} set it, {since}")
+    return WorkerMode(journal_record.value, Confidence.ASSUMED, f"run {journal_record.run} set it, {since}")
 
 
-def _told(evidence: Evidence) -> Mode | None:
-    told = evidence.told
-    if told is None:
+def _configured(evidence: Evidence) -> WorkerMode | None:
+    configured = evidence.configured
+    if configured is None:
         return None
-    value = _value_of(told)
+    value = _value_of(configured)
     if value is None:
-        return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, f"{told.source} has the invalid mode {told.value!r}")
-    if value is SourceSupport.ENABLED and evidence.support is Support.NOT_ENABLED:
-        return Mode(
+        return WorkerMode(
             SourceSupport.UNKNOWN,
             Confidence.NOT_KNOWN,
-            f"{told.source} has enabled, but the running worker does not use it",
+            f"{configured.source} has the invalid mode {configured.value!r}",
         )
-    if told.value is None:
-        return Mode(value, Confidence.CONFIGURED, f"{told.source} does not set it, default: disabled")
-    return Mode(value, Confidence.CONFIGURED, told.source)
+    if value is SourceSupport.ENABLED and evidence.support is Support.NOT_ENABLED:
+        return WorkerMode(
+            SourceSupport.UNKNOWN,
+            Confidence.NOT_KNOWN,
+            f"{configured.source} has enabled, but the running worker does not use it",
+        )
+    if configured.value is None:
+        return WorkerMode(value, Confidence.CONFIGURED, f"{configured.source} does not set it, default: disabled")
+    return WorkerMode(value, Confidence.CONFIGURED, configured.source)
 
 
-def _value_of(told: ConfiguredValue) -> SourceSupport | None:
-    text = (told.value or SourceSupport.DISABLED).strip().lower()
+def _value_of(configured: ConfiguredValue) -> SourceSupport | None:
+    text = (configured.value or SourceSupport.DISABLED).strip().lower()
     return SourceSupport(text) if text in ("disabled", "preparing", "enabled") else None

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.tasks_max.observe import exceeds_tasks_max
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, Owners, Status, cause_of, owners_of
+from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_missed
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -19,14 +19,14 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.upgrade.gates import FENCING, HealthSnapshot, UnhealthyComponent
+from connectctl.ops.operations.upgrade.gates import HealthSnapshot, UnhealthyComponent
 from connectctl.ops.operations.upgrade.mode import (
     PROPERTY,
     Evidence,
     JournalRecord,
     LeaderId,
-    Mode,
     SourceSupport,
+    WorkerMode,
     mode_of,
 )
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 LISTING = 10.0
-"""Seconds in which one worker must tell of all connectors."""
+"""Seconds in which one worker must list all connectors."""
 MAX_DELAY = "scheduled.rebalance.max.delay.ms"
 DEDICATED = "offsets.storage.topic"
 
@@ -117,7 +117,7 @@ def observe(
         workers=workers,
         protocol=group.protocol,
         delay_ms=group.delay_ms,
-        max_delay=_value(_told(reader, leader.address, MAX_DELAY)[0]) if leader else None,
+        max_delay=_value(_configured(reader, leader.address, MAX_DELAY)[0]) if leader else None,
         baseline=troubles(found or [], owners_of(group)),
         dedicated=tuple(sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))),
         exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
@@ -154,7 +154,7 @@ def _worker(
     journal_records: Mapping[str, JournalRecord],
     group: ConnectGroup,
 ) -> RollingWorker:
-    told, obstacle = _told(reader, answer.address, PROPERTY)
+    configured, obstacle = _configured(reader, answer.address, PROPERTY)
     # Without signed requests the leader may write nothing for a week, and its id is then forgotten.
     seen = known if isinstance(known, LeaderId) else None
     usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
@@ -164,7 +164,7 @@ def _worker(
         answer.problem,
         answer.leader,
         usable,
-        told,
+        configured,
         journal_records.get(answer.address),
     )
     restart_mode = reader.driver.restart_mode(answer.address) if reader.driver else None
@@ -180,7 +180,7 @@ def _worker(
         obstacle=obstacle or (reader.driver.check(answer.address) if reader.driver else None),
         together=restart_mode.together if restart_mode else None,
         by_hand=restart_mode.by_hand if restart_mode else True,
-        told=_value(told),
+        configured=_value(configured),
         lost=None if answer.address in members else _lost(reader).get(answer.address),
         ways=_ways(reader, answer.address),
     )
@@ -194,19 +194,21 @@ def _ways(reader: ClusterReader, worker: str) -> dict[str, str]:
         return {}  # check says why
 
 
-def _told(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
+def _configured(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
     """What the driver reports of a property, and why it cannot."""
     try:
-        return (reader.driver.told(worker, name) if reader.driver else None), None
+        return (reader.driver.configured(worker, name) if reader.driver else None), None
     except ConnectctlError as e:
         return None, str(e)
 
 
-def _value(told: ConfiguredValue | None) -> str | None:
-    return told.value if told else None
+def _value(configured: ConfiguredValue | None) -> str | None:
+    return configured.value if configured else None
 
 
-def modes(reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]) -> dict[str, Mode]:
+def modes(
+    reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]
+) -> dict[str, WorkerMode]:
     """The mode of every worker in the group, by address."""
     members, known = members_of(group), leader_id(reader)
     return {
@@ -229,13 +231,9 @@ def troubles(connectors: Sequence[Connector], owners: Owners | None) -> tuple[Un
     return tuple(
         trouble
         for connector in connectors
-        for task, status in sorted(_parts(connector).items())
+        for task, status in sorted(connector.parts.items())
         if (trouble := _trouble(connector, task, status, owners))
     )
-
-
-def _parts(connector: Connector) -> dict[int, Status | None]:
-    return {CONNECTOR_INSTANCE: connector.status, **connector.tasks}
 
 
 def _trouble(
@@ -246,15 +244,15 @@ def _trouble(
         state, remark = owners.now(connector.name, task, status)
     if state in ("RUNNING", "PAUSED", "STOPPED"):
         return None
-    trace = (status.trace if status else None) or ""
+    trace = status.trace if status else None
     cause = cause_of(status) if state == "FAILED" else remark or None
-    return UnhealthyComponent(
-        connector.name, task, state, cause, state == "FAILED" and any(words in trace for words in FENCING)
-    )
+    failed = state == "FAILED"
+    fencing, fenced = failed and round_missed(trace), failed and may_be_fenced(trace)
+    return UnhealthyComponent(connector.name, task, state, cause, fencing, fenced)
 
 
 def _at_rest(connector: Connector) -> bool:
-    """Whether nobody needs to run it: a stopped connector without tasks."""
+    """Whether no worker needs to run it: a stopped connector without tasks."""
     return connector.status is not None and connector.status.state == "STOPPED" and not connector.tasks
 
 

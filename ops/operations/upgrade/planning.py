@@ -56,7 +56,7 @@ class UpgradeRequest:
     ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
     replaced by an older one, after that or, with ``to`` None, at once. ``only``: all others are left as they are.
     ``order``: whom to take first where it is free. ``name`` is the migration's. ``aborts``: a run that this takes back.
-    ``given`` is what the migration was told besides. ``without`` are workers of an earlier run that are down for good.
+    ``given`` are the migration's parameters. ``without`` are workers of an earlier run that were removed.
     """
 
     to: SourceSupport | None
@@ -116,7 +116,7 @@ class RollingPlan:
 
 
 def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
-    told = {worker.address: worker.told for worker in snapshot.workers}
+    told = {worker.address: worker.configured for worker in snapshot.workers}
     holds = isinstance(step, ChangeProperty) and all(told.get(worker) == step.value for worker in step.workers)
     data = {"id": number, "kind": step.kind, "worker": step.worker}
     by_hand = bool(getattr(step, "by_hand", False))
@@ -125,7 +125,7 @@ def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
 
 
 def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
-    """The workers, or instances of an application, that somebody has to restart by hand, in the order of ``steps``."""
+    """The workers, or instances of an application, to be restarted by hand, in the order of ``steps``."""
     found = [step for step in steps if getattr(step, "by_hand", False)]
     return tuple(dict.fromkeys(w for step in found for w in getattr(step, "workers", (step.subject,))))
 
@@ -185,7 +185,7 @@ def _is(worker: RollingWorker, target: SourceSupport) -> bool:
 
 
 def _absent(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[str]:
-    """What is not there. It stands against every plan: of workers that are not seen nobody can say that nothing is to do."""
+    """What is missing. It refuses every plan: workers that are not seen may need the change."""
     if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
         yield f"no worker is in the group {snapshot.group_id}: start the workers first"
     elif request.aborts is None:
@@ -238,19 +238,19 @@ def _steps(
     touched = {worker.address for _, workers, _ in busy for worker in workers}
     # A worker that is away and is not restarted here has no mode that could be verified at the end.
     seen = [worker for worker in snapshot.workers if worker.member is not None or worker.address in touched]
-    standing = {worker.address: str(worker.value) for worker in seen}
+    modes = {worker.address: str(worker.value) for worker in seen}
     restarted: set[str] = set()
     for number, workers, value in busy:
         # A leader that has been restarted leads no more: by then it is one of those that were taken early.
         groups = restart_order([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
         for slot, group in enumerate(groups):
-            yield from _turn(snapshot, request, number, slot, group, value, standing)
+            yield from _turn(snapshot, request, number, slot, group, value, modes)
         order = [worker for group in reversed(groups) for worker in group]
         restarted |= {worker.address for worker in workers}
-        standing |= {worker.address: str(value) for worker in workers}
+        modes |= {worker.address: str(value) for worker in workers}
         last = number == busy[-1][0]
         why = "this is the end of the roll" if last else "the next roll begins only when every worker is there"
-        yield CheckModes(dict(standing), reason=why)
+        yield CheckModes(dict(modes), reason=why)
     if request.binaries:
         yield RestartFailed()
 
@@ -262,11 +262,11 @@ def _turn(
     slot: int,
     group: Group,
     value: SourceSupport,
-    standing: Mapping[str, str],
+    modes: Mapping[str, str],
 ) -> Iterator[Any]:
     members = [worker for worker in snapshot.workers if worker.address in group]
     subject = members[0].together or group[0]
-    untouched = all(standing[w.address] == w.value for w in members)
+    untouched = all(modes[w.address] == w.value for w in members)
     now = ", ".join(dict.fromkeys(str(w.value) for w in members)) if untouched else ""
 
     def made(kind: Any, reason: str, **more: Any) -> Any:

@@ -13,8 +13,8 @@ Group = tuple[str, ...]
 def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) -> tuple[Group, ...]:
     """The workers in restart order. ``wanted_first`` go first where possible.
 
-    A broken worker serves nobody, so that nothing is lost with it, and the roll begins with what may be wrong anyway;
-    also if it leads, for then nobody's requests are served. Else the leader is last, because leadership moves only when
+    A broken worker serves no requests, so that nothing is lost with it, and the roll begins with what may be wrong anyway;
+    also if it leads, because then no requests are served. Else the leader is last, because leadership moves only when
     the leader leaves: once, and to a worker that is changed already.
     """
     place = {worker: number for number, worker in enumerate(wanted_first)}

@@ -93,11 +93,11 @@ def journal_records(
         if run.state is RunState.REFUSED:
             continue
         for worker, entry in Notes.load(journal, run.id).workers.items():
-            found.setdefault(worker, _belief(run.id, entry, members.get(worker)))
+            found.setdefault(worker, _journal_record(run.id, entry, members.get(worker)))
     return found
 
 
-def _belief(run: str, entry: Entry, member: str | None) -> JournalRecord:
+def _journal_record(run: str, entry: Entry, member: str | None) -> JournalRecord:
     restarted = entry.state == JOINED or entry.restarted(member)
     same = entry.state == JOINED and member is not None and member == entry.member
     return JournalRecord(SourceSupport(entry.value), run, restarted, same, entry.leads)

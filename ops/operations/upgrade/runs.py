@@ -133,7 +133,7 @@ def contradictions(taken_up: LoadedRun, notes: run_state.Notes, snapshot: Rollin
 
 
 def check_resumable(taken_up: LoadedRun, notes: run_state.Notes, snapshot: RollingSnapshot) -> None:
-    """Raises ``Refused`` where somebody has changed meanwhile what this run had done."""
+    """Raises ``Refused`` if what this run did was changed meanwhile."""
     if found := contradictions(taken_up, notes, snapshot):
         raise Refused(
             f"The run {taken_up.run.id} cannot be resumed: its workers have been changed meanwhile",

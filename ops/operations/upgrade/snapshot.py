@@ -15,20 +15,20 @@ from connectctl.ops.operations.upgrade.gates import Part, UnhealthyComponent
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.upgrade.mode import Mode
+    from connectctl.ops.operations.upgrade.mode import WorkerMode
 
 
 @dataclass(frozen=True)
 class RollingWorker:
     """A worker as a roll sees it. ``problem``: it does not answer. ``obstacle``: why it could not be changed.
 
-    ``ways`` says what changing it to a value and restarting it will do; ``told`` is the property as its driver tells it.
+    ``ways`` says what changing it to a value and restarting it will do; ``configured`` is the property as reported.
     ``lost`` is the run that knew it, where it is not in the group and only that run tells that there is such a worker.
     """
 
     address: str
     url: str
-    mode: Mode
+    mode: WorkerMode
     leader: bool = False
     version: str | None = None
     support: Support = Support.UNKNOWN
@@ -37,7 +37,7 @@ class RollingWorker:
     obstacle: str | None = None
     together: str | None = None
     by_hand: bool = False
-    told: str | None = None
+    configured: str | None = None
     lost: str | None = None
     ways: Mapping[str, str] = field(default_factory=dict)
 
@@ -91,7 +91,7 @@ class RollingSnapshot:
         return next((worker for worker in self.workers if worker.leader), None)
 
     def leaving_out(self, without: Collection[str]) -> RollingSnapshot:
-        """The cluster without workers that are down for good. Raises ``BadInput`` for any other worker."""
+        """The cluster without removed workers. Raises ``BadInput`` for any other worker."""
         known = {worker.address: worker for worker in self.workers}
         for name in without:
             if name not in known:
@@ -107,7 +107,7 @@ class RollingSnapshot:
         return replace(self, workers=tuple(w for w in self.workers if w.address not in without))
 
     def values(self) -> dict[str, str]:
-        """Mode by worker, as ``from`` in the JSON of a plan has it: a release without the property is ``disabled``."""
+        """The mode by worker, as ``from`` in the JSON of a plan has it: a release without the property is ``disabled``."""
         return {
             w.address: str(SourceSupport.DISABLED if w.value is SourceSupport.NOT_SUPPORTED else w.value)
             for w in self.workers

@@ -34,7 +34,7 @@ def in_words(value: str) -> str:
 class WorkerStep(Step):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
 
-    ``by_hand``: somebody does it, and the run waits. ``planned``: who was planned, where others were taken.
+    ``by_hand``: the operator does it, and the run waits. ``planned``: who was planned, where others were taken.
     """
 
     subject: str
@@ -65,7 +65,7 @@ class WorkerStep(Step):
 
     @property
     def hand(self) -> str:
-        """What to add where somebody has to do it."""
+        """What to add if it is done by hand."""
         return " (by hand)" if self.by_hand else ""
 
     def decided(self, context: UpgradeContext) -> WorkerStep:
@@ -313,7 +313,7 @@ class Borrowed(Step):
         return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self.inner).__name__).lstrip("-")
 
     @property
-    def read_only(self) -> bool:  # type: ignore[override]
+    def read_only(self) -> bool:  # type: ignore[override]  # as the inner step is
         """The step's own."""
         return self.inner.read_only
 

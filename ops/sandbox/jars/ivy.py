@@ -157,7 +157,7 @@ def _run(command: Sequence[str], keep_open: Sequence[int], on_line: Callable[[st
 
 
 def failure(output: Sequence[str]) -> ConnectctlError:
-    """Ivy says "not found" as well when nobody answered, so the second is looked for first."""
+    """Ivy says "not found" also without an answer, so that is checked first."""
     for line in output:
         if unanswered := _NO_ANSWER.match(line):
             return Unreachable(

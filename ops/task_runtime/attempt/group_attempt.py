@@ -11,11 +11,10 @@ from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import Member
 from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
-from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
 from connectctl.ops.task_runtime.task.at_least_once import group_producer_class
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
@@ -60,25 +59,23 @@ def member_factory(
 
 
 def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
-    """Whether a transform's output is written as whole batches, which brings nothing for small polls. Properties
-    that only librdkafka heeds are kept to.
-    """
+    """Whether a transform's output stays columns on its way to the producer, which brings nothing for small polls."""
     kind = connector_class(spec.path)
     return (
         issubclass(kind, TransformConnector)
         and kind.task.columnar
-        and spec.delivery.exactly_once
         and not spec.delivery.per_partition
         and bool(spec.config.get(OUTPUT, "").strip())
         and _reads(spec).consumer.most_records >= FROM_RECORDS
-        and not idle_for_columns(spec.config)
-        and dataframe_producer_class(kafka, spec.delivery.properties) is ColumnarProducer
+        and group_producer(spec, kafka) is ColumnarProducer
     )
 
 
-def transform_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
-    """The kind of producer of a transform."""
-    return ColumnarProducer if writes_columns(spec, kafka) else group_producer_class(spec.delivery)
+def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
+    """The kind of producer of a transform, and of a sink that is exactly-once. Properties that only librdkafka heeds are
+    kept to.
+    """
+    return batch_producer_class(kafka, spec.delivery, spec.config, group_producer_class(spec.delivery))
 
 
 def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats) -> TransformSource:

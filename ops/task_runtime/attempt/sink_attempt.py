@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
-from connectctl.ops.task_runtime.attempt.group_attempt import member_factory
+from connectctl.ops.task_runtime.attempt.group_attempt import group_producer, member_factory
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
@@ -25,13 +25,14 @@ from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONG
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit, counted
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
+    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 SETTLED_WITHIN = 10.0
 """Seconds that a rebalance may take which is under way as a lease ends."""
@@ -205,7 +206,7 @@ class SinkAttempts:
             yield None
             return
         id_ = task_id(spec.group, spec.connector, self.task)
-        producer = TransactionalProducer(
+        producer = group_producer(spec, self.shared.target)(
             self.shared.target, id_, timeout_ms=spec.delivery.timeout_ms, properties=spec.delivery.properties
         )
         producer.existing_topic = spec.offsets

@@ -14,25 +14,31 @@ from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
-from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, transform_producer, transform_source
+from connectctl.ops.task_runtime.attempt.group_attempt import group_ledger, group_producer, transform_source
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.sink_attempt import SinkAttempts, SinkRounds
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, producer_class
+from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
+from connectctl.ops.task_runtime.task.columnar_producer import batch_producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.control_channel import Address
     from connectctl.ops.task_runtime.group.ledger import GroupLedger
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
+    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
@@ -70,6 +76,8 @@ class TaskReport:
     unwritten_because: str | None = None
     sink: Mapping[str, float] = field(default_factory=dict)
     """What a sink's meter counted."""
+    latency: Mapping[str, Any] = field(default_factory=dict)
+    """What its meter of latencies counted."""
     lines: Collection[str] = ()
     """What people should know of what it did."""
     assigned: Collection[str] = ()
@@ -113,6 +121,7 @@ class TaskReport:
             unwritten=tuple(stats.unwritten),
             unwritten_because=stats.unwritten_because,
             sink=asdict(stats.sink),
+            latency=asdict(stats.latency),
             lines=tuple(masked(line) for line in stats.lines),
             assigned=tuple(stats.assigned),
             known=tuple(stats.known),
@@ -195,8 +204,15 @@ class TimeboxedSource:
 
     def _send(self) -> None:
         counts = self._stats
-        said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": self._lag}
+        said: dict[str, Any] = {
+            "task": self._task,
+            "records": counts.records,
+            "transactions": counts.transactions,
+            "lag": self._lag,
+        }
         said |= {"begun": self._began is not None, "over": self._over}
+        if counts.latency.promise is not None:
+            said |= {"latency": counts.latency.summary}
         self._channel.send(said if (waits := counts.progress.message) is None else {**said, "waiting": waits})
 
 
@@ -212,7 +228,8 @@ def run(
 
     Raises nothing that the task, the source or Kafka did: that is in the report.
     """
-    counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)))
+    promise = LatencyMeter(promise=spec.delivery.latency)
+    counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)), latency=promise)
     line = TaskChannel(address)
     try:
         ended, idle = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
@@ -249,9 +266,10 @@ def _run(
     supply: TaskRecordSource
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
-        supply, kind = _record_source(spec, config, stats), producer_class(spec.delivery)
+        supply = _record_source(spec, config, stats)
+        kind = source_producer_class(shared.target, supply, spec.delivery, spec.config)
     else:
-        supply, kind = transform_source(spec, shared.target, config, stats), transform_producer(spec, shared.target)
+        supply, kind = transform_source(spec, shared.target, config, stats), group_producer(spec, shared.target)
     leased = TimeboxedSource(supply, task, stats, limits, channel)
     if spec.subscription is None:
         opened = source_ledger(spec, shared, task, stats)
@@ -289,11 +307,20 @@ def _run_sink(
             leased.report()
 
 
+def source_producer_class(
+    kafka: Kafka, supply: TaskRecordSource, delivery: DeliverySettings, config: Mapping[str, str]
+) -> type[TransactionalProducer]:
+    """The kind of producer to ``kafka`` for what ``supply`` gives: batches of another topic, or records."""
+    if getattr(supply, "copies_batches", False):
+        return BatchCopyProducer
+    return batch_producer_class(kafka, delivery, config, producer_class(delivery))
+
+
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:
     """The connector's own supply for a task, or its task to poll."""
     connector, delivery = connector_class(spec.path), spec.delivery
     assert issubclass(connector, SourceConnector)
-    own = connector.supply(SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout))
+    own = connector.supply(SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout, stats))
     if own is not None:
         return own
     return PolledSource(

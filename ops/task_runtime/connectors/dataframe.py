@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.checks.connector_config.exactly_once_rules import LATENCY
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
@@ -155,6 +156,8 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             "transaction.boundary",
             "DataFrameSource commits a transaction after records.per.transaction rows, not by interval.",
         )
+    if LATENCY in configs:
+        yield LATENCY, f"DataFrameSource commits a transaction after records.per.transaction rows, not by {LATENCY}."
     for name in ("key.converter", "value.converter"):
         if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
             yield (

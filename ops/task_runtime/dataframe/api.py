@@ -37,11 +37,13 @@ from connectctl.ops.task_runtime.dataframe.batch_round import (
     query_of,
     written_by,
 )
+from connectctl.ops.task_runtime.dataframe.generation_start import start_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
+from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.job.generation import Leader, check_fenced
 from connectctl.ops.task_runtime.job.internal_topics import REPLICAS, default_topics
 from connectctl.ops.task_runtime.job.prepare import brokers_verify
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import Listing
     from connectctl.ops.kafka.visibility import Observation
     from connectctl.ops.task_runtime.dataframe.task import FrameReport
-    from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from pyspark.sql import DataFrame
 
 ROWS_PER_TRANSACTION = 200_000
@@ -168,12 +169,13 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         columns = replace(columns, partition=(PLACE,), offset=HASH)
     else:
         check_columns(df.dtypes, columns)
-    work = _task_spec(target, _generation(target, df.dtypes))
+    dtypes, key = df.dtypes, _sharing_key(target)
+    started, during = start_of(df.sparkSession, lambda: _generation(target, dtypes), lambda: _reached.get(key, {}))
     claims = partition_registry(df.sparkSession) if target.partitioned else None
     # In a session of the caller's Spark may run copies of tasks, and stages anew.
     attempts = AttemptRegistry(*driver_address(df.sparkSession))
     writing = Writing(
-        work,
+        _task_spec(target),
         target.topic,
         columns,
         target.rows_per_transaction,
@@ -181,18 +183,19 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         remedies=REMEDIES,
         batch=batch,
         attempts=attempts.address,
+        start=started.address,
     )
 
     def once(active: Collection[int] | None) -> list[FrameReport]:
-        work_now = replace(work, reached=_reached.get(_sharing_key(target), work.reached))
-        reports = written_by(df, replace(writing, spec=work_now), target.tasks, active)
+        reports = during(lambda: written_by(df, writing, target.tasks, active))
         with _lock:
-            _reached[_sharing_key(target)] = reduce(furthest, (report.reached for report in reports), work_now.reached)
+            _reached[key] = reduce(furthest, (report.reached for report in reports), _reached.get(key, {}))
         return reports
 
     try:
         reports = until_through(once, None if batch is None else batch.late)
     finally:
+        started.close()
         attempts.close()
         if claims is not None:
             claims.close()
@@ -239,13 +242,14 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
     )
 
 
-def _task_spec(target: Target, generation: Generation) -> TaskSpec:
+def _task_spec(target: Target) -> TaskSpec:
+    """What tasks get before their generation has started: until then there is no topic that would tell of it."""
     return TaskSpec(
         group=target.group_id,
         connector=target.connector,
         path="",
         config={},
-        generation=generation,
+        generation=Generation("", target.connector, -1),
         home=dict(target.client),
         target=dict(target.client),
         offsets=target.offsets_topic,
@@ -253,7 +257,6 @@ def _task_spec(target: Target, generation: Generation) -> TaskSpec:
         delivery=DeliverySettings(Boundary.POLL, 0.0, target.transaction_timeout_ms),
         timeout=target.timeout,
         patience=target.timeout,
-        reached=_reached.get(_sharing_key(target), {}),
         outage=target.patience,
     )
 

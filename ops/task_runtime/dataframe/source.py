@@ -18,7 +18,7 @@ from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice, columnar, partition_slices
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
-from connectctl.ops.task_runtime.task.polled_source import TaskOffsets as Reader
+from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets as Reader
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
 )
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+from connectctl.ops.task_runtime.dataframe.generation_start import with_generation
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistryClient
 from connectctl.ops.task_runtime.dataframe.prefetch import Prefetch
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
@@ -61,6 +62,8 @@ class Writing:
     """The micro-batch that the frame is, None where it is none."""
     attempts: Address | None = None
     """Where attempts of a task ask which of them is the newest, None where Spark runs no two of them for long."""
+    start: Address | None = None
+    """Where tasks ask for their generation, None where ``spec`` has it."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ def run(
 def _run(
     writing: Writing, task: int, rows: DataFrameRows, counts: TaskStats, terms: TaskLimits, address: Address | None
 ) -> TaskResult:
-    work = writing.spec
+    work = writing.spec if writing.start is None else with_generation(writing.spec, writing.start)
     near = SharedClients(work)
     supply: RecordSource = rows
     stopped: Callable[[], bool] = _never

@@ -32,10 +32,13 @@ class PartitionLedger(GroupLedger):
         self._producers: PartitionProducers | None = None
 
     def producers(
-        self, open_producer: Callable[[TopicPartition], TransactionalProducer], timeout_ms: int
+        self,
+        open_producer: Callable[[TopicPartition], TransactionalProducer],
+        timeout_ms: int,
+        discarded: Callable[[], None] = lambda: None,
     ) -> PartitionProducers:
-        """New producers, of the partitions that will be assigned from now on."""
-        self._producers = PartitionProducers(open_producer, timeout_ms, lambda: self.member.is_replaced)
+        """New producers, of the partitions that will be assigned from now on. ``discarded`` is called at their end."""
+        self._producers = PartitionProducers(open_producer, timeout_ms, lambda: self.member.is_replaced, discarded)
         return self._producers
 
     def assigning(self, partitions: Collection[TopicPartition]) -> None:

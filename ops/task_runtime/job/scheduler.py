@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
@@ -80,6 +81,9 @@ class TaskTotals:
     unwritten_because: str | None = None
     meter: TaskMeter = field(default_factory=TaskMeter)
     sink: SinkMeter | None = None
+    latency: LatencyMeter = field(default_factory=LatencyMeter)
+    last_latency: LatencyMeter = field(default_factory=LatencyMeter)
+    """That of its last lease."""
 
     @property
     def end(self) -> str:
@@ -100,6 +104,9 @@ class TaskTotals:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
         self.idle = report.idle
         self.meter.add(report.meter)
+        self.latency.add(report.latency)
+        self.last_latency = LatencyMeter()
+        self.last_latency.add(report.latency)
         if self.sink is not None:
             self.sink.add(report.sink)
         self.last, self.waited = report.reason, report.waited
@@ -171,6 +178,14 @@ class JobRun:
     def records(self) -> int:
         """How many records were committed in rounds that are over."""
         return sum(total.records for total in self.totals.values())
+
+    @property
+    def latency(self) -> LatencyMeter:
+        """What was measured of all tasks in rounds that are over."""
+        found = LatencyMeter()
+        for total in self.totals.values():
+            found.add(asdict(total.latency))
+        return found
 
     def has_enough(self, messages: Iterable[Mapping[str, Any]]) -> bool:
         """Whether the tasks have committed all records that are asked for, by what they say of the round that is on."""

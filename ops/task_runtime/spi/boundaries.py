@@ -1,4 +1,7 @@
-"""Where transactions begin and end: poll, interval, or as the task says (KIP-618, ``TransactionBoundaryManager``)."""
+"""Where transactions begin and end: poll, interval, or as the task says (KIP-618, ``TransactionBoundaryManager``).
+
+Or so early that a promised latency is kept, which Connect has not.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
+from connectctl.ops.task_runtime.spi.latency_pace import REST, LatencyPace
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord
@@ -67,7 +71,8 @@ class Requests:
 
 
 class Boundaries:
-    """Cuts batches into transactions. ``interval`` is in seconds, for the boundary INTERVAL.
+    """Cuts batches into transactions. ``interval`` is in seconds, for the boundary INTERVAL; ``latency``, too: with it a
+    transaction takes what is polled until its oldest record has to be committed, or until the interval is over.
 
     A task that has nothing is asked for its offsets (KIP-910) at most once each ``flush_interval`` seconds, or whenever it
     asks for a commit itself. A worker's ``ExactlyOnceWorkerSourceTask`` asks at each poll of an empty list.
@@ -79,6 +84,7 @@ class Boundaries:
         interval: float = 60.0,
         now: Callable[[], float] = time.monotonic,
         flush_interval: float = 60.0,
+        latency: float | None = None,
     ):
         self._boundary = boundary
         self._interval = interval
@@ -87,9 +93,12 @@ class Boundaries:
         self._last = now()
         self._asked: float | None = None
         self.requests = Requests() if boundary is Boundary.CONNECTOR else None
+        self.pace = None if latency is None else LatencyPace(latency)
 
-    def cut(self, batch: Batch) -> list[Segment]:
-        """The batch in segments; an empty batch may end a transaction, too."""
+    def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
+        """The batch in segments; an empty batch may end a transaction, too. ``polled`` is when, where not now."""
+        if self.pace is not None:
+            return [self._paced(self.pace, batch, polled)]
         if self.requests is None:
             now = self._now()
             return [Segment(batch, End.COMMIT, self._asks(batch, now)) if self._due(now) else Segment(batch, None)]
@@ -109,6 +118,32 @@ class Boundaries:
     def last(self) -> End | None:
         """How what is open ends when the task is stopped: a task's own transaction only if it has asked for its end."""
         return End.COMMIT if self.requests is None else self.requests.of_batch()
+
+    def _paced(self, pace: LatencyPace, batch: Batch, polled: float | None) -> Segment:
+        now = self._now()
+        if batch:
+            pace.polled(now if polled is None else polled)
+        late = pace.oldest is None or pace.is_due(now if batch else now + REST)
+        if (self._boundary is Boundary.INTERVAL and self._due(now)) or late:
+            pace.decided(now)
+            return Segment(batch, End.COMMIT, self._asks(batch, now))
+        return Segment(batch, None)
+
+    def patience(self) -> float | None:
+        """Seconds for which the open transaction can wait for another batch, from 0; None where nothing is open."""
+        if self.pace is None or self.pace.deadline is None:
+            return None
+        return max(0.0, self.pace.deadline - self._now())
+
+    def ready(self) -> None:
+        """The next batch is asked for."""
+        if self.pace is not None:
+            self.pace.ready(self._now())
+
+    def ended(self) -> None:
+        """A transaction is committed, or aborted as the task wished."""
+        if self.pace is not None:
+            self.pace.ended(self._now())
 
     def _due(self, now: float) -> bool:
         if self._boundary is Boundary.POLL:

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource, TaskStats
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
-    from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource
 
 Partition = Mapping[str, Any]
 """A source partition: a JSON object with plain values, to which one task belongs at a time."""
@@ -161,7 +161,7 @@ class SourceTask(ABC):
     def poll(self) -> Batch | None:
         """The next records, None or nothing where there are none for now; may wait for up to a second or so. A longer wait
         delays the end of the run, and of a transaction that is open; ``transaction.timeout.ms`` ends one that takes too
-        long.
+        long. With ``transaction.boundary.latency.ms`` it delays no transaction, unless the task has ``update_offsets``.
 
         Records of a source partition come in the order of their offsets. They may be asked for again: not what was given is
         done, but what is committed. Raises ``RetriableError`` for what may pass: it is polled again at once, and the run is
@@ -240,13 +240,16 @@ class Outlook:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a task is made of that has a supply of its own: ``configs`` are the task's, ``timeout`` is in seconds."""
+    """What a task is made of that has a supply of its own: ``configs`` are the task's, ``timeout`` is in seconds.
+    ``stats`` is where it counts what the task loop cannot.
+    """
 
     connector: str
     configs: Mapping[str, str]
     delivery: DeliverySettings
     offsets_topic: str
     timeout: float
+    stats: TaskStats = field(default_factory=TaskStats)
 
 
 class Connector(ABC):

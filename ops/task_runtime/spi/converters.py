@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,9 @@ _TYPES: tuple[tuple[type, str], ...] = (
 )
 
 
+_AS_THEY_ARE = {bytes, type(None)}
+
+
 @dataclass(frozen=True)
 class Converters:
     """The converters of one connector, for keys, values and headers."""
@@ -40,6 +43,12 @@ class Converters:
 
     def value(self, topic: str, value: Any) -> bytes | None:
         return self.of_value(value)
+
+    def values(self, some: Sequence[Any]) -> list[bytes | None]:
+        """Many values at once; bytes that stay as they are cost next to nothing."""
+        if self.of_value in (_as_text, _as_bytes) and set(map(type, some)) <= _AS_THEY_ARE:
+            return list(some)
+        return list(map(self.of_value, some))
 
     def header(self, topic: str, name: str, value: Any) -> bytes | None:
         return self.of_header(value)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from connectctl.ops.checks.connector_config.exactly_once_rules import LATENCY
 from connectctl.ops.connect.offset_store import client_bootstrap, client_overrides
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.bootstrap import same_to_connect
@@ -69,7 +70,7 @@ class DeliverySettings:
 
     ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``. A task without
     records is asked for offsets each ``flush_interval`` seconds at most. ``per_partition``: with a producer for each input
-    partition.
+    partition. ``latency`` is in seconds: what transactions are to keep to, None where nothing is promised.
     """
 
     boundary: Boundary
@@ -83,6 +84,7 @@ class DeliverySettings:
     exactly_once: bool = True
     flush_interval: float = DEFAULT_INTERVAL / 1000
     per_partition: bool = False
+    latency: float | None = None
 
 
 def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
@@ -91,12 +93,13 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
     boundary = Boundary(config.get("transaction.boundary", "poll").lower())
     flush = int(config.get(FLUSH, DEFAULT_INTERVAL))
     interval = int(config.get("transaction.boundary.interval.ms", flush)) if once else flush
+    latency = int(config[LATENCY]) if once and LATENCY in config else None
     given = client_overrides(config, "producer")
     timeout = given.get("transaction.timeout.ms")
     return DeliverySettings(
         boundary,
         interval / 1000,
-        int(timeout) if timeout else _timeout(boundary, interval),
+        int(timeout) if timeout else _timeout(boundary, interval, latency),
         once and config.get(STRICT, "false").strip().lower() == "true",
         _librdkafka(given),
         {k: v for k, v in given.items() if k.startswith(SECURITY)},
@@ -104,6 +107,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         (*_ignored(given), *_unsupported(config)),
         once,
         flush / 1000,
+        latency=None if latency is None else latency / 1000,
     )
 
 
@@ -136,7 +140,7 @@ def _of_a_group(
         interval_ms / 1000,
         int(timeout) if timeout else timeout_ms,
         properties=_librdkafka(given),
-        ignored=tuple(_ignored(given)),
+        ignored=(*_ignored(given), *_without_effect(config, LATENCY, "it is for source connectors")),
         exactly_once=exactly_once,
     )
 
@@ -203,8 +207,10 @@ def _without_effect(config: Mapping[str, str], prefix: str, why: str) -> Iterato
         yield f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect here: {why}."
 
 
-def _timeout(boundary: Boundary, interval: int) -> int:
+def _timeout(boundary: Boundary, interval: int, latency: int | None) -> int:
     """A transaction's time-out: no longer than it takes, for as long as that readers wait for one that died."""
+    if latency is not None:
+        return latency + SHORT_TIMEOUT
     if boundary is Boundary.INTERVAL:
         return interval + SHORT_TIMEOUT
     return SHORT_TIMEOUT if boundary is Boundary.POLL else DEFAULT_TIMEOUT

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, latency_metrics
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, sink_metrics
 
 Metrics = dict[str, int | float | None]
@@ -28,7 +29,8 @@ class TaskMeter:
     ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
     because a new instance polls them again. ``empty`` are transactions that had nothing but offsets. ``global_failures`` are
     offsets that the global offsets topic behind a dedicated one refused; they are sent again. ``lag`` are records that a
-    member of a consumer group has left to read, None where that is not known, and for all other tasks.
+    member of a consumer group has left to read, None where that is not known, and for all other tasks. ``unopened`` and
+    ``opened`` are batches that a copy has sent, ``lost`` offsets that its source had deleted before they were copied.
     """
 
     polled: int = 0
@@ -45,6 +47,9 @@ class TaskMeter:
     commit_time: float = 0.0
     longest_commit: float = 0.0
     global_failures: int = 0
+    unopened: int = 0
+    opened: int = 0
+    lost: int = 0
     lag: int | None = None
 
     @property
@@ -62,6 +67,11 @@ class TaskMeter:
         self.largest_batch = max(self.largest_batch, size)
         self.longest_poll = max(self.longest_poll, seconds)
         self.most_active = max(self.most_active, self.active)
+
+    def batch(self, unopened: bool) -> None:  # a callback
+        """A copy sent a batch, ``unopened`` or made anew."""
+        self.unopened += unopened
+        self.opened += not unopened
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records is committed."""
@@ -113,6 +123,8 @@ class Totals(Protocol):
     meter: TaskMeter
     unwritten: Collection[str]
     sink: SinkMeter | None
+    latency: LatencyMeter
+    last_latency: LatencyMeter
 
 
 def metrics(total: Totals) -> Metrics:
@@ -145,7 +157,18 @@ def metrics(total: Totals) -> Metrics:
         "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
         "global-offset-write-failure-total": meter.global_failures,
         "global-offset-unwritten-count": len(total.unwritten),
+        **latency_metrics(total.latency, total.last_latency),
         **(group_metrics(total) if meter.lag is not None else {}),
+        **(copy_metrics(meter) if meter.unopened or meter.opened or meter.lost else {}),
+    }
+
+
+def copy_metrics(meter: TaskMeter) -> Metrics:
+    """What a topic copy has besides: Connect has no counterpart. ``lost`` are offsets, as many records at most."""
+    return {
+        "copy-batch-unopened-total": meter.unopened,
+        "copy-batch-opened-total": meter.opened,
+        "copy-offset-lost-total": meter.lost,
     }
 
 

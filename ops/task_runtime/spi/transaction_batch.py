@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from connectctl.ops.kafka.copied_records import CopiedRecords
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.topics import KnownEnds
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.task.progress import TaskProgress
@@ -32,16 +34,28 @@ class ProducerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordBatchDicts:
-    """Many records for one topic without headers and timestamps, as librdkafka takes them at once: dictionaries with
-    ``key``, ``value`` and, where it is fixed, ``partition``. What is left out is chosen as for ``ProducerRecord``.
+class RecordLists:
+    """Many records for one topic without headers and timestamps: a list of each part. ``keys`` and ``partitions`` are empty
+    where no record has one; what is None or left out is chosen as for ``ProducerRecord``.
     """
 
     topic: str
-    messages: list[dict[str, Any]]
+    values: list[bytes | None]
+    keys: list[bytes | None] = field(default_factory=list)
+    partitions: list[int | None] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.messages)
+        return len(self.values)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """As librdkafka takes them: dictionaries with ``value``, and ``key`` and ``partition`` where there is one."""
+        found: list[dict[str, Any]] = [{"value": value} for value in self.values]
+        for name, column in (("key", self.keys), ("partition", self.partitions)):
+            for message, each in zip(found, column, strict=False):
+                if each is not None:
+                    message[name] = each
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,7 @@ class ColumnBatch:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """As ``RecordBatchDicts`` has them, for a producer that takes records."""
+        """As librdkafka takes them: see ``RecordLists``."""
         return self.columns.messages()
 
 
@@ -74,6 +88,21 @@ class CopiedMessages:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedBatches:
+    """Record batches of one topic of the source, for the same partitions of ``topic``. ``describe_record`` names a record of
+    the source by its partition and its offset; ``count`` hears of each batch that is sent whether it was unopened.
+    """
+
+    topic: str
+    batches: Sequence[CopiedRecords]
+    describe_record: Callable[[int, int], str]
+    count: Callable[[bool], None]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionBatch:
     """One transaction: records, and the offsets that stand for them, as the task's ledger takes them.
 
@@ -82,27 +111,33 @@ class TransactionBatch:
     ``more`` the transaction continues with the next step, whose offsets then stand for all of it. ``describe_record`` names
     the record of the source by its number in the order of ``records``, ``record_batches`` and ``copies``. ``origins`` are
     the parts of ``records`` with the input partitions that they were made of; empty where one producer writes them all.
+    ``polled`` is when the records were, by the monotonic clock; None is when the step is given.
+    ``copied_batches`` are for a producer of batches (``batch_copy_producer``).
     """
 
     records: Sequence[ProducerRecord] = ()
-    record_batches: Sequence[RecordBatchDicts | ColumnBatch] = ()
+    record_batches: Sequence[RecordLists | ColumnBatch] = ()
     offsets: Mapping[Any, Any] = field(default_factory=dict)
     abort: bool = False
     more: bool = False
     copies: Sequence[CopiedMessages] = ()
     describe_record: Callable[[int], str] | None = None
     origins: Sequence[tuple[Any, TransactionBatch]] = ()
+    polled: float | None = None
+    copied_batches: Sequence[CopiedBatches] = ()
 
     @property
     def topics(self) -> set[str]:
         """Where its records go."""
         records = {record.topic for record in self.records}
-        return records | {bulk.topic for bulk in self.record_batches} | {copies.topic for copies in self.copies}
+        many = (*self.record_batches, *self.copies, *self.copied_batches)
+        return records | {each.topic for each in many}
 
     @property
     def size(self) -> int:
         """How many records it has, offsets not counted."""
-        many: Iterable[Sized] = (*self.record_batches, *(copies.messages for copies in self.copies))
+        copied = (copies.messages for copies in self.copies)
+        many: Iterable[Sized] = (*self.record_batches, *copied, *self.copied_batches)
         return len(self.records) + sum(map(len, many))
 
     def record_name(self, number: int) -> str | None:
@@ -221,6 +256,7 @@ class TaskStats:
     """The keys, as text, whose newest offset the global offsets topic behind a dedicated one may lack."""
     unwritten_because: str | None = None
     sink: SinkMeter = field(default_factory=SinkMeter)
+    latency: LatencyMeter = field(default_factory=LatencyMeter)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
     """What people should know of a sink's task, the newest of it."""
     assigned: Collection[str] = ()

@@ -10,6 +10,7 @@ from connectctl.ops.checks.connector_config.exactly_once_findings import LONG_IN
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
     BOUNDARY,
     FAILED,
+    LATENCY,
     NO_BOUNDARIES,
     SAYS_NO,
     SAYS_NOTHING,
@@ -83,7 +84,7 @@ def _problems(
     subject = Subject(
         name, config, Goal.ENABLED, (), group, offsets_topic, is_source=isinstance(connector, SourceConnector)
     )
-    for finding in rules.judge(subject).findings:
+    for finding in rules.evaluate(subject).findings:
         # Where no time-out is given, a task here takes one that is long enough.
         fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
         if finding.severity is Severity.ERROR and not fits:
@@ -100,6 +101,24 @@ def _problems(
         yield from _of_a_sink(config)
     if isinstance(connector, SourceConnector):
         yield from _exactly_once(config, connector)
+        if LATENCY in config:
+            yield from latency_problems(config)
+
+
+def latency_problems(config: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with a promised latency, alone and beside the other properties of transactions."""
+    value = config[LATENCY]
+    if problem := number_problem(LATENCY, value, "INT", 1):
+        yield problem
+        return
+    boundary = config.get(BOUNDARY, "").strip().lower()
+    if boundary == "connector":
+        yield f"{LATENCY} cannot be used with {BOUNDARY}=connector: only the connector ends its transactions then"
+    if boundary == "poll":
+        yield f"{LATENCY} cannot be used with {BOUNDARY}=poll: each batch is a transaction then. Leave out {BOUNDARY}"
+    timeout = config.get(TIMEOUT, "").strip()
+    if timeout.isdigit() and int(timeout) <= int(value):
+        yield f"{LATENCY} is {int(value)}, and brokers end transactions after {timeout} ms: set {TIMEOUT} well above it"
 
 
 def _of_a_sink(config: Mapping[str, str]) -> Iterator[str]:

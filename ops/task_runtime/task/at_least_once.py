@@ -32,20 +32,29 @@ class FlushBoundaries:
     everything that the last poll gave is acknowledged, or it gave nothing.
     """
 
-    requests = None
+    requests = pace = None
 
     def __init__(self, interval: float, now: Callable[[], float] = time.monotonic):
         self._interval = interval
         self._now = now
         self._last = now()
 
-    def cut(self, batch: Batch) -> list[Segment]:
+    def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
         """The batch, and the flush behind it when it is due."""
         segments = [Segment(batch, None)] if batch else []
         if self._now() - self._last >= self._interval:
             self._last = self._now()
             segments.append(Segment((), End.COMMIT))
         return segments
+
+    def patience(self) -> None:
+        """No flush has to come before its time."""
+
+    def ready(self) -> None:
+        """The next batch is asked for."""
+
+    def ended(self) -> None:
+        """A flush is over."""
 
     def last(self) -> End:
         """A task that is stopped flushes once more."""
@@ -148,5 +157,7 @@ def group_producer_class(delivery: DeliverySettings) -> type[TransactionalProduc
 def boundaries_of(delivery: DeliverySettings) -> Boundaries | FlushBoundaries:
     """New boundaries for it."""
     if delivery.exactly_once:
-        return Boundaries(delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval)
+        return Boundaries(
+            delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval, latency=delivery.latency
+        )
     return FlushBoundaries(delivery.interval)

@@ -1,30 +1,32 @@
-"""An instance of a task's producer for columns of records: whole batches, without librdkafka.
+"""An instance of a task's producer that makes whole batches, without librdkafka.
 
 Every record that librdkafka is given is an object of Python's, a message of its own and its acknowledgement; Arrow's
 columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TransactionalProducer`` and
-raises the same errors. It never retries a request that may have been processed: any failure is an ``UnknownOutcome``.
+raises the same errors. It never retries a request that may have been processed, but for a commit under transaction version
+2 (docs/decisions/0030): any other failure is an ``UnknownOutcome``.
 """
 
 from __future__ import annotations
 
-import random
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Named, Refusal
+from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+from connectctl.ops.clients.kafka_protocol.shared_client import SharedProtocolClient
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.partitioner import java_partitions, stable_order
-from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, ProducerState, RecordColumns, batches
+from connectctl.ops.kafka.record_batch_encoder import CODECS
+from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
+from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
 from connectctl.ops.task_runtime.task.transactional_producer import (
     SOCKET_TIMEOUT_MS,
@@ -36,62 +38,94 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 BATCH_BYTES = 1_000_000
 """librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
+BUFFER_BYTES = 4_000_000
+"""Bytes of single records for a partition, or for a topic, that become batches together."""
+ALL_BUFFERS_BYTES = 16_000_000
+"""Bytes of all single records that wait."""
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
-TOPIC_PATIENCE = 30.0
-"""Seconds for a topic that is not there, or has no leader."""
 
 
 class ColumnarProducer(TransactionalProducer):
-    """See ``TransactionalProducer``. It sends columns, and single records without headers and timestamps. Of ``properties``
-    it uses those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit.
+    """See ``TransactionalProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
+    those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit. ``wire`` is a
+    client of several producers, one user of which it is.
     """
 
-    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+        wire: SharedProtocolClient | None = None,
+    ):
         whole = kafka.client | dict(properties or {})
-        timeout = min(int(whole.get("socket.timeout.ms", SOCKET_TIMEOUT_MS)), timeout_ms) / 1000
+        timeout = _request_timeout(whole, timeout_ms)
         self._kafka = kafka
         self._begun = 0.0
         # A leader's few records go as they are where a context asks for what only librdkafka has.
-        self._codec = codec if (codec := _codec(whole)) in CODECS else "none"
-        self._largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
-        self._batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), self._largest or BATCH_BYTES)
-        self._next_partition = random.randrange(1 << 16)
-        named = {"client.id": whole["client.id"]} if "client.id" in whole else {}
+        codec = codec if (codec := _codec(whole)) in CODECS else "none"
+        largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
+        batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
         self._producer: BatchProducer = BatchProducer(
-            kafka.client | named, id_, transaction_timeout_ms=timeout_ms, timeout=timeout
+            _client(kafka, whole), id_, transaction_timeout_ms=timeout_ms, timeout=timeout, wire=wire
         )
+        self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
+        self._writer = ColumnWriter(self._producer, codec, batch_bytes, largest, too_large)
         self.id = id_
         self.timeout_ms = timeout_ms
+
+    @staticmethod
+    def shared_client(kafka: Kafka, timeout_ms: int, properties: Mapping[str, Any]) -> SharedProtocolClient:
+        """A client for several producers with these properties."""
+        whole = kafka.client | dict(properties)
+        return SharedProtocolClient(_client(kafka, whole), timeout=_request_timeout(whole, timeout_ms))
 
     def initialise(self, patience: float) -> None:
         """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
         self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether the cluster has transaction version 2."""
+        return self._producer.bumps_epoch
+
     def begin(self) -> None:
         """Begin a transaction: for the coordinator it begins with its first partition."""
         self._begun = time.monotonic()
+        self._buffer.clear()
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction. Raises ``TypeError`` for what it cannot send."""
+        """Put the records of ``batch`` into the transaction."""
+
+        columns = {bulk.topic for bulk in batch.record_batches if isinstance(bulk, ColumnBatch)}
 
         def all_() -> None:
-            for (topic, partition), records in _plain(batch).items():
-                self._write(topic, _columnar(records), partition)
+            self._buffer.add(batch)
+            # Messages of librdkafka keep the response alive that they came in: they are not kept for the next ones.
+            self._send(everything=bool(columns or batch.copies))
             for bulk in batch.record_batches:
                 if isinstance(bulk, ColumnBatch):
-                    self._write(bulk.topic, bulk.columns, named=bulk.describe_row)
+                    self._writer.write(bulk.topic, bulk.columns, named=bulk.describe_row)
 
-        if batch.copies:
-            raise TypeError("copies")
         self._call("write its records", all_)
+
+    def _send(self, *, everything: bool) -> None:
+        for (topic, partition), rows, named in self._buffer.take(everything=everything):
+            self._writer.write(topic, rows, partition, named)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Put source offsets into the transaction, where Java's partitioner puts their keys."""
-        self._call("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
+        rows = Rows()
+        for key, value in offsets.items():
+            rows.add(key, value)
+        self._call("write its offsets", lambda: self._writer.write(topic, rows))
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
         """See ``TransactionalProducer``."""
@@ -99,52 +133,15 @@ class ColumnarProducer(TransactionalProducer):
         member = membership(consumer.metadata)
         self._call("write its offsets", lambda: self._producer.send_group_offsets(member, given, patience))
 
-    def _write(self, topic: str, rows: RecordColumns, partition: int | None = None, named: Named | None = None) -> None:
-        count = self._producer.partitions(topic, TOPIC_PATIENCE)
-        order: list[Any] = []
-        placed = [(Place(topic, number), batch) for number, batch in self._placed(rows, partition, count, order)]
-        self._producer.add({place for place, _ in placed})
-        for place, batch in placed:
-            names = None if named is None else partial(_named, named, batch, order)
-            self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names)
-
-    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> bytes:
-        encoded = batch.encode(stamp, self._codec)
-        if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
-            takes = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
-            raise too_large(named(0), place.topic, f"its record batch has {len(encoded)} bytes; {takes}")
-        return encoded
-
-    def _placed(
-        self, rows: RecordColumns, partition: int | None, count: int, new: list[Any]
-    ) -> Iterator[tuple[int, Batch]]:
-        """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn. ``new``
-        gets the order of the rows, where that is another.
-        """
-        import numpy as np
-
-        if partition is not None:
-            yield from ((partition, batch) for batch in batches(rows, self._batch_bytes))
-            return
-        if rows.keys is None:
-            for batch in batches(rows, self._batch_bytes):
-                self._next_partition += 1
-                yield self._next_partition % count, batch
-            return
-        self._next_partition += 1
-        numbers = java_partitions(rows.keys.fill_null(b""), count)
-        numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._next_partition % count
-        order = stable_order(numbers, count)
-        numbers = numbers[order]
-        new.append(order)
-        cuts = np.flatnonzero(np.diff(numbers)) + 1
-        for batch in batches(rows.take(order), self._batch_bytes, cuts.tolist()):
-            yield int(numbers[batch.start]), batch
-
     def commit(self, patience: float) -> None:
         """Commit, and know that it happened. After ``UnknownOutcome`` only the topic knows."""
+
+        def all_() -> None:
+            self._send(everything=True)
+            self._producer.flush()
+
         try:
-            self._call("write its records", self._producer.flush)
+            self._call("write its records", all_)
         except (Fenced, UnknownOutcome, ConnectctlError):
             # No commit was asked for: readers need not wait until it expires.
             with suppress(Fenced, UnknownOutcome, ConnectctlError):
@@ -154,6 +151,7 @@ class ColumnarProducer(TransactionalProducer):
 
     def abort(self, patience: float) -> None:
         """Abort what was begun. What is on its way is waited for: no record may come behind the marker."""
+        self._buffer.clear()
 
         def all_() -> None:
             self._producer.settle()
@@ -185,15 +183,19 @@ class ColumnarProducer(TransactionalProducer):
         """Every answer is read here, and none is in a log."""
 
 
-def _named(named: Named, batch: Batch, order: list[Any], record: int) -> str:
-    """Which row of the source a record of ``batch`` is."""
-    row = batch.start + record
-    return named(int(order[0][row]) if order else row)
+def _client(kafka: Kafka, whole: Mapping[str, Any]) -> dict[str, Any]:
+    return kafka.client | ({"client.id": whole["client.id"]} if "client.id" in whole else {})
+
+
+def _request_timeout(whole: Mapping[str, Any], timeout_ms: int) -> float:
+    return min(int(whole.get("socket.timeout.ms", SOCKET_TIMEOUT_MS)), timeout_ms) / 1000
 
 
 def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
     """What is wrong with a row that the broker refused for itself; None where it was about something else."""
     row = named(refusal.record or 0)
+    if refusal.code == Code.MESSAGE_TOO_LARGE and refusal.alone is not None:
+        return too_large(row, refusal.alone, f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}")
     if refusal.code == Code.MESSAGE_TOO_LARGE:
         return ConnectctlError(
             f"{row}, or the record batch that starts with it, is too large",
@@ -206,27 +208,6 @@ def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
     return refused(row, _OF_A_RECORD[refusal.code], refusal.said)
 
 
-def _plain(step: TransactionBatch) -> Mapping[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]]:
-    """What of ``step`` is no columns, by where it goes, each in its order."""
-    found: dict[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]] = defaultdict(list)
-    for record in step.records:
-        if record.headers or record.timestamp is not None:
-            raise TypeError(f"{record.topic}: headers, or a timestamp")
-        found[record.topic, record.partition].append((record.key, record.value))
-    for bulk in step.record_batches:
-        if not isinstance(bulk, ColumnBatch):
-            for message in bulk.messages:
-                found[bulk.topic, message.get("partition")].append((message.get("key"), message.get("value")))
-    return found
-
-
-def _columnar(records: Iterable[tuple[bytes | None, bytes | None]]) -> RecordColumns:
-    import pyarrow as pa
-
-    keys, values = zip(*records, strict=True)
-    return RecordColumns(pa.array(values, pa.binary()), pa.array(keys, pa.binary()))
-
-
 def _close(producer: BatchProducer) -> None:
     with suppress(OSError, ConnectctlError):
         producer.close()
@@ -234,6 +215,15 @@ def _close(producer: BatchProducer) -> None:
 
 def _codec(properties: Mapping[str, Any]) -> str:
     return str(properties.get("compression.type") or properties.get("compression.codec") or "none")
+
+
+def batch_producer_class(
+    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], librdkafka: type[TransactionalProducer]
+) -> type[TransactionalProducer]:
+    """What writes the records of a task: ``librdkafka`` at-least-once, and where ``config`` has what only that heeds."""
+    if delivery.exactly_once and not idle_for_columns(config):
+        return dataframe_producer_class(kafka, delivery.properties)
+    return librdkafka
 
 
 def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TransactionalProducer]:

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.task_runtime.spi.latency_meter import OpenPolls
+from connectctl.ops.task_runtime.spi.latency_pace import REST
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     EndReason,
     RecordSource,
@@ -42,7 +44,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.ledger import Ledger
 
-IDLE_PAUSE = 0.02
+IDLE_PAUSE = REST
 """Seconds between two looks at a supply that has nothing."""
 ABORT_PATIENCE = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -63,7 +65,8 @@ class ExactlyOnceTask:
 
     ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because`` says why this generation
     is no longer the newest, None while it is. ``patience`` is in seconds, for each request and for the whole time without a
-    transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for every transaction.
+    transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for every
+    transaction, where the producer's transactions have not one each by themselves.
     """
 
     open_producer: Callable[[], TransactionalProducer]
@@ -74,10 +77,13 @@ class ExactlyOnceTask:
     strict: bool = False
     stats: TaskStats = field(default_factory=TaskStats)
     sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.monotonic
     checked_topics: set[str] = field(default_factory=set)
     """Topics in which nothing older of the task is open."""
     remedies: str = REMEDIES
     """What a person can do about transactions that run into their time-out."""
+    visible_when_sent: bool = False
+    """Whether readers see records before the commit: there are no transactions, and what is sent is waited for."""
     outage: float = 0.0
     batch_size_fits: Callable[[Collection[str]], bool] = lambda topics: True
     """Whether the producer's batches are small enough for these topics."""
@@ -165,7 +171,7 @@ class ExactlyOnceTask:
                 self.sleep(IDLE_PAUSE)
             if transaction.begun:
                 continue
-            if self.strict and step is not None and (step.size or step.offsets):
+            if self.strict and not producer.bumps_epoch and step is not None and (step.size or step.offsets):
                 return None
             if why := producer.unusable_because():
                 raise UnknownOutcome(why)
@@ -195,20 +201,25 @@ class Transaction:
         self._producer = producer
         self.begun = False
         self.size = 0
+        self._polls = OpenPolls()
 
     def add(self, source: RecordSource, batch: TransactionBatch) -> None:
         """Put ``batch`` into it, and end it where the step says so. A transaction without anything is none at all."""
         if batch.size:
+            polled = self._task.now() if batch.polled is None else batch.polled
             self._task.check_topics(self._producer, batch.topics)
             self._send(lambda: self._producer.send(batch))
             self.size += batch.size
+            self._polls.add(polled, batch.size)
+            if self._task.visible_when_sent:
+                self._see()
         if batch.more:
             return
         if batch.abort and self.begun:
             self._producer.abort(self._task.patience)
             self._task.stats.aborted += 1
             self._task.stats.meter.discard(self.size)
-            self.begun, self.size = False, 0
+            self._close()
         if self.begun or batch.offsets:
             with self._task.stats.meter.committing():
                 self._commit(batch.offsets)
@@ -237,8 +248,18 @@ class Transaction:
             raise self._explained(e) from e
         self._task.stats.progress.recovered()
         self._task.stats.commit(self.size)
-        self.begun, self.size = False, 0
+        self._see()
+        self._close()
         ledger.after(offsets)
+
+    def _see(self) -> None:
+        """Readers can see its records."""
+        self._task.stats.latency.committed(self._polls.took(self._task.now()))
+        self._polls.clear()
+
+    def _close(self) -> None:
+        self.begun, self.size = False, 0
+        self._polls.clear()
 
     def _send(self, send: Callable[[], None]) -> None:
         if not self.begun:

@@ -36,7 +36,7 @@ Work = Callable[[TransactionalProducer], None]
 
 class PartitionProducers(TransactionalProducer):
     """See ``TransactionalProducer``. ``open_producer`` gives that of a partition; ``is_replaced`` says whether another
-    attempt of the task has taken its place.
+    attempt of the task has taken its place; ``discarded`` is called at the end of all.
     """
 
     overdue = False
@@ -47,8 +47,9 @@ class PartitionProducers(TransactionalProducer):
         open_producer: Callable[[TopicPartition], TransactionalProducer],
         timeout_ms: int,
         is_replaced: Callable[[], bool],
+        discarded: Callable[[], None] = lambda: None,
     ):
-        self._open_producer, self._is_replaced = open_producer, is_replaced
+        self._open_producer, self._is_replaced, self._discarded = open_producer, is_replaced, discarded
         self._producers: dict[TopicPartition, TransactionalProducer] = {}
         self._in_transaction: set[TopicPartition] = set()
         self._checked: dict[TopicPartition, set[str]] = {}
@@ -133,6 +134,7 @@ class PartitionProducers(TransactionalProducer):
         for place in list(self._producers):
             self._close(place)
         self._pool.shutdown(wait=False)
+        self._discarded()
 
     def _each(self, places: Collection[TopicPartition], work: Work) -> None:
         """``work`` with the producer of each, all at once and each to its end. Raises the gravest of what they raised."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import operator
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
+from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
 from connectctl.ops.task_runtime.spi.connector import (
@@ -28,6 +26,8 @@ from connectctl.ops.task_runtime.spi.connector import (
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.serialization import RecordSerializer
+from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
+from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCaller, TaskThread
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.converters import Converters
@@ -36,67 +36,6 @@ if TYPE_CHECKING:
 
 
 _PARTITION = operator.attrgetter("source_partition")
-MOST_KEYS = 100_000
-"""Source partitions whose keys are kept at hand."""
-
-
-class TaskOffsets:
-    """The offsets of one connector as a task reads them, spelled as they are stored."""
-
-    def __init__(self, connector: str, stored: StoredOffsets):
-        self._connector = connector
-        self._stored = stored
-        self._read: dict[bytes, bytes | None] = {}
-        self._listed = False
-        self._spelled: dict[str, bytes] = {}
-        self._keys: dict[str, bytes] = {}
-        for raw in stored.known():
-            key = parse_key(raw)
-            if isinstance(key, SourceKey):
-                self._spelled[key.meaning] = raw
-
-    def key(self, partition: Partition) -> bytes:
-        """The raw key of ``partition``: the one that is stored, else as Connect would spell it."""
-        # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from True and from 1.0.
-        name = repr(dict(partition))
-        key = self._keys.get(name)
-        if key is None:
-            if len(self._keys) >= MOST_KEYS:
-                self._keys.clear()
-            text = connect_json([self._connector, dict(partition)])
-            key = self._spelled.get(json.dumps([self._connector, dict(partition)], sort_keys=True), text.encode())
-            self._keys[name] = key
-        return key
-
-    def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The offset of ``partition``, None where there is none."""
-        key = self.key(partition)
-        value = self._read[key] = self._stored.value(key)
-        return None if value is None else _object(value)
-
-    def committed(self, key: bytes) -> bytes | None:
-        """The raw offset of ``key`` that was committed when the task began, None where there is none or a tombstone."""
-        return self._stored.value(key)
-
-    def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Every source partition that has an offset."""
-        self._listed = True
-        self._read |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
-        keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
-        return [
-            (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
-        ]
-
-    def unchanged(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
-        """Whether ``stored`` is what the task was told, and since then has ``settled``: nobody else went on meanwhile."""
-        expected = self._read | dict(settled)
-        same = all(stored.value(key) == value for key, value in expected.items())
-        return same and (not self._listed or stored.known() <= expected.keys())
-
-
-def _object(value: bytes) -> dict[str, Any]:
-    offset, _ = decode_json(value.decode())
-    return dict(offset)
 
 
 class PolledSource:
@@ -118,6 +57,8 @@ class PolledSource:
         self._new_boundaries, self._serializer = boundaries, RecordSerializer(converters, offsets_topic)
         self._meter = meter or TaskMeter()
         self._task: SourceTask | None = None
+        self._caller: TaskCaller = CallingThread()
+        self._lag: int | None = None
         self._settled: dict[bytes, bytes | None] = {}
         self._reset()
 
@@ -129,6 +70,8 @@ class PolledSource:
         self._flushing: dict[bytes, bytes | None] = {}
         self._in_hand = False
         self._unasked = False
+        self._polled: float | None = None
+        """When the records that are given were polled."""
         self._failing: str | None = None
         """The ``RetriableError`` of the last poll."""
 
@@ -142,6 +85,18 @@ class PolledSource:
         self._settled = {}
         self._offsets = TaskOffsets(self._connector, stored)
         self._boundaries = self._new_boundaries()
+        self._caller = CallingThread() if self._boundaries.pace is None else TaskThread()
+        try:
+            task = self._caller.call(self._started)
+        except BaseException:
+            self._caller.close()
+            raise
+        # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
+        self._wants_records = _overrides(task.commit_record, SourceTask.commit_record)
+        self._updates = _overrides(task.update_offsets, SourceTask.update_offsets)
+        self._task = task
+
+    def _started(self) -> SourceTask:
         task = self._make()
         task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
         try:
@@ -151,22 +106,38 @@ class PolledSource:
             with suppress(Exception):
                 task.stop()
             raise
-        # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
-        self._wants_records = _overrides(task.commit_record, SourceTask.commit_record)
-        self._task = task
+        return task
 
     def next_batch(self) -> TransactionBatch | None:
         """The records of one batch, or of its part up to where a transaction ends."""
-        assert self._task is not None
-        if not self._waiting and not self._task.finished:
-            began = time.monotonic()
-            batch = self._poll(self._task)
-            self._meter.poll(len(batch), time.monotonic() - began)
-            self._waiting.extend(self._boundaries.cut(batch))
+        task = self._task
+        assert task is not None
+        self._boundaries.ready()
+        if not self._waiting:
+            self._poll_once(task)
         return self._batch_of(self._waiting.popleft()) if self._waiting else None
 
-    def _poll(self, task: SourceTask) -> Batch:
-        """One poll. As in ``AbstractWorkerSourceTask.poll``, a ``RetriableError`` is a poll without records."""
+    def _poll_once(self, task: SourceTask) -> None:
+        """Put what the next poll gives into segments, or end the transaction where it cannot wait for the poll."""
+        # What a task has to say of its offsets (KIP-910) it says between two polls.
+        patience = None if self._updates else self._boundaries.patience()
+        polled = self._caller.poll(partial(self._poll, task), patience)
+        if polled is None:
+            self._waiting.extend(self._boundaries.cut(()))
+        elif polled.batch is not None:
+            self._polled = polled.at
+            self._meter.poll(len(polled.batch), polled.seconds)
+            self._waiting.extend(self._boundaries.cut(polled.batch, polled.at))
+
+    def _is_finished(self, task: SourceTask) -> bool:
+        return not self._caller.is_busy and self._caller.call(lambda: task.finished)
+
+    def _poll(self, task: SourceTask) -> Batch | None:
+        """One poll; None where the task has finished. A ``RetriableError`` is a poll without records, as in
+        ``AbstractWorkerSourceTask.poll``.
+        """
+        if task.finished:
+            return None
         try:
             batch = task.poll() or ()
         except RetriableError as e:
@@ -188,10 +159,10 @@ class PolledSource:
         self._track_offsets(segment.records)
         if segment.end is None:
             self._in_hand = self._in_hand or bool(segment.records)
-            return (
-                TransactionBatch(records=outgoing, record_batches=bulks, more=True, describe_record=named)
-                if segment.records
-                else None
+            if not segment.records:
+                return None
+            return TransactionBatch(
+                records=outgoing, record_batches=bulks, more=True, describe_record=named, polled=self._polled
             )
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
@@ -202,7 +173,12 @@ class PolledSource:
         self._in_hand = True
         aborts = segment.end is End.ABORT
         return TransactionBatch(
-            records=outgoing, record_batches=bulks, offsets=self._flushing, abort=aborts, describe_record=named
+            records=outgoing,
+            record_batches=bulks,
+            offsets=self._flushing,
+            abort=aborts,
+            describe_record=named,
+            polled=self._polled,
         )
 
     def _track_offsets(self, records: Batch) -> None:
@@ -239,10 +215,10 @@ class PolledSource:
         """
         assert self._task is not None
         flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
-        if not _overrides(self._task.update_offsets, SourceTask.update_offsets):
+        if not self._updates:
             return flushed
         about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
-        told = self._task.update_offsets(copy.deepcopy(about)) or ()
+        told = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about))) or ()
         updated = {self._offsets.key(partition): _raw(offset) for partition, offset in told}
         return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
 
@@ -259,24 +235,33 @@ class PolledSource:
 
     def committed(self, batch: TransactionBatch) -> None:
         """Tell the task, in Connect's order: each record, then all of them."""
-        assert self._task is not None
+        task = self._task
+        assert task is not None
+        self._boundaries.ended()
         self._settled |= self._flushing
         records, self._records, self._sent = self._records, [], 0
         self._moved, self._flushing, self._in_hand = {}, {}, False
-        if not batch.abort:
-            for record in records:
-                self._task.commit_record(record)
-        self._task.commit()
+
+        def tell() -> None:
+            if not batch.abort:
+                for record in records:
+                    task.commit_record(record)
+            task.commit()
+
+        self._caller.later(tell)
 
     @property
     def ended(self) -> bool:
         """Whether the task has finished and all that it gave is on its way."""
-        return self._task is not None and self._task.finished and not self._waiting
+        return self._task is not None and not self._waiting and self._is_finished(self._task)
 
     @property
     def lag(self) -> int | None:
-        """How much the task has left to read, where it knows."""
-        return None if self._task is None else self._task.lag
+        """How much the task has left to read, where it knows; as it said last where a poll is under way."""
+        task = self._task
+        if task is not None and not self._caller.is_busy:
+            self._lag = self._caller.call(lambda: task.lag)
+        return None if task is None else self._lag
 
     @property
     def has_more(self) -> bool:
@@ -292,7 +277,10 @@ class PolledSource:
         """Stop the task, if there is one."""
         task, self._task = self._task, None
         if task is not None:
-            task.stop()
+            try:
+                self._caller.call(task.stop)
+            finally:
+                self._caller.close()
 
 
 def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:

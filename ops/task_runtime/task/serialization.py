@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordBatchDicts
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordLists
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord, SourceRecords
@@ -19,39 +19,35 @@ class RecordSerializer:
     def __init__(self, converters: Converters, forbidden: str):
         self._converters, self._forbidden = converters, forbidden
 
-    def of(self, records: Batch) -> tuple[list[ProducerRecord], list[RecordBatchDicts]]:
+    def of(self, records: Batch) -> tuple[list[ProducerRecord], list[RecordLists]]:
         """The messages, all of them in one of the two: what is sent in part here and in part there would lose its order."""
         if not isinstance(records, Sequence):
             return [], [self._bulk(records)]
         bulks = self._bulks(records)
         return ([], bulks) if bulks is not None else (list(map(self._one, records)), [])
 
-    def _bulk(self, records: SourceRecords) -> RecordBatchDicts:
+    def _bulk(self, records: SourceRecords) -> RecordLists:
         self._check(records.topic)
-        return RecordBatchDicts(
-            records.topic, [{"value": value} for value in map(self._converters.of_value, records.values)]
-        )
+        return RecordLists(records.topic, self._converters.values(records.values))
 
-    def _bulks(self, records: Sequence[SourceRecord]) -> list[RecordBatchDicts] | None:
+    def _bulks(self, records: Sequence[SourceRecord]) -> list[RecordLists] | None:
         """One bulk for each topic; None where a record has what no bulk can have. This loop is a polled task's speed."""
         of_key, of_value = self._converters.of_key, self._converters.of_value
-        found: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, RecordLists] = {}
         topic: str | None = None
-        messages: list[dict[str, Any]] = []
+        value = key = partition = list[Any]().append
         for record in records:
             if record.headers or record.timestamp is not None:
                 return None
             if record.topic is not topic:
                 topic = record.topic
                 self._check(topic)
-                messages = found.setdefault(topic, [])
-            message: dict[str, Any] = {"value": of_value(record.value)}
-            if record.key is not None:
-                message["key"] = of_key(record.key)
-            if record.partition is not None:
-                message["partition"] = record.partition
-            messages.append(message)
-        return [RecordBatchDicts(name, each) for name, each in found.items()]
+                lists = found.setdefault(topic, RecordLists(topic, []))
+                value, key, partition = lists.values.append, lists.keys.append, lists.partitions.append
+            value(of_value(record.value))
+            key(None if record.key is None else of_key(record.key))
+            partition(record.partition)
+        return list(found.values())
 
     def _one(self, record: SourceRecord) -> ProducerRecord:
         self._check(record.topic)

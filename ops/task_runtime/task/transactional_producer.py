@@ -98,6 +98,11 @@ class TransactionalProducer:
     existing_topic: str | None = None
     """A topic that is there for certain: see ``initialise``."""
 
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether each of its transactions has an epoch of its own, by itself. Known once it is initialised."""
+        return False
+
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
         from confluent_kafka import Producer
 

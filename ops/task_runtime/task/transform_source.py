@@ -69,13 +69,14 @@ class TransformSource:
         began = time.monotonic()
         messages = self._member.poll(self._patience(), self._most)
         self._meter.lag = self._member.lag
-        self._meter.poll(len(messages), time.monotonic() - began)
+        polled = time.monotonic()
+        self._meter.poll(len(messages), polled - began)
         self._read += len(messages)
         if not messages:
             return self.final_batch() if self._is_due() else None
         if self._opened is None:
             self._opened = self._now()
-        made = self._process(self._task, messages)
+        made = replace(self._process(self._task, messages), polled=polled)
         # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= _behind(messages)
         self._uncommitted = True

@@ -81,6 +81,7 @@ class MemoryProducer:
     """A ``TransactionalProducer``: what it sends is there for others once it is committed."""
 
     overdue = False
+    bumps_epoch = False
     existing_topic: str | None = None
 
     def __init__(self, kafka: MemoryKafka, id_: str):

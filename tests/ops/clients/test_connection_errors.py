@@ -83,10 +83,10 @@ def test_nobody_there_is_not_a_matter_of_trust() -> None:
     ],
 )
 def test_a_wrong_password_is_told_in_words_with_what_the_broker_said(said: str) -> None:
-    error = connection_errors.explained(NotAuthorized("Kafka does not let us connect", why=said), "x:1", lambda: None)
+    error = connection_errors.explained(NotAuthorized("Not authorized to connect", why=said), "x:1", lambda: None)
     assert str(error.why) == f"the user name, the password or the token is wrong ({said})"
 
 
 def test_other_refusals_stay_as_they_are() -> None:
-    error = NotAuthorized("Kafka does not let us read t", why="Topic authorization failed")
+    error = NotAuthorized("Not authorized to read t", why="Topic authorization failed")
     assert connection_errors.explained(error, "x:1", lambda: None) is error

@@ -22,6 +22,7 @@ from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of, offset_of
 from connectctl.ops.kafka.transactions import Place
 from fakes.admin import FakeAdmin, FakeKafka, error
+from fakes.directrequests import SharedWire
 
 A, B = Place("t", 0), Place("t", 1)
 
@@ -125,7 +126,7 @@ PARTIAL = {
 @pytest.mark.parametrize("partial", PARTIAL.values(), ids=PARTIAL)
 def test_partitions_that_metadata_has_in_part_are_asked_for_again(partial: Any) -> None:
     assert leaders(MetadataRequest=[partial, partial, metadata(part(0), part(1))]).places(["t"]) == [A, B]
-    with pytest.raises(Unreachable, match="The partitions of t cannot be told"):
+    with pytest.raises(Unreachable, match="Could not determine the partitions of t"):
         leaders(MetadataRequest=partial).places(["t"])
 
 
@@ -184,6 +185,7 @@ def test_a_producer_without_id_or_epoch_was_not_initialised(who: int, epoch: int
     )
     producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
     producer._wire = Wire(FindCoordinatorRequest=coordinator(1), InitProducerIdRequest=told)  # type: ignore[assignment]
+    producer._direct = SharedWire(producer._wire)  # type: ignore[assignment]
     with pytest.raises(Refusal):
         producer.initialise(0.0)
 
@@ -200,6 +202,28 @@ def test_a_batch_producer_does_not_hash_over_a_part_of_the_partitions() -> None:
     producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
     producer._wire = Wire(MetadataRequest=[metadata(part(1)), metadata(part(0), part(1))])  # type: ignore[assignment]
     assert producer.partitions("t", 5.0) == 2
+
+
+@pytest.mark.parametrize("code", [Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTION])
+def test_a_batch_producer_does_not_wait_for_a_topic_that_waiting_does_not_make(code: Code) -> None:
+    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
+    once = [metadata(code=int(code)), metadata(part(0))]
+    producer._wire = Wire(MetadataRequest=once)  # type: ignore[assignment]
+    with pytest.raises(Refusal) as raised:
+        producer.partitions("t", 60.0)
+    assert (raised.value.code, raised.value.topic, len(once)) == (code, "t", 1)
+
+
+def test_a_batch_producer_waits_for_a_topic_that_comes_and_names_one_that_does_not() -> None:
+    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
+    none = metadata(code=int(Code.UNKNOWN_TOPIC_OR_PARTITION))
+    producer._wire = Wire(MetadataRequest=[none, metadata(part(0, code=5)), metadata(part(0))])  # type: ignore[assignment]
+    assert producer.partitions("t", 60.0) == 1
+    producer._wire = Wire(MetadataRequest=none)  # type: ignore[assignment]
+    producer.forget_leaders()
+    with pytest.raises(Refusal) as raised:
+        producer.partitions("t", -1.0)
+    assert (raised.value.code, raised.value.topic) == (Code.UNKNOWN_TOPIC_OR_PARTITION, "t")
 
 
 def committed(*found: tuple[int, int]) -> Any:
@@ -260,5 +284,5 @@ HALVES = {
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
 def test_facts_of_a_topic_are_whole_or_an_error(half: Any) -> None:
     assert FakeKafka(Described(half, half, topic((0, 1, [1])))).topics(["t"])["t"].partitions == 1
-    with pytest.raises(TimedOut, match="The partitions of t cannot be told"):
+    with pytest.raises(TimedOut, match="The partitions of t could not be determined"):
         FakeKafka(Described(half), timeout=0.02).topics(["t"])

@@ -122,7 +122,7 @@ def test_what_another_context_refers_to_is_not_removed() -> None:
 
 
 def test_a_context_that_is_only_merged_is_not_removed() -> None:
-    with pytest.raises(BadInput, match="does not stand under contexts"):
+    with pytest.raises(BadInput, match="is not written under contexts"):
         remove("x: &x {b: {}}\ncontexts:\n  <<: *x\n  a: {}\n", "b")
 
 

@@ -210,7 +210,7 @@ def test_a_value_that_is_nested_without_end_is_no_bug() -> None:
 
 @pytest.fixture
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._Seen())
+    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
 
 
 @pytest.mark.usefixtures("nothing_seen")
@@ -255,13 +255,14 @@ def test_hiding_is_done_once_and_for_all(config: dict[str, str]) -> None:
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=7))
 def test_no_secret_is_left_in_any_of_its_places(secret: str) -> None:
-    config = {
-        "connection.password": secret,
-        "connection.url": f"jdbc:mysql://h/db?user=u&password={secret}&x=y",
-        "uri": f"redis://:{secret}@h",
-        "oracle": f"jdbc:oracle:thin:me/{secret}@h",
-        "extra": f'{{"deep": {{"apiKey": "{secret}"}}}}',
-    }
-    assert secret not in "".join(config_of(config).values()) or secret in "".join(
-        config_of({name: value.replace(secret, "") for name, value in config.items()}).values()
-    )
+    def shown(secret: str) -> str:
+        config = {
+            "connection.password": secret,
+            "connection.url": f"jdbc:mysql://h/db?user=u&password={secret}&x=y",
+            "uri": f"redis://:{secret}@h",
+            "oracle": f"jdbc:oracle:thin:me/{secret}@h",
+            "extra": f'{{"deep": {{"apiKey": "{secret}"}}}}',
+        }
+        return "".join(config_of(config).values())
+
+    assert secret not in shown(secret) or secret in shown("")  # such as "passwor", which is in the text around it

@@ -44,5 +44,5 @@ def test_the_scheme_is_the_one_given_where_the_address_has_none() -> None:
     ],
 )
 def test_what_could_mean_more_to_a_shell_or_a_command_is_no_address(text: str) -> None:
-    with pytest.raises(BadInput, match="no address of a worker"):
+    with pytest.raises(BadInput, match="not an address of a worker"):
         parse(text)

@@ -12,7 +12,7 @@ from fakes.kafkareads import records
 
 @pytest.fixture(autouse=True)
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._Seen())
+    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
 
 
 CONFIG = {"connector.class": "x.y.Source", "database.password": "Of-Connector-1", "name": "a"}

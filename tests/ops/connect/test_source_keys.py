@@ -3,7 +3,15 @@
 import json
 
 import pytest
-from connectctl.ops.connect.source_keys import SourceKey, connect_json, java_double, parse_key, spelled_by_rest
+from connectctl.ops.connect.source_keys import (
+    SourceKey,
+    connect_json,
+    java_double,
+    owner_of,
+    owners_of,
+    parse_key,
+    spelled_by_rest,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,20 +20,20 @@ from hypothesis import strategies as st
     ("raw", "why"),
     [
         (None, "it has no key"),
-        (b"", "its key is no JSON"),
-        (b"\xff\xfe", "its key is no JSON"),
-        (b"[1,", "its key is no JSON"),
-        (b'["c",{"a":NaN}]', "its key is no JSON"),
-        (b"[" * 100_000, "its key is no JSON"),
-        (b'{"a":1}', "its key is no JSON array"),
-        (b'"c"', "its key is no JSON array"),
+        (b"", "its key is not JSON"),
+        (b"\xff\xfe", "its key is not JSON"),
+        (b"[1,", "its key is not JSON"),
+        (b'["c",{"a":NaN}]', "its key is not JSON"),
+        (b"[" * 100_000, "its key is not JSON"),
+        (b'{"a":1}', "its key is not a JSON array"),
+        (b'"c"', "its key is not a JSON array"),
         (b"[]", "its key has 0 elements and not 2"),
         (b'["c"]', "its key has 1 elements and not 2"),
         (b'["c",{},1]', "its key has 3 elements and not 2"),
         (b"[1,{}]", "its key does not begin with a connector's name"),
         (b"[null,{}]", "its key does not begin with a connector's name"),
-        (b'["c",1]', "its source partition is no JSON object"),
-        (b'["c",["a"]]', "its source partition is no JSON object"),
+        (b'["c",1]', "its source partition is not a JSON object"),
+        (b'["c",["a"]]', "its source partition is not a JSON object"),
     ],
 )
 def test_a_key_that_connect_ignores_says_why(raw: bytes | None, why: str) -> None:
@@ -130,3 +138,15 @@ def test_a_character_beyond_16_bits_as_it_is_is_no_spelling_of_connects() -> Non
     key = parse_key('["c",{"t":"\U0001f600"}]'.encode())
     assert isinstance(key, SourceKey)
     assert not key.spelled_as_connect
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [None, b"", b"[", b'[""', b'["a"', b'["a\\"b",{}]', b'["a"b"', b'["a\\\\",{}]', b'["a\\"', b"\xff"]
+        )
+        | st.sampled_from([b'["a",{"t":1}]', b'["a",{"t":2}]', b'["\\u0061",{}]', b'["ab",{}]', b' ["a",{}]', b"{}"])
+    )
+)
+def test_the_owners_of_many_keys_are_those_of_each(raws: list[bytes | None]) -> None:
+    assert owners_of(raws) == list(map(owner_of, raws))

@@ -41,7 +41,10 @@ def test_a_stalling_round_is_told_with_the_time_that_is_left() -> None:
     finding = diagnose(round_([40], [30]))
     assert finding is not None
     assert (finding.id, finding.severity) == ("FENCE008", "warning")
-    assert "fencing 40 ids, one by one, for 5 s so far. About 30 s are left." in finding.message
+    assert (
+        "zombie fencing (40 ids, sequential, 5 s so far), although their status is RUNNING. About 30 s are left."
+        in finding.message
+    )
     assert finding.next_step == "connectctl connectors cure orders"
 
 

@@ -14,10 +14,12 @@ import pytest
 from connectctl.ops.audit.field_extractor import by_spec, sequence_spec
 from connectctl.ops.audit.sequences import SequenceRange
 from connectctl.ops.clients.kafka_protocol import column_reader
-from connectctl.ops.clients.kafka_protocol.column_reader import _Answer, _portions
+from connectctl.ops.clients.kafka_protocol.column_reader import _found, _portions
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka import record_batch_decoder
+from connectctl.ops.kafka.batch_decompression import unpacked
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
+from connectctl.ops.kafka.fetched_batches import CommittedBatches
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,8 +72,10 @@ def padded(raw: bytes) -> Any:
 
 
 def read(raw: bytes, aborted: list[tuple[int, int]] | None = None) -> list[Columns]:
-    answer = _Answer(padded(raw), len(raw), aborted or [])
-    return [some for some, _ in _portions(answer._data, list(answer.committed()))]
+    data = padded(raw)
+    return [
+        some for some, _ in _portions(data, [_found(each) for each in CommittedBatches(data, len(raw), aborted or [])])
+    ]
 
 
 def told(some: Columns) -> list[Any]:
@@ -125,17 +129,17 @@ def test_what_was_aborted_is_left_out_up_to_its_marker() -> None:
 
 def test_a_batch_that_is_cut_off_is_left_for_the_next_answer() -> None:
     log = batch([(None, b"a", [])], 0) + batch([(None, b"b", [])], 2)
-    answer = _Answer(padded(log[:-1]), len(log) - 1, [])
-    assert len(list(answer.committed())) == 1
-    assert (answer.next_offset, answer.old) == (2, False)
+    answer = CommittedBatches(padded(log[:-1]), len(log) - 1, [])
+    assert len(list(answer)) == 1
+    assert (answer.next_offset, answer.is_old) == (2, False)
 
 
 def test_snappy_is_read_as_java_and_as_librdkafka_write_it() -> None:
     raw = b"record " * 1000
     block = pa.compress(raw, "snappy", asbytes=True)
-    assert column_reader._unpacked(block, 2) == raw
+    assert unpacked(block, 2) == raw
     framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + 2 * (struct.pack(">i", len(block)) + block)
-    assert column_reader._unpacked(framed, 2) == raw + raw
+    assert unpacked(framed, 2) == raw + raw
 
 
 @pytest.mark.parametrize("lanes", [1, 10_000])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
 from connectctl.ops.jobs.offsets import Source
-from connectctl.ops.jobs.topic_reader import Chooser, Wanted, split
+from connectctl.ops.jobs.topic_reader import Chooser, WantedKeys, split
 from hypothesis import given
 from hypothesis import strategies as st
 
 TOPIC = Source(None, "t")
 
 
-def wanted(*names: str, strangers: bool = False, ends: dict[int, int] | None = None) -> Wanted:
-    return Wanted(TOPIC, {}, 1.0, ends or {}, frozenset(names) or None, strangers)
+def wanted(*names: str, strangers: bool = False, ends: dict[int, int] | None = None) -> WantedKeys:
+    return WantedKeys(TOPIC, {}, 1.0, ends or {}, frozenset(names) or None, strangers)
 
 
 names = st.one_of(st.sampled_from(["c", "cc", "é", '"', "\\", "c\n", ""]), st.text(max_size=3))

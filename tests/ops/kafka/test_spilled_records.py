@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.spill import Spilled
@@ -21,7 +21,7 @@ def test_the_newest_record_of_each_key_and_partition_comes_out_in_the_order_of_k
     added: list[list[tuple[bytes | None, bytes | None, int, int | None]]], chunk: int
 ) -> None:
     newest: dict[tuple[bytes | None, int], Record] = {}
-    spilled, offset = Spilled(owner_of), 0
+    spilled, offset = Spilled(owners_of), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spill, "_CHUNK", chunk)
         for some in added:

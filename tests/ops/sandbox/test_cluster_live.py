@@ -14,7 +14,7 @@ import pytest
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.sandbox import processes
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec, down, find, names, up
-from connectctl.ops.sandbox.status import State, status
+from connectctl.ops.sandbox.status import SandboxState, status
 
 pytestmark = pytest.mark.live
 
@@ -122,8 +122,8 @@ def test_two_sandboxes_side_by_side(cluster: Sandbox, small: Sandbox) -> None:
     assert not cluster.record.ports() & small.record.ports()
     assert {"tests", "small"} <= set(names())
     for name in ("tests", "small"):
-        assert status(name).state is State.RUNNING
-        assert {process.state for process in status(name).processes} == {State.RUNNING}
+        assert status(name).state is SandboxState.RUNNING
+        assert {process.state for process in status(name).processes} == {SandboxState.RUNNING}
 
 
 def test_a_worker_restarts_on_its_edited_file(small: Sandbox) -> None:
@@ -132,7 +132,7 @@ def test_a_worker_restarts_on_its_edited_file(small: Sandbox) -> None:
     url = small.rest_urls[0]
     small.group.stop_worker(1)
     assert list(small.rest_urls) == []
-    assert [process.state for process in status("small").processes] == [State.RUNNING, State.STOPPED]
+    assert [process.state for process in status("small").processes] == [SandboxState.RUNNING, SandboxState.STOPPED]
     small.group.start_worker(1, support="enabled")
     assert list(small.rest_urls) == [url]
     assert supports_exactly_once(url)
@@ -162,7 +162,7 @@ def test_another_group_on_the_same_broker(small: Sandbox) -> None:
 def test_a_broker_dies_and_returns_with_its_data(small: Sandbox) -> None:
     cluster_id = small.cluster_id
     small.kill_broker()
-    assert status("small").processes[0].state is State.STOPPED
+    assert status("small").processes[0].state is SandboxState.STOPPED
     small.start_broker()
     assert find("small").cluster_id == cluster_id
     assert get(f"{small.rest_urls[0]}/connectors") == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.sandbox.layout import Layout
+from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.logs import follow, last_lines, log_files, telling_line
 
 
@@ -56,7 +56,7 @@ def test_following_gives_whole_lines_as_they_come(tmp_path: Path) -> None:
 
 
 def test_logs_by_name(tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
+    layout = SandboxLayout(tmp_path)
     layout.logs.mkdir()
     for name in ("broker", "worker-1"):
         layout.log(name).touch()

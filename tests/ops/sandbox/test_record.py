@@ -11,11 +11,11 @@ from connectctl.ops.config import context_file
 from connectctl.ops.sandbox import record
 from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.launch import new_cluster_id
-from connectctl.ops.sandbox.layout import Layout
-from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.layout import SandboxLayout
+from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec
 
-RECORD = Record(
+RECORD = SandboxRecord(
     SandboxSpec(name="x", extra_broker_properties={"a": "b"}),
     "id",
     {"PLAINTEXT": 1, "CONTROLLER": 2},
@@ -24,7 +24,7 @@ RECORD = Record(
 
 
 def test_a_record_survives_its_file(tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
+    layout = SandboxLayout(tmp_path)
     assert record.load(layout) is None
     record.save(RECORD, layout)
     assert record.load(layout) == RECORD
@@ -34,15 +34,15 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
 def test_a_record_knows_the_ports_of_every_broker(tmp_path: Path) -> None:
     peers = {"broker-2": {"PLAINTEXT": 4, "CONTROLLER": 5}, "broker-3": {"PLAINTEXT": 6, "CONTROLLER": 7}}
     three = replace(RECORD, peers=peers)
-    record.save(three, Layout(tmp_path))
-    assert record.load(Layout(tmp_path)) == three
+    record.save(three, SandboxLayout(tmp_path))
+    assert record.load(SandboxLayout(tmp_path)) == three
     assert three.ports() == {1, 2, 3, 4, 5, 6, 7}
     assert three.addresses("PLAINTEXT") == "127.0.0.1:1,127.0.0.1:4,127.0.0.1:6"
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"nodes": [{"x": 1}]}', '{"nodes": [], "spec": {"name": "A"}}'])
 def test_what_is_no_record_means_start_over(tmp_path: Path, text: str) -> None:
-    layout = Layout(tmp_path)
+    layout = SandboxLayout(tmp_path)
     layout.record.write_text(text)
     assert record.load(layout) is None
 
@@ -57,7 +57,7 @@ def test_a_node_takes_the_place_of_its_namesake() -> None:
 
 
 def test_the_context_file_is_one_that_the_program_reads(tmp_path: Path) -> None:
-    layout = Layout(tmp_path / "x")
+    layout = SandboxLayout(tmp_path / "x")
     layout.root.mkdir()
     write_context(layout, RECORD)
     entry = context_file.read(layout.context).content.contexts["sandbox-x"]

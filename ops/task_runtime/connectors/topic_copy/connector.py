@@ -2,8 +2,9 @@
 
 The configuration has MirrorMaker's own names; the source partition is ``{"cluster", "partition", "topic"}``, the source
 offset ``{"offset"}`` of the record that was copied last, as ``MirrorSourceTask`` writes them. Partition, key, value, headers
-and timestamp stay as they are; of a record that says 1970-01-01T00:00:00Z the timestamp is lost, because that is what
-librdkafka takes for none. Remote topics are created, and get partitions, when a run starts.
+and timestamp stay as they are. Record batches are copied unopened where nothing needs their records (``copy.batches``).
+With ``copy.batches: opened`` a record loses a timestamp of 1970-01-01T00:00:00Z. Remote topics are created,
+and get partitions, when a run starts.
 
 Differences from MirrorSourceConnector, each of which ``outlook`` reports where the configuration is made for it:
 
@@ -11,12 +12,14 @@ Differences from MirrorSourceConnector, each of which ``outlook`` reports where 
   partitions while it runs, are left to MirrorMaker.
 - A source consumer reads committed records only, unless ``source.consumer.isolation.level`` says otherwise.
 - Bytes are bytes: converters are not asked. A worker without ``header.converter`` writes headers in base64.
-- A poll takes up to ``records.per.transaction`` records, or what comes in ``consumer.poll.timeout.ms``; it is the
-  transaction where ``transaction.boundary`` is poll. With interval a transaction takes what comes in the interval.
+- A poll takes ``records.per.transaction`` records, up to the end of their batch where batches stay unopened, or what comes
+  in ``consumer.poll.timeout.ms``; it is the transaction where ``transaction.boundary`` is poll. With interval a transaction
+  takes what comes in the interval, with ``transaction.boundary.latency.ms`` up to ``records.per.transaction`` records, as
+  long as the promise lets it.
 - A source that has fewer records than were copied from it fails the task, and is not copied again from its beginning.
 
-Where the source has deleted records before they were copied, ``source.consumer.auto.offset.reset`` decides, as with
-MirrorMaker: earliest, the default, continues without them, none fails the task.
+Where the source has lost records before they were copied, the task fails with their range, unless
+``source.consumer.auto.offset.reset`` is given: earliest and latest continue without them.
 """
 
 from __future__ import annotations
@@ -25,7 +28,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.connectors.topic_copy import mirror_offsets, remote_topics, source_clients
+from connectctl.ops.task_runtime.connectors.topic_copy import (
+    mirror_offsets,
+    remote_topics,
+    source_clients,
+    unopened,
+)
+from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     EXCLUDE,
     JAVA,
@@ -34,7 +43,8 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
     selection_of,
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import SourceCluster, TopicReader
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicReader
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
 from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
@@ -43,6 +53,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceConnector,
     SourceContext,
 )
+from connectctl.ops.task_runtime.spi.delivery_settings import exactly_once
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -51,6 +62,8 @@ if TYPE_CHECKING:
 
 RECORDS, POLL_TIMEOUT = "records.per.transaction", "consumer.poll.timeout.ms"
 DEFAULT_RECORDS, DEFAULT_POLL_TIMEOUT = 50_000, 1000
+DEFAULT_UNOPENED = 500_000
+"""Records of a transaction whose batches stay unopened: what comes in a second ends it before, where that is less."""
 ISOLATION = "source.consumer.isolation.level"
 CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _BYTES = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter")
@@ -87,7 +100,16 @@ class TopicCopy(SourceConnector):
             default=".",
         ),
         Setting("replication.factor", "Replication factor of new remote topics."),
-        Setting(RECORDS, "Maximum number of records per transaction.", default=str(DEFAULT_RECORDS)),
+        Setting(
+            RECORDS,
+            f"Number of records after which a transaction ends; {DEFAULT_UNOPENED} where batches are copied unopened.",
+            default=str(DEFAULT_RECORDS),
+        ),
+        Setting(
+            unopened.WAY,
+            "auto, unopened or opened: whether record batches are copied as they are; auto opens them where it has to.",
+            default=unopened.AUTO,
+        ),
         Setting(POLL_TIMEOUT, "Timeout of a poll in milliseconds.", default=str(DEFAULT_POLL_TIMEOUT)),
     )
 
@@ -150,17 +172,22 @@ class TopicCopy(SourceConnector):
             source_clients.isolation(configs),
             source_clients.reset(configs),
             share.timeout,
+            source_clients.reset_given(configs),
         )
-        return CopiedTopics(
-            TopicReader(source),
+        whole = unopened.stays_unopened(configs, source.consumer, exactly_once=share.delivery.exactly_once)
+        kind, reader = (unopened.UnopenedTopics, BatchReader(source)) if whole else (CopiedTopics, TopicReader(source))
+        most = DEFAULT_UNOPENED if whole else DEFAULT_RECORDS
+        return kind(
+            reader,
             share.connector,
             mirror_offsets.decode(configs[mirror_offsets.ASSIGNED]),
             policy_of(configs),
             share.delivery,
             TransactionLimits(
-                int(configs.get(RECORDS, DEFAULT_RECORDS)), int(configs.get(POLL_TIMEOUT, DEFAULT_POLL_TIMEOUT)) / 1000
+                int(configs.get(RECORDS, most)), int(configs.get(POLL_TIMEOUT, DEFAULT_POLL_TIMEOUT)) / 1000
             ),
             share.offsets_topic,
+            share.stats,
         )
 
 
@@ -181,6 +208,14 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         given = configs.get(name, str(least)).strip()
         if not given.isascii() or not given.isdigit() or int(given) < least:
             yield name, f"Invalid value {given} for configuration {name}: must be an integer of at least {least}"
+    way = configs.get(unopened.WAY, unopened.AUTO).strip().lower()
+    if way not in unopened.WAYS:
+        yield unopened.WAY, f"Invalid value {way} for configuration {unopened.WAY}: must be {', '.join(unopened.WAYS)}"
+    if way == unopened.UNOPENED and not exactly_once(configs):
+        yield (
+            unopened.WAY,
+            f"{unopened.WAY}=unopened needs exactly-once: only a transactional producer writes whole batches",
+        )
     for name in CONVERTERS:
         if configs.get(name, _BYTES[0]) not in _BYTES:
             yield name, f"{name} must be ByteArrayConverter or unset: records are copied byte for byte"

@@ -7,11 +7,11 @@ is in hand is never kept: where a transaction is in doubt, the committed offsets
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
@@ -21,10 +21,12 @@ from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
     wrap_offset,
     wrap_partition,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
-from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TransactionBatch
-from connectctl.ops.task_runtime.task.polled_source import TaskOffsets
+from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
+from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import Policy
@@ -53,8 +55,10 @@ class SourceReader(Protocol):
     def behind(self) -> bool: ...
     @property
     def lag(self) -> int | None: ...
+    @property
+    def lost(self) -> Collection[LostRange]: ...
     def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]: ...
-    def read(self, most: int) -> list[TopicBatch]: ...
+    def read(self, most: int) -> Sequence[Any]: ...
     def close(self) -> None: ...
 
 
@@ -63,6 +67,7 @@ class CopiedTopics:
     names. Raises ``ConnectctlError`` where one of those is the offsets topic.
     """
 
+    copies_batches = False
     ended = False
     """A topic has no end."""
 
@@ -75,6 +80,7 @@ class CopiedTopics:
         delivery: DeliverySettings,
         pace: TransactionLimits,
         offsets_topic: str,
+        stats: TaskStats | None = None,
     ):
         if delivery.exactly_once and offsets_topic in {policy.remote(topic) for topic, _ in places}:
             raise ConnectctlError(
@@ -83,7 +89,10 @@ class CopiedTopics:
             )
         self._reader, self._connector, self._places, self._policy = reader, connector, places, policy
         self._delivery, self._pace = delivery, pace
+        self._stats = stats or TaskStats()
+        self._meter, self._reported = self._stats.meter, set[LostRange]()
         self._keys: dict[Place, bytes] = {}
+        self._latency = None if delivery.latency is None else LatencyPace(delivery.latency)
         self._began = self._flushed = time.monotonic()
         self._go_on({})
 
@@ -107,24 +116,42 @@ class CopiedTopics:
             return
         latest = self._reader.begin(begin)
         self._go_on(begin)
+        for lost in self._reader.lost:
+            self._report_lost(lost)
         # That a partition without an offset begins at its end is committed at once: the next lease would begin later.
         self._taken = {place: start - 1 for place, start in latest.items()}
 
+    def _report_lost(self, lost: LostRange) -> None:
+        """Count what the source has lost, once: the transaction behind which it is settled may fail."""
+        if lost not in self._reported:
+            self._reported.add(lost)
+            self._meter.lost += lost.count
+            self._stats.lines.append(f"{LOST_RECORDS.id} {lost.left_out}")
+
     def next_batch(self) -> TransactionBatch | None:
         """The next batch, and the end of the transaction where that has come."""
+        if self._latency is not None:
+            self._latency.ready(time.monotonic())
         if self._taken and not self._count:
             return TransactionBatch(offsets=self._offsets())
         batches = self._reader.read(MOST if self._timed else self._pace.records - self._count)
+        now = time.monotonic()
         if batches and not self._count:
-            self._began = time.monotonic()
+            self._began = now
+        if batches and self._latency is not None:
+            self._latency.polled(now)
         for each in batches:
-            self._count += len(each.messages)
+            self._count += len(each)
             self._taken |= {(each.topic, partition): last for partition, last in each.last.items()}
-        copies = [CopiedMessages(self._policy.remote(each.topic), each.messages) for each in batches]
-        named = partial(_named, self._policy.source, batches)
         if self._due(busy=bool(batches)) and self._taken:
-            return TransactionBatch(copies=copies, offsets=self._offsets(), describe_record=named)
-        return TransactionBatch(copies=copies, more=True, describe_record=named) if copies else None
+            if self._latency is not None:
+                self._latency.decided(now)
+            return self._transaction(batches, offsets=self._offsets())
+        return self._transaction(batches, more=True) if batches else None
+
+    def _transaction(self, batches: Sequence[Any], **more: Any) -> TransactionBatch:
+        copies = [CopiedMessages(self._policy.remote(each.topic), each.messages) for each in batches]
+        return TransactionBatch(copies=copies, describe_record=partial(_named, self._policy.source, batches), **more)
 
     def _due(self, *, busy: bool) -> bool:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
@@ -132,9 +159,15 @@ class CopiedTopics:
         if self._timed:
             due = now - self._flushed >= self._delivery.interval
             self._flushed = now if due else self._flushed
-            return due
-        full = self._count >= self._pace.records or now - self._began >= self._pace.seconds
-        return full or not busy or not self._reader.behind
+            return due or self._is_late(now)
+        full = self._count >= self._pace.records
+        if self._latency is not None:
+            return full or self._is_late(now)
+        return full or now - self._began >= self._pace.seconds or not busy or not self._reader.behind
+
+    def _is_late(self, now: float) -> bool:
+        """Whether the end cannot wait for another batch, which may take as long as a read waits."""
+        return self._latency is not None and self._latency.is_due(now + WAIT)
 
     @property
     def _timed(self) -> bool:
@@ -150,6 +183,8 @@ class CopiedTopics:
 
     def committed(self, batch: TransactionBatch) -> None:
         """Resume behind what was given."""
+        if self._latency is not None:
+            self._latency.ended(time.monotonic())
         self._go_on(self._ahead())
 
     @property
@@ -172,7 +207,7 @@ class CopiedTopics:
         self._reader.close()
 
 
-def _named(source: str, batches: list[TopicBatch], number: int) -> str:
+def _named(source: str, batches: Sequence[TopicBatch], number: int) -> str:
     """Which record of the source cluster the one with this number is."""
     message = next(islice(chain.from_iterable(each.messages for each in batches), number, None))
     place = connect_json(wrap_partition(source, (message.topic(), message.partition())))

@@ -80,6 +80,11 @@ def reset(config: Mapping[str, str]) -> str:
     return java(config, CONSUMER).get(RESET, "earliest").lower()
 
 
+def reset_given(config: Mapping[str, str]) -> bool:
+    """Whether a person has said what becomes of a partition whose committed offset its source has lost."""
+    return RESET in java(config, CONSUMER)
+
+
 def problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What cannot be run here, by property."""
     level, start, given = isolation(config), reset(config), java(config, CONSUMER)

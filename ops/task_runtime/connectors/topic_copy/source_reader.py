@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.sentinels import offset_of
-from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
 from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.topics import OffsetRange
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, starts_of, unset
 
 WAIT = 0.05
 """Seconds that librdkafka may take to fill a batch."""
@@ -27,7 +24,7 @@ POLL = 1.0
 """Seconds between two looks at whether brokers that were lost are back."""
 DEFAULTS = {
     "queued.min.messages": 100_000,
-    "queued.max.messages.kbytes": 32_768,
+    "queued.max.messages.kbytes": 16_384,
     # A full queue is looked at again after a moment, and not after librdkafka's second, in which it would run dry.
     "fetch.queue.backoff.ms": 10,
     "fetch.wait.max.ms": 100,
@@ -37,20 +34,6 @@ _GONE = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNO
 _PASSING = {"_ALL_BROKERS_DOWN", "_TRANSPORT", "GROUP_AUTHORIZATION_FAILED"}
 
 
-@dataclass(frozen=True)
-class SourceCluster:
-    """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its clients, ``isolation`` and
-    ``reset`` are isolation.level and auto.offset.reset; ``timeout`` is in seconds, for each request.
-    """
-
-    alias: str
-    consumer: Mapping[str, Any]
-    admin: Mapping[str, Any]
-    isolation: str
-    reset: str
-    timeout: float
-
-
 @dataclass(frozen=True, slots=True)
 class TopicBatch:
     """Records of one topic, as librdkafka gave them, and the last offset of each partition among them."""
@@ -58,6 +41,9 @@ class TopicBatch:
     topic: str
     messages: list[Any]
     last: Mapping[int, int]
+
+    def __len__(self) -> int:
+        return len(self.messages)
 
 
 class TopicReader:
@@ -72,6 +58,8 @@ class TopicReader:
         self._lost: tuple[float, str] | None = None
         self._looked = 0.0
         self._size = FEW
+        self.lost: list[LostRange] = []
+        """What the source had lost when it began last."""
 
     @property
     def opened(self) -> bool:
@@ -87,16 +75,16 @@ class TopicReader:
 
         # A new one each time: what it knows of topics it has read once.
         kafka = self._kafka = Kafka(self._source.admin, timeout=self._source.timeout)
-        with unreachable(self._source.alias):
-            starts = {place: self._start(place, at, each) for place, at, each in self._extents(kafka, begin)}
+        starts = starts_of(self._source, kafka, begin)
         if self._consumer is None:
             whole = kafka.properties() | DEFAULTS | dict(self._source.consumer) | self._ours()
             self._consumer = kafka.ask("open a consumer", lambda: Consumer(whole))
-        self._next = {place: start for place, (start, _) in starts.items()}
+        self._next = {place: start.offset for place, start in starts.items()}
+        self.lost = [start.lost for start in starts.values() if start.lost is not None]
         self._at_end, self._lost = set(), None
         wanted = [TopicPartition(*place, start) for place, start in self._next.items()]
         self._asked(lambda: self._consumer.assign(wanted))
-        return {place: start for place, (start, latest) in starts.items() if latest}
+        return {place: start.offset for place, start in starts.items() if start.leaves_out}
 
     def _ours(self) -> dict[str, Any]:
         return {
@@ -110,48 +98,11 @@ class TopicReader:
             "error_cb": self._on_error,
         }
 
-    def _extents(self, kafka: Kafka, begin: Mapping[Place, int | None]) -> list[tuple[Place, int | None, OffsetRange]]:
-        topics = sorted({topic for topic, _ in begin})
-        # Of whole topics, of which other tasks of the process have other partitions.
-        key = ("extents", repr(sorted(self._source.admin.items(), key=str)), *topics)
-        found = coalesced(key, lambda: kafka.extents(topics))
-        for topic, partition in begin:
-            if topic not in found:
-                raise partition_gone(self._source.alias, f"topic {topic}")
-            if partition not in found[topic]:
-                raise partition_gone(self._source.alias, f"partition {topic}-{partition}")
-        return [(place, at, found[place[0]][place[1]]) for place, at in begin.items()]
-
-    def _start(self, place: Place, at: int | None, extent: OffsetRange) -> tuple[int, bool]:
-        """Where to begin, and whether that is the end because ``latest`` says so."""
-        if at is not None and at > extent.end:
-            raise ConnectctlError(
-                f"{place[0]}-{place[1]} of {self._source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
-                why="the topic was recreated or lost records",
-                next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
-                code="beyond-the-end",
-            )
-        if at is not None and at >= extent.first:
-            return at, False
-        if self._source.reset == "none":
-            raise self._unset(f"{place[0]}-{place[1]}")
-        if self._source.reset == "earliest":
-            return extent.first, False
-        return (extent.stable if self._source.isolation == "read_committed" else extent.end), True
-
-    def _unset(self, what: str) -> ConnectctlError:
-        return ConnectctlError(
-            f"{what} of {self._source.alias} has no start offset",
-            why="no committed offset is within the log, and auto.offset.reset=none",
-            next_step="Set source.consumer.auto.offset.reset, or set the offset: connectctl offsets set.",
-            code="no-offset",
-        )
-
     def _out_of_range(self, place: Place) -> ConnectctlError:
         """The log begins behind it, or ends before it: ``begin`` tells which, as the settings say."""
         where = f"{place[0]}-{place[1]}"
         if self._source.reset == "none":
-            return self._unset(where)
+            return unset(self._source.alias, where)
         return Unreachable(
             UNREADABLE.format(self._source.alias), why=f"Offset {self._next.get(place)} of {where} is out of range"
         )
@@ -232,8 +183,8 @@ class TopicReader:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to read, or may be: an end was not reached yet, or no broker answers."""
-        return len(self._at_end) < len(self._next) or self._lost is not None
+        """Whether there is more to read, or may be: it does not read, an end was not reached yet, or no broker answers."""
+        return self._consumer is None or len(self._at_end) < len(self._next) or self._lost is not None
 
     @property
     def lag(self) -> int | None:

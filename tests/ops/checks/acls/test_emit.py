@@ -12,7 +12,7 @@ from connectctl.ops.checks.acls.clusters import ClusterAcls
 from connectctl.ops.checks.acls.emit import additions, emit, removal
 from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 from connectctl.ops.checks.acls.principals import CLIENTS, Role
-from connectctl.ops.checks.acls.requirements import Stage
+from connectctl.ops.checks.acls.requirements import AclStage
 from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.kafka.acls import Acls, Authorizer, Binding, Operation, Pattern, Resource
@@ -93,7 +93,7 @@ def test_a_prefix_ends_with_its_dash_and_says_what_it_covers_besides() -> None:
 
 def test_what_denies_is_told_in_a_comment_because_nothing_that_is_added_helps() -> None:
     text = emit(facts(*WORKER, allow("User:p", WRITE, ID, "g-src-0", deny=True)), Goal.ENABLED, "kafka-acls")
-    (told,) = [line for line in text.splitlines() if "Denied, whatever is added" in line]
+    (told,) = [line for line in text.splitlines() if "Denied, whatever is allowed" in line]
     assert told.startswith("# ")
     assert "--remove --force --deny-principal User:p" in told
 
@@ -101,7 +101,7 @@ def test_what_denies_is_told_in_a_comment_because_nothing_that_is_added_helps() 
 def test_what_was_not_looked_at_is_told() -> None:
     unseen = (Unseen("the permissions of x", "its principal is unknown"),)
     for form in ("kafka-acls", "yaml"):
-        assert "# Not looked at: the permissions of x, because its principal" in emit(
+        assert "# Not checked: the permissions of x, because its principal" in emit(
             facts(), Goal.NOW, form, unseen=unseen
         )
 
@@ -136,7 +136,7 @@ def test_after_what_is_printed_is_applied_nothing_is_missing(goal: Goal, prefixe
     before = facts()
     (wanted,) = read(emit(before, goal, "yaml", prefixed=prefixed))
     assert list(check(facts(*wanted.bindings), goal)) == []
-    assert {s for s, _ in wanted.items} <= set(Stage)
+    assert {s for s, _ in wanted.items} <= set(AclStage)
 
 
 def test_yaml_keeps_to_its_schema() -> None:

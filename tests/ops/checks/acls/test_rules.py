@@ -265,7 +265,7 @@ def test_an_acl_that_holds_for_some_workers_hosts_only_is_missing_on_the_others(
 
 def test_super_users_need_no_acl() -> None:
     world = World(FakeAcls([], Authorizer(STANDARD, None, False), topics=set(INTERNAL.values())))
-    hint = "If it is a super user, which the brokers do not tell: --principal super="
+    hint = "If it is a super user, which the brokers do not report: --principal super="
     assert all(hint in str(f.next_step) for f in world.found())
     world.said = (*SAID, *(f"super={who}" for who in (W, P, C, A)))
     assert world.found() == []

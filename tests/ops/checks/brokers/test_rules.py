@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 OVERRIDE = "producer.override.transaction.timeout.ms"
-DENIED = NotAuthorized("Kafka at x does not let us ask", why="the principal lacks it", next_step="Give it that.")
+DENIED = NotAuthorized("Not authorized to ask (Kafka at x)", why="the principal lacks it", next_step="Give it that.")
 
 
 def log(replicas: int = 3, in_sync: int = 3, leader: int | None = 1, **config: str) -> TopicFacts:

@@ -10,7 +10,7 @@ import pytest
 from connectctl.ops.checks.connector_config import rules, validations
 from connectctl.ops.checks.connector_config.exactly_once_rules import SAYS_NO, SAYS_NOTHING
 from connectctl.ops.checks.connector_config.observe import Subject, listed, number_problem, same_words, topic_problem
-from connectctl.ops.checks.connector_config.rules import Outcome, judge, subject_of
+from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate, subject_of
 from connectctl.ops.checks.types import Checked, Goal, PluginSays, Validation
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
@@ -49,7 +49,7 @@ def subject(
 
 
 def ids(found: Subject) -> list[str]:
-    return sorted(finding.id for finding in judge(found).findings)
+    return sorted(finding.id for finding in evaluate(found).findings)
 
 
 @pytest.mark.parametrize("goal", Goal)
@@ -84,6 +84,7 @@ SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
     ({BOUNDARY: "interval", TIMEOUT: "120000"}, Goal.ENABLED, []),
     ({"exactly.once.source.support": "enabled"}, Goal.NOW, ["EOS014"]),
     ({"offset.storage.topic": "o"}, Goal.NOW, ["EOS014"]),
+    ({"transaction.boundary.latency.ms": "100"}, Goal.NOW, ["EOS016"]),
     ({"connector.class": " "}, Goal.NOW, ["CONFIG001"]),
     ({"name": "d"}, Goal.NOW, ["CONFIG002"]),
     ({"tasks.max": "0"}, Goal.NOW, ["CONFIG004"]),
@@ -202,27 +203,27 @@ def test_names(name: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("support", "plugin", "enabled", "expected", "outcome"),
     [
-        ("required", PluginSays.SUPPORTED, True, [], Outcome.TAKEN),
-        ("required", PluginSays.SUPPORTED, False, ["EOS001"], Outcome.REFUSED),
-        ("required", PluginSays.UNSUPPORTED, True, ["EOS002"], Outcome.REFUSED),
-        ("required", PluginSays.UNSUPPORTED, False, ["EOS001", "EOS002"], Outcome.REFUSED),
-        ("required", PluginSays.UNKNOWN, True, ["EOS003"], Outcome.REFUSED),
-        ("required", PluginSays.FAILS, True, ["EOS004"], Outcome.REFUSED),
-        ("requested", PluginSays.UNSUPPORTED, True, ["EOS005"], Outcome.TAKEN),
-        ("requested", PluginSays.UNSUPPORTED, False, [], Outcome.TAKEN),
-        ("requested", PluginSays.FAILS, True, ["EOS005"], Outcome.TAKEN),
-        ("requested", PluginSays.UNKNOWN, True, [], Outcome.TAKEN),
+        ("required", PluginSays.SUPPORTED, True, [], ConfigOutcome.TAKEN),
+        ("required", PluginSays.SUPPORTED, False, ["EOS001"], ConfigOutcome.REFUSED),
+        ("required", PluginSays.UNSUPPORTED, True, ["EOS002"], ConfigOutcome.REFUSED),
+        ("required", PluginSays.UNSUPPORTED, False, ["EOS001", "EOS002"], ConfigOutcome.REFUSED),
+        ("required", PluginSays.UNKNOWN, True, ["EOS003"], ConfigOutcome.REFUSED),
+        ("required", PluginSays.FAILS, True, ["EOS004"], ConfigOutcome.REFUSED),
+        ("requested", PluginSays.UNSUPPORTED, True, ["EOS005"], ConfigOutcome.TAKEN),
+        ("requested", PluginSays.UNSUPPORTED, False, [], ConfigOutcome.TAKEN),
+        ("requested", PluginSays.FAILS, True, ["EOS005"], ConfigOutcome.TAKEN),
+        ("requested", PluginSays.UNKNOWN, True, [], ConfigOutcome.TAKEN),
     ],
 )
 def test_what_the_plugin_says(
-    support: str, plugin: PluginSays, enabled: bool, expected: list[str], outcome: Outcome
+    support: str, plugin: PluginSays, enabled: bool, expected: list[str], outcome: ConfigOutcome
 ) -> None:
     texts = {PluginSays.UNSUPPORTED: SAYS_NO, PluginSays.UNKNOWN: SAYS_NOTHING, PluginSays.FAILS: "An unexpected error"}
     said = (*(() if enabled else (NOT_ENABLED,)), *([texts[plugin]] if plugin in texts else []))
     errors = {SUPPORT: said} if support == "required" and said else {}
     detail = "An unexpected error" if plugin is PluginSays.FAILS else None
     found = subject({SUPPORT: support}, validation(errors, enabled=enabled, plugin=plugin, detail=detail))
-    assert (ids(found), judge(found).outcome) == (expected, outcome)
+    assert (ids(found), evaluate(found).outcome) == (expected, outcome)
 
 
 def test_a_boundary_that_the_connector_does_not_define_is_told_in_the_workers_words() -> None:
@@ -307,7 +308,7 @@ def test_a_class_that_no_worker_has_is_told_without_the_list_of_all_others() -> 
 def test_workers_that_disagree_are_named_with_what_they_say() -> None:
     one = validation({SUPPORT: (NOT_ENABLED,)}, enabled=False)
     two = validation(worker="two:8083")
-    found = judge(subject({SUPPORT: "required"}, one, two)).findings
+    found = evaluate(subject({SUPPORT: "required"}, one, two)).findings
     assert [finding.id for finding in found] == ["EOS001", "EOS015"]
     assert found[1].message == f"one:8083 says: {NOT_ENABLED} two:8083 takes it.".replace(". two", "; two")
 
@@ -410,7 +411,7 @@ NAMES = st.sampled_from(
 def test_any_configuration_is_judged_and_every_finding_can_be_explained(
     config: dict[str, str | None], name: str, goal: Goal
 ) -> None:
-    for finding in judge(Subject(name, config, goal, group_id="g", offsets_topic="o")).findings:
+    for finding in evaluate(Subject(name, config, goal, group_id="g", offsets_topic="o")).findings:
         assert finding.id in IDS | {"STORE008"}
         assert finding.next_step
         assert finding.why

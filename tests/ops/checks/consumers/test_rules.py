@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
-from connectctl.ops.checks.consumers.observe import ReaderFacts, Written, observe
+from connectctl.ops.checks.consumers.observe import ReaderFacts, WrittenTopics, observe
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.kafka.brokers import Member, ReaderGroup
+from connectctl.ops.kafka.brokers import GroupMember, ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
@@ -188,7 +188,7 @@ def test_offsets_at_the_end_of_a_group_that_nobody_reads_in_may_have_been_set_by
 
 
 def test_the_proof_names_who_reads() -> None:
-    group = replace(committed("app", 95), members=(Member("billing", "/10.0.0.7", frozenset({"orders"})),))
+    group = replace(committed("app", 95), members=(GroupMember("billing", "/10.0.0.7", frozenset({"orders"})),))
     (finding,) = found(sources(fake=reading(group)))
     assert finding.message == (
         "It committed 95 on orders-0; read_committed readers get no further than 90. Its members: billing at 10.0.0.7."
@@ -196,7 +196,7 @@ def test_the_proof_names_who_reads() -> None:
 
 
 def test_groups_of_which_nothing_shows_are_named_for_each_source() -> None:
-    member = ReaderGroup("new", members=(Member("x", "/h", frozenset({"orders"})),))
+    member = ReaderGroup("new", members=(GroupMember("x", "/h", frozenset({"orders"})),))
     fake = reading(committed("app", 50), member, ReaderGroup("apart", committed={Place("other", 0): 1}))
     (finding,) = found(sources(source("quiet", topic="nowhere"), fake=fake))
     assert (finding.id, finding.severity, finding.subject) == ("READER005", Severity.INFO, "src")
@@ -298,7 +298,7 @@ def test_facts_without_anything_give_no_finding() -> None:
 
 
 def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
-    written = tuple(Written(f"c{n}", frozenset({f"t{n}", "shared"})) for n in range(100))
+    written = tuple(WrittenTopics(f"c{n}", frozenset({f"t{n}", "shared"})) for n in range(100))
     groups = Counted(ReaderGroup(f"g{n}", committed={Place(f"t{n}", 0): 1}) for n in range(100))
     told = list(rules.check(ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
     assert sorted(f.subject for f in told if f.id == "READER005") == sorted(each.name for each in written)

@@ -9,7 +9,7 @@ import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing.observe import (
     Coordinators,
-    Fenced,
+    FencedSource,
     FencingFacts,
     ids_of,
     observe,
@@ -86,13 +86,13 @@ def test_the_time_is_near_what_was_measured(ids: int, versions: tuple[str, ...],
     assert seconds(ids, Backoff(), versions) == pytest.approx(measured, rel=0.3, abs=0.2)
 
 
-def fenced(ids: int, by_broker: dict[int | None, int] | str | None = "one", **config: str) -> Fenced:
+def fenced(ids: int, by_broker: dict[int | None, int] | str | None = "one", **config: str) -> FencedSource:
     load = {1: ids} if by_broker == "one" else by_broker
     named = {name.replace("_", "."): value for name, value in config.items()}
-    return Fenced("c", ids, load, Backoff.of(named))  # type: ignore[arg-type]
+    return FencedSource("c", ids, load, Backoff.of(named))  # type: ignore[arg-type]
 
 
-def facts(*connectors: Fenced, enabled: bool | None = True, workers: int = 2, **more: Any) -> FencingFacts:
+def facts(*connectors: FencedSource, enabled: bool | None = True, workers: int = 2, **more: Any) -> FencingFacts:
     return replace(FencingFacts("g", connectors, NONE, enabled, ("4.3.1",), workers), **more)
 
 
@@ -137,7 +137,7 @@ def test_the_coordinator_that_has_most_ids_counts() -> None:
 
 
 def test_the_two_overrides_cure_it() -> None:
-    assert one(facts(Fenced("c", 200, {1: 200}, Backoff.of(CURE)))) is None
+    assert one(facts(FencedSource("c", 200, {1: 200}, Backoff.of(CURE)))) is None
 
 
 def test_on_another_kafka_cluster_only_the_worst_is_known() -> None:
@@ -183,7 +183,7 @@ def test_versions_that_fail_to_fence_open_transactions_are_told(version: str, to
 
 def colliding(name: str, ours: str, others: dict[str, set[str]], ids: int = 1) -> list[Finding]:
     directory = TransactionalIdIndex({ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()})
-    connector = Fenced(name, ids, {1: ids}, Backoff())
+    connector = FencedSource(name, ids, {1: ids}, Backoff())
     return list(check(FencingFacts(ours, (connector,), directory, True), Goal.NOW))
 
 

@@ -18,7 +18,7 @@ from connectctl.ops.checks.offset_stores.observe import (
 from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.offset_store import Kind, Mode, Store, store_of
+from connectctl.ops.connect.offset_store import Kind, Store, StoreMode, store_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset, effective, worker_reads
 from connectctl.ops.core.errors import Unreachable
@@ -40,20 +40,20 @@ SEPARATE, OWN, WORKERS = Kind.SEPARATE, Kind.OWN_CLIENTS, Kind.WORKERS
 @pytest.mark.parametrize(
     ("mode", "config", "store"),
     [
-        (Mode.NOT_ENABLED, {}, Store(WORKERS, GLOBAL)),
-        (Mode.NOT_ENABLED, ELSEWHERE, Store(WORKERS, GLOBAL)),
-        (Mode.NOT_ENABLED, {"offsets.storage.topic": GLOBAL}, Store(OWN, GLOBAL)),
-        (Mode.NOT_ENABLED, NAMED, Store(SEPARATE, "own")),
-        (Mode.NOT_ENABLED, NAMED | ELSEWHERE, Store(SEPARATE, "own", THERE)),
-        (Mode.ENABLED, {}, Store(OWN, GLOBAL)),
-        (Mode.ENABLED, {"offsets.storage.topic": GLOBAL}, Store(OWN, GLOBAL)),
-        (Mode.ENABLED, ELSEWHERE, Store(SEPARATE, GLOBAL, THERE, implicit=True)),
-        (Mode.ENABLED, {"offsets.storage.topic": GLOBAL} | ELSEWHERE, Store(SEPARATE, GLOBAL, THERE)),
-        (Mode.ENABLED, NAMED, Store(SEPARATE, "own")),
-        (Mode.STANDALONE, NAMED | ELSEWHERE, Store(WORKERS, GLOBAL)),
+        (StoreMode.NOT_ENABLED, {}, Store(WORKERS, GLOBAL)),
+        (StoreMode.NOT_ENABLED, ELSEWHERE, Store(WORKERS, GLOBAL)),
+        (StoreMode.NOT_ENABLED, {"offsets.storage.topic": GLOBAL}, Store(OWN, GLOBAL)),
+        (StoreMode.NOT_ENABLED, NAMED, Store(SEPARATE, "own")),
+        (StoreMode.NOT_ENABLED, NAMED | ELSEWHERE, Store(SEPARATE, "own", THERE)),
+        (StoreMode.ENABLED, {}, Store(OWN, GLOBAL)),
+        (StoreMode.ENABLED, {"offsets.storage.topic": GLOBAL}, Store(OWN, GLOBAL)),
+        (StoreMode.ENABLED, ELSEWHERE, Store(SEPARATE, GLOBAL, THERE, implicit=True)),
+        (StoreMode.ENABLED, {"offsets.storage.topic": GLOBAL} | ELSEWHERE, Store(SEPARATE, GLOBAL, THERE)),
+        (StoreMode.ENABLED, NAMED, Store(SEPARATE, "own")),
+        (StoreMode.STANDALONE, NAMED | ELSEWHERE, Store(WORKERS, GLOBAL)),
     ],
 )
-def test_the_store_is_the_one_that_the_worker_chooses(mode: Mode, config: dict[str, str], store: Store) -> None:
+def test_the_store_is_the_one_that_the_worker_chooses(mode: StoreMode, config: dict[str, str], store: Store) -> None:
     assert store_of(mode, config, GLOBAL, HERE) == store
 
 
@@ -73,17 +73,17 @@ def test_the_store_is_the_one_that_the_worker_chooses(mode: Mode, config: dict[s
 )
 def test_bootstrap_servers_are_compared_as_sets_of_texts(servers: str, same: bool) -> None:
     config = {"producer.override.bootstrap.servers": servers}
-    assert (store_of(Mode.ENABLED, config, GLOBAL, HERE).kind is OWN) is same
+    assert (store_of(StoreMode.ENABLED, config, GLOBAL, HERE).kind is OWN) is same
 
 
 def test_the_workers_own_producer_servers_count_where_the_connector_has_none() -> None:
-    assert store_of(Mode.ENABLED, {}, GLOBAL, HERE, THERE) == Store(SEPARATE, GLOBAL, THERE, implicit=True)
+    assert store_of(StoreMode.ENABLED, {}, GLOBAL, HERE, THERE) == Store(SEPARATE, GLOBAL, THERE, implicit=True)
     config = {"producer.override.bootstrap.servers": HERE}
-    assert store_of(Mode.ENABLED, config, GLOBAL, HERE, THERE).kind is OWN
+    assert store_of(StoreMode.ENABLED, config, GLOBAL, HERE, THERE).kind is OWN
 
 
-@given(st.permutations(["a:1", "b:2", "c:3"]), st.sampled_from(Mode))
-def test_the_order_of_servers_makes_no_store(order: list[str], mode: Mode) -> None:
+@given(st.permutations(["a:1", "b:2", "c:3"]), st.sampled_from(StoreMode))
+def test_the_order_of_servers_makes_no_store(order: list[str], mode: StoreMode) -> None:
     config = {"producer.override.bootstrap.servers": ", ".join(order)}
     assert store_of(mode, config, GLOBAL, "a:1,b:2,c:3").kind is not SEPARATE
 
@@ -91,16 +91,18 @@ def test_the_order_of_servers_makes_no_store(order: list[str], mode: Mode) -> No
 @pytest.mark.parametrize(
     ("mode", "goal", "leads_to"),
     [
-        (Mode.ENABLED, Goal.NOW, Mode.ENABLED),
-        (Mode.NOT_ENABLED, Goal.NOW, Mode.NOT_ENABLED),
+        (StoreMode.ENABLED, Goal.NOW, StoreMode.ENABLED),
+        (StoreMode.NOT_ENABLED, Goal.NOW, StoreMode.NOT_ENABLED),
         (None, Goal.NOW, None),
-        (Mode.NOT_ENABLED, Goal.PREPARING, Mode.ENABLED),
-        (Mode.ENABLED, Goal.PREPARING, Mode.NOT_ENABLED),
-        (None, Goal.ENABLED, Mode.ENABLED),
-        (Mode.ENABLED, Goal.DOWNGRADE, Mode.NOT_ENABLED),
+        (StoreMode.NOT_ENABLED, Goal.PREPARING, StoreMode.ENABLED),
+        (StoreMode.ENABLED, Goal.PREPARING, StoreMode.NOT_ENABLED),
+        (None, Goal.ENABLED, StoreMode.ENABLED),
+        (StoreMode.ENABLED, Goal.DOWNGRADE, StoreMode.NOT_ENABLED),
     ],
 )
-def test_preparing_is_the_way_to_enabled_and_the_way_back(mode: Mode | None, goal: Goal, leads_to: Mode | None) -> None:
+def test_preparing_is_the_way_to_enabled_and_the_way_back(
+    mode: StoreMode | None, goal: Goal, leads_to: StoreMode | None
+) -> None:
     assert target_mode(mode, goal) == leads_to
 
 
@@ -124,7 +126,7 @@ def layout(name: str, replicas: int = 1) -> TopicFacts:
 def facts(
     config: dict[str, str],
     *entries: SourceOffset,
-    mode: Mode = Mode.ENABLED,
+    mode: StoreMode = StoreMode.ENABLED,
     goal: Goal = Goal.NOW,
     topics: tuple[str, ...] = ("own",),
     there: SeenCluster | None = None,
@@ -165,8 +167,8 @@ FAR = SeenCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
 
 
 @pytest.mark.parametrize("goal", list(Goal))
-@pytest.mark.parametrize("mode", [Mode.ENABLED, Mode.NOT_ENABLED])
-def test_a_connector_without_overrides_gives_no_finding(mode: Mode, goal: Goal) -> None:
+@pytest.mark.parametrize("mode", [StoreMode.ENABLED, StoreMode.NOT_ENABLED])
+def test_a_connector_without_overrides_gives_no_finding(mode: StoreMode, goal: Goal) -> None:
     found = facts({"topic": "lines"}, entry(5, separate=False), mode=mode, goal=goal, targets=("lines",))
     assert list(check(found, goal)) == []
 
@@ -181,15 +183,15 @@ def test_a_dedicated_topic_that_is_not_seeded_loses_the_place() -> None:
 
 def test_a_seeded_topic_loses_nothing_and_one_that_is_half_seeded_is_told_by_its_offsets() -> None:
     assert ids(facts(NAMED, entry(5, 5))) == {"STORE012"}
-    half = facts(NAMED, entry(5, 5), entry(6), oddities=(Finding("OFFSETS001", Severity.ERROR, "c", "half"),))
+    half = facts(NAMED, entry(5, 5), entry(6), offsets_findings=(Finding("OFFSETS001", Severity.ERROR, "c", "half"),))
     assert ids(half) == {"STORE012", "OFFSETS001"}
-    none = replace(facts(NAMED, entry(6)), oddities=half.oddities)
+    none = replace(facts(NAMED, entry(6)), offsets_findings=half.offsets_findings)
     assert ids(none) == {"STORE012", "STORE001"}, "not said twice"
 
 
 def test_an_implicit_topic_is_foreseen_for_enabled_and_only_warned_of_for_preparing() -> None:
     def of(goal: Goal) -> StoreFacts:
-        return facts(ALL_ELSEWHERE, entry(5), mode=Mode.NOT_ENABLED, goal=goal, there=FAR)
+        return facts(ALL_ELSEWHERE, entry(5), mode=StoreMode.NOT_ENABLED, goal=goal, there=FAR)
 
     finding = only(of(Goal.ENABLED), "STORE001", Goal.ENABLED)
     assert finding.severity == "error"
@@ -202,11 +204,11 @@ def test_an_implicit_topic_is_foreseen_for_enabled_and_only_warned_of_for_prepar
 
 def test_an_old_implicit_topic_wins_when_exactly_once_comes_back() -> None:
     old = entry(50, 5, ages=(10, 100_000))
-    found = facts(ALL_ELSEWHERE, old, mode=Mode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    found = facts(ALL_ELSEWHERE, old, mode=StoreMode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
     finding = only(found, "STORE002", Goal.ENABLED)
     assert "99990 s older" in finding.message
     assert finding.severity == "error"
-    same = facts(ALL_ELSEWHERE, entry(5, 5, ages=(10, 99)), mode=Mode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    same = facts(ALL_ELSEWHERE, entry(5, 5, ages=(10, 99)), mode=StoreMode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
     assert "STORE002" not in ids(same, Goal.ENABLED)
 
 
@@ -214,20 +216,22 @@ def test_a_topic_that_cannot_be_created_is_an_error_and_one_that_can_an_info() -
     lonely = SeenCluster("far", 1, {})
     config = NAMED | ALL_ELSEWHERE
     finding = only(facts(config, there=lonely), "STORE003")
-    assert "want 3 replicas, as connect-offsets has, of 1 brokers" in finding.message
+    assert "require 3 replicas, as connect-offsets has, of 1 brokers" in finding.message
     assert only(facts(config, there=replace(lonely, brokers=3)), "STORE004").severity == "info"
     told = (Finding("OFFSETS010", Severity.WARNING, "c", "does not exist"),)
-    assert ids(facts(config, there=lonely, oddities=told)) == {"STORE003", "STORE012"}
+    assert ids(facts(config, there=lonely, offsets_findings=told)) == {"STORE003", "STORE012"}
     assert ids(facts(NAMED, topics=())) == {"STORE004", "STORE012"}
     assert ids(facts(NAMED, entry(5), topics=())) == {"STORE001", "STORE012"}
 
 
 def test_two_spellings_of_the_workers_own_cluster_make_a_needless_store() -> None:
     there = SeenCluster("here", 3, {GLOBAL: layout(GLOBAL)})
-    found = facts(ELSEWHERE, entry(5, 5), there=there, oddities=(Finding("OFFSETS015", Severity.WARNING, "c", "x"),))
+    found = facts(
+        ELSEWHERE, entry(5, 5), there=there, offsets_findings=(Finding("OFFSETS015", Severity.WARNING, "c", "x"),)
+    )
     finding = only(found, "STORE005")
     assert "unless the workers spell theirs so" in finding.message
-    assert "unless" not in only(replace(found, bootstrap_told=True), "STORE005").message
+    assert "unless" not in only(replace(found, bootstrap_configured=True), "STORE005").message
     assert ids(found) == {"STORE005", "STORE012"}
     assert "STORE005" not in ids(facts(ELSEWHERE, entry(5, 5), there=FAR))
     assert "STORE005" not in ids(facts(NAMED | ELSEWHERE, entry(5, 5), there=there)), "a topic of its own is wanted"
@@ -245,21 +249,21 @@ def test_clients_on_different_clusters_are_told_apart() -> None:
     assert "admin.override.bootstrap.servers=far:9092" in (finding.next_step or "")
     assert "STORE007" not in ids(facts(ALL_ELSEWHERE, entry(5, 5), there=FAR))
     assert "STORE007" not in ids(facts(ELSEWHERE, entry(5, 5), there=replace(FAR, id="here"))), "spelled otherwise only"
-    assert ids(facts(ELSEWHERE, mode=Mode.NOT_ENABLED, there=FAR)) == set(), "the workers' own clients do it"
+    assert ids(facts(ELSEWHERE, mode=StoreMode.NOT_ENABLED, there=FAR)) == set(), "the workers' own clients do it"
 
 
 def test_a_connector_that_writes_to_its_own_offsets_topic_fails_with_exactly_once() -> None:
     assert only(facts(NAMED, targets=("own",)), "STORE008").severity == "error"
     assert only(facts({}, targets=(GLOBAL,)), "STORE008").severity == "error"
     assert only(facts(NAMED, targets=(GLOBAL,)), "STORE008").severity == "warning"
-    disabled = facts({}, mode=Mode.NOT_ENABLED, targets=(GLOBAL,))
+    disabled = facts({}, mode=StoreMode.NOT_ENABLED, targets=(GLOBAL,))
     assert only(disabled, "STORE008").severity == "warning"
-    away = facts(ALL_ELSEWHERE, mode=Mode.NOT_ENABLED, there=FAR, targets=(GLOBAL,))
+    away = facts(ALL_ELSEWHERE, mode=StoreMode.NOT_ENABLED, there=FAR, targets=(GLOBAL,))
     assert ids(away) == set(), "a topic of that name on another cluster is another topic"
 
 
 def test_an_implicit_topic_without_anything_to_lose_is_good_to_know() -> None:
-    found = facts(ALL_ELSEWHERE, mode=Mode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    found = facts(ALL_ELSEWHERE, mode=StoreMode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
     assert only(found, "STORE009", Goal.ENABLED).severity == "info"
 
 
@@ -302,7 +306,7 @@ def test_connectors_that_share_a_topic_are_named() -> None:
 @pytest.mark.parametrize(("version", "told"), [("3.7.2", False), ("3.8.0", True), ("4.3.1", True), (None, False)])
 def test_a_reset_that_the_workers_cannot_do_is_told_once(version: str | None, told: bool) -> None:
     assert ("STORE012" in ids(facts(NAMED, version=version))) is told
-    assert "STORE012" not in ids(facts(NAMED, version=version, mode=Mode.NOT_ENABLED))
+    assert "STORE012" not in ids(facts(NAMED, version=version, mode=StoreMode.NOT_ENABLED))
 
 
 def test_properties_that_name_targets_are_told_from_those_that_do_not() -> None:

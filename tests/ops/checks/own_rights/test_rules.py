@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.checks.own_rights import findings, observe
-from connectctl.ops.checks.own_rights.rules import OfCommand, Places, State, Verdict, commands
+from connectctl.ops.checks.own_rights.rules import CommandVerdict, OfCommand, Places, RightState, commands
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.rights import COMMANDS, Name
 from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Permission, Resource
@@ -43,7 +43,7 @@ def allow(operation: Operation, resource: Resource, name: str = ANY) -> Binding:
 EVERYTHING = tuple(allow(OP.ALL, resource) for resource in (R.TOPIC, R.GROUP, R.CLUSTER, R.TRANSACTIONAL_ID))
 
 
-def verdicts(rights: FakeRights, places: Places = PLACES) -> dict[str, Verdict]:
+def verdicts(rights: FakeRights, places: Places = PLACES) -> dict[str, CommandVerdict]:
     return {each.command: each.verdict for each in commands(rights, rights, places)}
 
 
@@ -53,17 +53,17 @@ def one(rights: FakeRights, command: str, places: Places = PLACES) -> OfCommand:
 
 
 def missing(found: OfCommand) -> set[str]:
-    return {str(each.right) for each in found.of(State.MISSING)}
+    return {str(each.right) for each in found.of(RightState.MISSING)}
 
 
 def test_a_principal_with_every_right_can_do_everything_but_writing_with_an_id_is_not_proven() -> None:
     rights = FakeRights(EVERYTHING, TOPICS)
     found = verdicts(rights)
-    assert set(found.values()) == {Verdict.WHOLE, Verdict.UNKNOWN}
+    assert set(found.values()) == {CommandVerdict.WHOLE, CommandVerdict.UNKNOWN}
     assert {found[c] for c in ("cluster show", "offsets backup", "transactions hanging", "preflight")} == {
-        Verdict.WHOLE
+        CommandVerdict.WHOLE
     }
-    unknown = {str(each.right) for each in one(rights, "offsets set").of(State.UNKNOWN)}
+    unknown = {str(each.right) for each in one(rights, "offsets set").of(RightState.UNKNOWN)}
     ids = ("connect-c-0", "connectctl-offsets-connect")
     assert unknown == {f"Write on TransactionalId {id_}" for id_ in ids}
 
@@ -71,13 +71,13 @@ def test_a_principal_with_every_right_can_do_everything_but_writing_with_an_id_i
 def test_a_principal_without_any_right_is_refused_and_never_told_that_it_works() -> None:
     found = verdicts(FakeRights((), TOPICS))
     useful = {command for command, needs in COMMANDS.items() if needs}
-    assert {command for command in useful if found[command] in (Verdict.WHOLE, Verdict.UNKNOWN)} == set()
-    assert {found[command] for command in COMMANDS.keys() - useful} == {Verdict.WHOLE}
+    assert {command for command in useful if found[command] in (CommandVerdict.WHOLE, CommandVerdict.UNKNOWN)} == set()
+    assert {found[command] for command in COMMANDS.keys() - useful} == {CommandVerdict.WHOLE}
 
 
 def test_brokers_without_an_authorizer_allow_everything() -> None:
     found = verdicts(FakeRights((), TOPICS, secured=False))
-    assert set(found.values()) == {Verdict.WHOLE}
+    assert set(found.values()) == {CommandVerdict.WHOLE}
 
 
 @pytest.mark.parametrize("resource", [R.TOPIC, R.GROUP, R.TRANSACTIONAL_ID])
@@ -90,8 +90,8 @@ def test_a_kind_of_right_taken_away_is_named(resource: Resource) -> None:
         # Groups that may not be described alone are listed for whoever may describe the cluster.
         about = [n for n in needs if n.resource is resource and n.name is not Name.ANY_GROUP and n.when == "always"]
         if about:
-            assert found[command].verdict in (Verdict.PART, Verdict.REFUSED), command
-            assert all(each.right.resource is resource for each in found[command].of(State.MISSING))
+            assert found[command].verdict in (CommandVerdict.PART, CommandVerdict.REFUSED), command
+            assert all(each.right.resource is resource for each in found[command].of(RightState.MISSING))
 
 
 def test_a_denial_counts_and_hides_what_a_listing_leaves_out() -> None:
@@ -100,12 +100,12 @@ def test_a_denial_counts_and_hides_what_a_listing_leaves_out() -> None:
     assert missing(listing) == {"Describe on TransactionalId *"}
     read = replace(allow(OP.READ, R.TOPIC, "off"), permission=Permission.DENY)
     shown = one(FakeRights((*EVERYTHING, read), TOPICS), "offsets show")
-    assert (shown.verdict, missing(shown)) == (Verdict.REFUSED, {"Read on Topic off"})
+    assert (shown.verdict, missing(shown)) == (CommandVerdict.REFUSED, {"Read on Topic off"})
 
 
 def test_what_a_listing_shows_is_not_known_without_seeing_the_denials_and_missing_without_the_right() -> None:
     some = (allow(OP.DESCRIBE, R.TRANSACTIONAL_ID), allow(OP.DESCRIBE, R.GROUP))
-    unproven = one(FakeRights(some), "transactions list").of(State.UNKNOWN)
+    unproven = one(FakeRights(some), "transactions list").of(RightState.UNKNOWN)
     assert {str(each.right) for each in unproven} == {"Describe on TransactionalId *", "Describe on Group *"}
     prefixed = Binding(R.TRANSACTIONAL_ID, "connect-", Pattern.PREFIXED, ME, ANY, OP.DESCRIBE, Permission.ALLOW)
     found = one(FakeRights((prefixed,)), "transactions list")
@@ -116,7 +116,7 @@ def test_rights_on_names_that_could_not_be_found_out_are_not_known() -> None:
     names: dict[Name, tuple[str, ...]] = {n: value for n, value in PLACES.names.items() if n is not Name.OFFSETS}
     lost = replace(PLACES, names=names, lost={Name.OFFSETS: "No topic looks like it"}, named=False)
     found = one(FakeRights(EVERYTHING, TOPICS), "offsets show", lost)
-    assert (found.verdict, found.of(State.UNKNOWN)[0].why) == (Verdict.UNKNOWN, "No topic looks like it")
+    assert (found.verdict, found.of(RightState.UNKNOWN)[0].why) == (CommandVerdict.UNKNOWN, "No topic looks like it")
 
 
 def test_a_topic_that_is_to_be_created_needs_create_on_it_or_on_the_cluster() -> None:
@@ -131,7 +131,7 @@ def test_a_topic_that_is_to_be_created_needs_create_on_it_or_on_the_cluster() ->
 
 def test_who_may_act_as_a_broker_may_end_transactions() -> None:
     acting = (*EVERYTHING[:2], EVERYTHING[3], allow(OP.CLUSTER_ACTION, R.CLUSTER))
-    assert one(FakeRights(acting, TOPICS), "transactions abort").verdict is Verdict.WHOLE
+    assert one(FakeRights(acting, TOPICS), "transactions abort").verdict is CommandVerdict.WHOLE
     assert missing(one(FakeRights((*EVERYTHING[:2], EVERYTHING[3]), TOPICS), "transactions abort")) == {
         "Alter on Cluster kafka-cluster"
     }

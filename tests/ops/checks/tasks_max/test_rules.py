@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules
-from connectctl.ops.checks.tasks_max.forecast import Outlook, horizon, now, then
+from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
 from connectctl.ops.checks.tasks_max.observe import CONFIG_TOPIC, WORKERS, Refusal, Release, TaskSet, TasksSeen
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.cluster import observe as cluster_observe
-from connectctl.ops.operations.connectors.observe import judged
+from connectctl.ops.operations.connectors.observe import with_health
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.workers import FakeConnector, FakeWorkers
 from hypothesis import given
@@ -49,7 +49,7 @@ def tasks(
     statuses |= {n: Status("FAILED", "one:8083", TRACE.format(size, limit)) for n in range(failed)}
     trace = TRACE.format(*refused) if refused else "java.lang.RuntimeException: other" if own == "FAILED" else None
     connector = Connector("a", Status(own, "one:8083", trace), statuses, config, "source")
-    (one,) = judged([connector], None)
+    (one,) = with_health([connector], None)
     return TaskSet(one, size, last, last_limit, CONFIG_TOPIC)
 
 
@@ -140,28 +140,33 @@ def test_a_planned_release_makes_an_error_of_what_it_breaks(
 @pytest.mark.parametrize(
     ("each", "version", "on", "expected"),
     [
-        (FITS, OLD, Release(3, 8), (Outlook.OK, Outlook.OK)),
-        (TOO_MANY, OLD, Release(3, 8), (Outlook.UNENFORCED, Outlook.FAILS)),
-        (TOO_MANY, OLD, Release(3, 6), (Outlook.UNENFORCED, Outlook.UNENFORCED)),
-        (TOO_MANY, NEW, LATER, (Outlook.NEXT_START, Outlook.FAILS)),
-        (TOO_MANY, None, Release(3, 8), (Outlook.UNKNOWN, Outlook.FAILS)),
-        (FREED, OLD, Release(3, 8), (Outlook.UNENFORCED, Outlook.ALLOWED)),
-        (FREED, NEW, LATER, (Outlook.ALLOWED, Outlook.FAILS)),
-        (tasks("1", own="FAILED", refused=(2, 1)), NEW, LATER, (Outlook.FAILED, Outlook.FAILS)),
-        (tasks("2", own="FAILED", refused=(2, 1)), NEW, Release(4, 0), (Outlook.FAILED, Outlook.OK)),
-        (tasks("1", 2, failed=2), NEW, LATER, (Outlook.FAILED, Outlook.FAILS)),
-        (tasks("1", own="STOPPED", last=2), NEW, LATER, (Outlook.MAY_FAIL, Outlook.MAY_FAIL)),
-        (tasks("1", own="STOPPED", last=2), OLD, Release(3, 8), (Outlook.UNENFORCED, Outlook.MAY_FAIL)),
-        (tasks("1", own="STOPPED", last=1), NEW, LATER, (Outlook.ON_RESUME, Outlook.ON_RESUME)),
-        (tasks("1", own="PAUSED"), NEW, LATER, (Outlook.ON_RESUME, Outlook.ON_RESUME)),
-        (tasks("1", own="FAILED"), NEW, LATER, (Outlook.UNKNOWN, Outlook.UNKNOWN)),
-        (tasks("x", 1), NEW, LATER, (Outlook.INVALID, Outlook.INVALID)),
-        (tasks("1", 1, enforce="x"), OLD, Release(3, 8), (Outlook.OK, Outlook.INVALID)),
-        (tasks("${file:/a:n}", 1), NEW, LATER, (Outlook.UNKNOWN, Outlook.UNKNOWN)),
+        (FITS, OLD, Release(3, 8), (TasksMaxForecast.OK, TasksMaxForecast.OK)),
+        (TOO_MANY, OLD, Release(3, 8), (TasksMaxForecast.UNENFORCED, TasksMaxForecast.FAILS)),
+        (TOO_MANY, OLD, Release(3, 6), (TasksMaxForecast.UNENFORCED, TasksMaxForecast.UNENFORCED)),
+        (TOO_MANY, NEW, LATER, (TasksMaxForecast.NEXT_START, TasksMaxForecast.FAILS)),
+        (TOO_MANY, None, Release(3, 8), (TasksMaxForecast.UNKNOWN, TasksMaxForecast.FAILS)),
+        (FREED, OLD, Release(3, 8), (TasksMaxForecast.UNENFORCED, TasksMaxForecast.ALLOWED)),
+        (FREED, NEW, LATER, (TasksMaxForecast.ALLOWED, TasksMaxForecast.FAILS)),
+        (tasks("1", own="FAILED", refused=(2, 1)), NEW, LATER, (TasksMaxForecast.FAILED, TasksMaxForecast.FAILS)),
+        (tasks("2", own="FAILED", refused=(2, 1)), NEW, Release(4, 0), (TasksMaxForecast.FAILED, TasksMaxForecast.OK)),
+        (tasks("1", 2, failed=2), NEW, LATER, (TasksMaxForecast.FAILED, TasksMaxForecast.FAILS)),
+        (tasks("1", own="STOPPED", last=2), NEW, LATER, (TasksMaxForecast.MAY_FAIL, TasksMaxForecast.MAY_FAIL)),
+        (
+            tasks("1", own="STOPPED", last=2),
+            OLD,
+            Release(3, 8),
+            (TasksMaxForecast.UNENFORCED, TasksMaxForecast.MAY_FAIL),
+        ),
+        (tasks("1", own="STOPPED", last=1), NEW, LATER, (TasksMaxForecast.ON_RESUME, TasksMaxForecast.ON_RESUME)),
+        (tasks("1", own="PAUSED"), NEW, LATER, (TasksMaxForecast.ON_RESUME, TasksMaxForecast.ON_RESUME)),
+        (tasks("1", own="FAILED"), NEW, LATER, (TasksMaxForecast.UNKNOWN, TasksMaxForecast.UNKNOWN)),
+        (tasks("x", 1), NEW, LATER, (TasksMaxForecast.INVALID, TasksMaxForecast.INVALID)),
+        (tasks("1", 1, enforce="x"), OLD, Release(3, 8), (TasksMaxForecast.OK, TasksMaxForecast.INVALID)),
+        (tasks("${file:/a:n}", 1), NEW, LATER, (TasksMaxForecast.UNKNOWN, TasksMaxForecast.UNKNOWN)),
     ],
 )
 def test_the_outlook_in_one_word(
-    each: TaskSet, version: str | None, on: Release | None, expected: tuple[Outlook, Outlook]
+    each: TaskSet, version: str | None, on: Release | None, expected: tuple[TasksMaxForecast, TasksMaxForecast]
 ) -> None:
     assert (now(each, seen(each, version)), then(each, on)) == expected
 
@@ -201,7 +206,7 @@ def test_what_is_ok_now_and_then_has_no_error_and_what_fails_has_one(
     view = seen(each, NEW if new else OLD)
     after = Release(4, 0)
     worst = {f.severity.value for f in rules.check(view, after)}
-    assert ("error" in worst) == (then(each, after) is Outlook.FAILS) == (size > limit and enforce != "false")
+    assert ("error" in worst) == (then(each, after) is TasksMaxForecast.FAILS) == (size > limit and enforce != "false")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +243,7 @@ def test_a_refusal_is_told_from_other_failures() -> None:
 
 def sets(connectors: Sequence[Connector], topic: list[Record] | None) -> dict[str, TaskSet]:
     image = None if topic is None else FakeKafka({"cfg": topic}).image(["cfg"], patience=0)["cfg"]
-    return {each.name: each for each in tasks_max_observe.sets_of(judged(connectors, None), image)}
+    return {each.name: each for each in tasks_max_observe.sets_of(with_health(connectors, None), image)}
 
 
 def config_topic(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[Record]:

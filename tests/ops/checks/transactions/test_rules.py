@@ -109,9 +109,9 @@ def test_boundaries_matter_only_with_exactly_once(enabled: bool | None, goal: Go
 
 def test_the_time_out_is_the_coordinators_where_the_configuration_says_none() -> None:
     (paced,) = look({}, open_for(1, timeout_ms=5_000)).connectors
-    assert (paced.timeout_ms, paced.timeout_told, paced.boundary) == (5_000, True, Boundary.POLL)
+    assert (paced.timeout_ms, paced.timeout_configured, paced.boundary) == (5_000, True, Boundary.POLL)
     (fenced,) = look({}, open_for(1, timeout_ms=30_000, state="Empty")).connectors
-    assert (fenced.timeout_ms, fenced.timeout_told) == (60_000, False), "that is the time-out of who fenced it"
+    assert (fenced.timeout_ms, fenced.timeout_configured) == (60_000, False), "that is the time-out of who fenced it"
     (told,) = look({TIMEOUT: "7000"}, open_for(1, timeout_ms=5_000)).connectors
     assert told.timeout_ms == 7_000
 

@@ -56,10 +56,10 @@ def test_a_grep_that_finds_nothing_says_that_it_is_not_set(tmp_path: Path) -> No
     file = tmp_path / "w.properties"
     file.write_text(f"a=b\n{KEY}=enabled\n")
     found = driver(read=f"grep ^{{property}} {file}")
-    told = found.told("w:1", KEY)
+    told = found.configured("w:1", KEY)
     assert told is not None
     assert (told.value, told.source) == ("enabled", f"command grep ^{KEY} {file}")
-    other = found.told("w:1", "other")
+    other = found.configured("w:1", "other")
     assert other is not None
     assert other.value is None
 
@@ -67,18 +67,18 @@ def test_a_grep_that_finds_nothing_says_that_it_is_not_set(tmp_path: Path) -> No
 @pytest.mark.parametrize("line", ["exit 255", "grep x /no/such/file", "echo problem; exit 1"])
 def test_a_read_that_fails_is_an_error(line: str) -> None:
     with pytest.raises(ConnectctlError, match=f"Reading {KEY} of w:1 failed"):
-        driver(read=line).told("w:1", KEY)
+        driver(read=line).configured("w:1", KEY)
 
 
 def test_without_a_command_that_reads_nothing_is_known() -> None:
-    assert driver().told("w:1", KEY) is None
+    assert driver().configured("w:1", KEY) is None
 
 
 def test_the_check_is_the_operators_too() -> None:
     assert driver().check("w:1") is None
     assert driver(check="test {host} = w").check("w:1") is None
     assert "it said: no sudo" in str(driver(check="echo no sudo; exit 1").check("w:1"))
-    assert "no address" in str(driver().check("-oProxyCommand=x:1"))
+    assert "not an address" in str(driver().check("-oProxyCommand=x:1"))
 
 
 def test_a_host_that_is_an_option_reaches_no_command(tmp_path: Path) -> None:

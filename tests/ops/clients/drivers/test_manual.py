@@ -24,6 +24,6 @@ def test_every_restart_is_told() -> None:
 
 def test_nothing_is_known_and_a_person_is_waited_for() -> None:
     driver = Manual(print)
-    assert driver.told("w1:8083", "p") is None
+    assert driver.configured("w1:8083", "p") is None
     assert driver.restart_mode("w1:8083") == RestartMode(by_hand=True)
     assert driver.check("w1:8083") is None

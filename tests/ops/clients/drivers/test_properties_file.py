@@ -37,7 +37,7 @@ def test_the_path_is_filled_in_for_the_worker(file: Path) -> None:
     found = driver(file.with_name("connect-{host}.properties"))
     assert found.check("worker-1:8083") is None
     assert "there is no file" in str(found.check("worker-2:8083"))
-    told = found.told("worker-1:8083", KEY)
+    told = found.configured("worker-1:8083", KEY)
     assert told is not None
     assert (told.value, told.source) == ("disabled", f"file {file}")
 
@@ -135,7 +135,7 @@ def test_somebody_elses_change_is_not_lost(file: Path, monkeypatch: pytest.Monke
             file.write_bytes(TEXT + b"more=1\n")
 
     monkeypatch.setattr(atomic_file, "_write_new", meanwhile)
-    with pytest.raises(ConnectctlError, match="changed by somebody else"):
+    with pytest.raises(ConnectctlError, match="changed by another process"):
         driver(file).change("worker-1:8083", KEY, "preparing")
     assert file.read_bytes() == TEXT + b"more=1\n"
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_edited_is_told_before_anything_is_done(tmp_path: Path, f
     expected = {
         "none": "there is no file",
         "directory": "is a directory",
-        "pipe": "no regular file",
+        "pipe": "not a regular file",
         "bad": "line 2 has a \\u without four hexadecimal digits behind it, and no worker starts with it",
         "dangling": "it leads to",
     }

@@ -41,7 +41,7 @@ def test_all_workers_are_restarted_together(kubectl: FakeKubectl) -> None:
 def test_the_change_is_a_patch_and_the_restart_waits_for_the_roll(kubectl: FakeKubectl) -> None:
     found = driver(kubectl)
     assert found.change(WORKER, KEY, "preparing") == "patched KafkaConnect kafka/connect"
-    assert found.told(WORKER, KEY) == ConfiguredValue("preparing", "KafkaConnect kafka/connect")
+    assert found.configured(WORKER, KEY) == ConfiguredValue("preparing", "KafkaConnect kafka/connect")
     assert kubectl.read()["rolled"] == []
     assert found.restart(WORKER) == "Strimzi has restarted the workers of KafkaConnect kafka/connect"
     assert [config[KEY] for config in kubectl.read()["rolled"]] == ["preparing"]
@@ -72,7 +72,7 @@ def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(ku
     found = driver(kubectl)
     found.change(WORKER, KEY, "preparing")
     for _ in range(5):
-        found.told(WORKER, KEY)
+        found.configured(WORKER, KEY)
     assert len(kubectl.read()["rolled"]) == 1
     found.restart(WORKER)
     assert len(kubectl.read()["rolled"]) == 1
@@ -80,7 +80,7 @@ def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(ku
 
 def test_without_leave_to_apply_a_person_asks_for_the_roll(kubectl: FakeKubectl) -> None:
     heard: list[str] = []
-    assert driver(kubectl, apply=False, tell=heard.append).restart(WORKER) == "told"
+    assert driver(kubectl, apply=False, tell=heard.append).restart(WORKER) == "requested"
     assert "annotate strimzipodsets.core.strimzi.io/connect-connect strimzi.io/manual-rolling-update=true" in heard[0]
     assert kubectl.read()["rolled"] == []
 
@@ -115,13 +115,13 @@ def test_a_roll_that_does_not_end_is_told_with_what_strimzi_says(kubectl: FakeKu
     kubectl.edit(stuck=True)
     found = driver(kubectl, roll_timeout=0.05)
     found.change(WORKER, KEY, "preparing")
-    with pytest.raises(TimedOut, match="generation 2 is not carried out yet, the last one was 1"):
+    with pytest.raises(TimedOut, match="generation 2 is not applied yet, the last applied one is 1"):
         found.restart(WORKER)
     state = kubectl.read()
     condition = {"type": "NotReady", "status": "True", "reason": "TimeoutException", "message": "pod is not ready"}
     state["resource"]["status"] = {"observedGeneration": 2, "conditions": [condition]}
     kubectl.write(state)
-    with pytest.raises(TimedOut, match="it is not ready; it says TimeoutException: pod is not ready"):
+    with pytest.raises(TimedOut, match="it is not ready; its condition is TimeoutException: pod is not ready"):
         found.restart(WORKER)
 
 
@@ -138,7 +138,7 @@ def test_an_api_server_that_is_away_for_a_moment_does_no_harm(kubectl: FakeKubec
 def test_what_stands_in_the_way_is_told_before(kubectl: FakeKubectl) -> None:
     assert driver(kubectl).check(WORKER) is None
     assert driver(kubectl).check("connect-connect-0.connect-connect.kafka.svc:8083") is None
-    assert "is no worker of" in str(driver(kubectl).check("other-connect-0.other-connect.kafka.svc:8083"))
+    assert "is not a worker of" in str(driver(kubectl).check("other-connect-0.other-connect.kafka.svc:8083"))
     assert "NotFound" in str(driver(kubectl, namespace="else").check(WORKER))
     assert "cannot be started" in str(driver(kubectl, kubectl="/no/kubectl").check(WORKER))
     kubectl.edit(may_patch=False)
@@ -151,7 +151,7 @@ def test_what_stands_in_the_way_is_told_before(kubectl: FakeKubectl) -> None:
 
 
 def test_a_worker_of_another_resource_is_refused(kubectl: FakeKubectl) -> None:
-    with pytest.raises(BadInput, match="is no worker of"):
+    with pytest.raises(BadInput, match="is not a worker of"):
         driver(kubectl).change("connect2-connect-0.connect2-connect.kafka.svc:8083", KEY, "preparing")
     assert kubectl.patches == 0
 
@@ -162,11 +162,11 @@ def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str)
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
     program.chmod(0o755)
     with pytest.raises(ConnectctlError, match="printed no such resource"):
-        driver(FakeKubectl(program, program)).told(WORKER, KEY)
+        driver(FakeKubectl(program, program)).configured(WORKER, KEY)
 
 
 def test_kubectl_may_have_options_of_its_own(tmp_path: Path) -> None:
     kubectl = FakeKubectl.made(tmp_path)
     words = Strimzi("connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, tell=print)
-    assert words.told(WORKER, "offset.flush.interval.ms") == ConfiguredValue("1000", "KafkaConnect connect")
-    assert words.told(WORKER, KEY) == ConfiguredValue(None, "KafkaConnect connect")
+    assert words.configured(WORKER, "offset.flush.interval.ms") == ConfiguredValue("1000", "KafkaConnect connect")
+    assert words.configured(WORKER, KEY) == ConfiguredValue(None, "KafkaConnect connect")

@@ -96,7 +96,7 @@ def test_a_group_that_its_coordinator_does_not_know_is_none(answer: Answer) -> N
 
 def test_what_may_not_be_described_is_said_with_the_right_that_is_missing() -> None:
     coordinator, _ = asked(group(DENIED))
-    with pytest.raises(NotAuthorized, match="refuses to tell of the group g"):
+    with pytest.raises(NotAuthorized, match="refuses to describe the group g"):
         coordinator.describe()
 
 
@@ -189,7 +189,7 @@ def test_that_there_is_no_member_is_believed_of_a_coordinator_that_knows_all_of_
 
 
 def test_a_group_of_another_kind_is_not_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=r"g is no group of a classic protocol: it is a consumer group \(KIP-848\)"):
+    with pytest.raises(BadInput, match=r"g is not a group of a classic protocol: it is a consumer group \(KIP-848\)"):
         look(Looks(monkeypatch, group(GONE), group(GONE), listing("g")))
 
 

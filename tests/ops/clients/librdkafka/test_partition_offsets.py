@@ -46,7 +46,7 @@ def test_what_is_no_offset_is_asked_for_again(answer: Answer | None) -> None:
 @pytest.mark.parametrize("answer", NO_OFFSETS.values(), ids=NO_OFFSETS)
 def test_what_stays_no_offset_is_an_error_that_names_the_partition(answer: Answer | None) -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: answer if place.partition == 1 else 5), timeout=0.02)
-    with pytest.raises(TimedOut, match="The end of t-1 cannot be told"):
+    with pytest.raises(TimedOut, match="The end of t-1 could not be determined"):
         end_offsets(kafka, ["t"])
 
 
@@ -70,7 +70,7 @@ def test_half_an_answer_about_a_topic_is_none(known: Sequence[int] | str) -> Non
 
 @pytest.mark.parametrize("known", [[], [0, 2], "LEADER_NOT_AVAILABLE"])
 def test_half_an_answer_that_stays_is_an_error_that_names_the_topic(known: Sequence[int] | str) -> None:
-    with pytest.raises(TimedOut, match="The partitions of t cannot be told"):
+    with pytest.raises(TimedOut, match="The partitions of t could not be determined"):
         end_offsets(FakeKafka(FakeAdmin(lambda asked, topic: known), timeout=0.02), ["t"])
 
 
@@ -122,20 +122,20 @@ def test_an_end_below_what_was_read_is_asked_for_again() -> None:
 
 def test_an_end_that_stays_below_is_no_end() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: 3), timeout=0.02)
-    with pytest.raises(TimedOut, match="t-1 cannot be told: it ends at 3 and was read up to 4"):
+    with pytest.raises(TimedOut, match="t-1 could not be determined: it ends at 3 and was read up to 4"):
         end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (3, 4))})
 
 
 def test_an_end_below_the_beginning_is_no_end() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: 0, begins=2), timeout=0.02)
-    with pytest.raises(TimedOut, match="t-0 cannot be told: it ends at 0 and begins at 2"):
+    with pytest.raises(TimedOut, match="t-0 could not be determined: it ends at 0 and begins at 2"):
         end_offsets(kafka, ["t"])
 
 
 def test_a_partition_that_was_read_and_is_not_there_is_no_end() -> None:
     answers: dict[int, Any] = {0: 5, 1: 5, 2: "UNKNOWN_TOPIC_OR_PART"}
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: answers[place.partition]), timeout=0.02)
-    with pytest.raises(TimedOut, match="The end of t-2 cannot be told"):
+    with pytest.raises(TimedOut, match="The end of t-2 could not be determined"):
         end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (5, 5, 1))})
 
 
@@ -162,7 +162,7 @@ def test_what_is_known_of_a_topic_only_grows() -> None:
 def test_an_extent_is_whole_or_an_error() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: -1001 if asked % 2 else 7, begins=2))
     assert read_extents(kafka, ["t"]) == {"t": {0: OffsetRange(2, 7, 7), 1: OffsetRange(2, 7, 7)}}
-    with pytest.raises(TimedOut, match="The end of t-0 cannot be told"):
+    with pytest.raises(TimedOut, match="The end of t-0 could not be determined"):
         read_extents(FakeKafka(FakeAdmin(offsets=lambda asked, place: -1001), timeout=0.02), ["t"])
 
 

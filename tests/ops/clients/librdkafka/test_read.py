@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import read as readingmodule
 from connectctl.ops.clients.librdkafka.read import Reading
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import UnreadTail
@@ -159,7 +159,7 @@ def test_of_a_topic_that_is_kept_whole_each_record_is_kept_once() -> None:
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_what_is_too_much_for_memory_is_on_disk_and_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(spill, "MOST", most)
-    found = Reading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}}, group_of=owner_of)
+    found = Reading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}}, groups_of=owners_of)
     consumer: Any = Consumer(*([message] for message in WHOLE))
     found.run(consumer, None)
     image, small = found.image("t"), read(WHOLE, patience=None).image("t")

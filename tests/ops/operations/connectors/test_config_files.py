@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.config_files import desired
 
@@ -42,7 +43,7 @@ spec:
 def test_each_form_is_the_same_configuration(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(FORMS[name])
-    (found,) = desired([path])
+    (found,) = desired([path], reveal)
     assert (found.name, found.config, found.file) == ("orders", CONFIG, str(path))
 
 
@@ -52,24 +53,24 @@ def test_each_form_is_the_same_configuration(name: str, tmp_path: Path) -> None:
 def test_a_manifest_says_which_state_its_connector_is_kept_in(said: str, state: str, tmp_path: Path) -> None:
     path = tmp_path / "d.yaml"
     path.write_text(FORMS["d.yml"].replace("tasksMax: 2", said))
-    assert desired([path])[0].kept_state == state
+    assert desired([path], reveal)[0].kept_state == state
 
 
 def test_manifests_in_several_documents_and_as_kubectl_prints_them_are_taken(tmp_path: Path) -> None:
     one, two = FORMS["d.yml"], FORMS["d.yml"].replace("name: orders", "name: users")
     several, listed = tmp_path / "several.yaml", tmp_path / "list.yaml"
     several.write_text(f"---{one}---{two}status: {{tasksMax: 2}}\n---\n# the end\n")
-    assert [each.name for each in desired([several])] == ["orders", "users"]
+    assert [each.name for each in desired([several], reveal)] == ["orders", "users"]
     items = [each.strip().replace("\n", "\n  ") for each in (one, two)]
     listed.write_text("apiVersion: v1\nkind: List\nitems:\n" + "".join(f"- {each}\n" for each in items))
-    assert [each.config for each in desired([listed])] == [CONFIG, CONFIG | {"name": "users"}]
+    assert [each.config for each in desired([listed], reveal)] == [CONFIG, CONFIG | {"name": "users"}]
 
 
 def test_a_directory_is_for_its_files_of_known_forms_in_order(tmp_path: Path) -> None:
     for name in ("b.json", "a.properties", "readme.md"):
         (tmp_path / name).write_text("name=a\nconnector.class=x.Y" if name[0] == "a" else '{"connector.class": "x.Y"}')
     (tmp_path / "sub.json").mkdir()
-    assert [each.name for each in desired([tmp_path])] == ["a", "b"]
+    assert [each.name for each in desired([tmp_path], reveal)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -91,11 +92,11 @@ def test_what_no_worker_would_take_is_told_with_its_file(name: str, text: str, w
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(BadInput) as e:
-        desired([path])
+        desired([path], reveal)
     assert words in str(e.value)
     assert str(path) in str(e.value)
 
 
 def test_an_empty_directory_is_no_plan_to_do_nothing(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has no configuration of a connector"):
-        desired([tmp_path])
+        desired([tmp_path], reveal)

@@ -8,7 +8,7 @@ from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Owners, State, at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Outcome
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, judged, select
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, select, with_health
 from connectctl.ops.operations.connectors.steps import (
     Await,
     Restart,
@@ -52,7 +52,7 @@ def context(workers: FakeWorkers, timeout: float = 30.0) -> StepContext:
 
 
 def seen(workers: FakeWorkers) -> tuple[ConnectorHealth, ...]:
-    return judged(from_workers(workers), None)
+    return with_health(from_workers(workers), None)
 
 
 def outcomes(workers: FakeWorkers, plan_steps: Any, timeout: float = 30.0) -> dict[str, str]:
@@ -222,7 +222,7 @@ def facts(target: str, tasks: int, *assigned: int, name: str = "c") -> Facts:
 
 
 def decided(workers: FakeWorkers, known: Facts) -> tuple[ConnectorHealth, ...]:
-    return judged(map(known.of, from_workers(workers)), None)
+    return with_health(map(known.of, from_workers(workers)), None)
 
 
 def poisoned() -> FakeWorkers:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
@@ -35,7 +35,7 @@ class Kafka(FakeKafka):
         found = super().image(topics, patience=patience, superseded=superseded)
         found = {topic: replace(image, latest=Counted(image.latest)) for topic, image in found.items()}
         for topic in found.keys() - {"cfg"} if self.big else ():
-            spilled = Spilled(owner_of)
+            spilled = Spilled(owners_of)
             spilled.add(found[topic].latest)
             found[topic] = replace(found[topic], latest=spilled, in_order=True)
         if self.held:

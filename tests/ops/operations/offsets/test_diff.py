@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
+from connectctl.ops.kafka import aligned_blocks, spill
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -59,13 +61,30 @@ def effective(of: OffsetsSnapshot) -> dict[tuple[str, str], str | None]:
 topics = histories(VALUES + UNREADABLE)
 
 
-@given(topics, st.none() | topics, topics, st.none() | topics, st.sampled_from([None, "global", "dedicated"]))
+@given(
+    topics,
+    st.none() | topics,
+    topics,
+    st.none() | topics,
+    st.sampled_from([None, "global", "dedicated"]),
+    st.integers(1, 9),
+    st.integers(1, 4),
+)
 def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
-    one: list[Record], own: list[Record] | None, other: list[Record], others_own: list[Record] | None, same: str | None
+    one: list[Record],
+    own: list[Record] | None,
+    other: list[Record],
+    others_own: list[Record] | None,
+    same: str | None,
+    size: int,
+    few: int,
 ) -> None:
     here = snapshot(one, own)
     there = snapshot(one if same == "global" else other, own if same == "dedicated" else others_own)
-    left, right = without_what_is_same(here, there)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spill, "_CHUNK", size)
+        patch.setattr(aligned_blocks, "FEW", few)
+        left, right = without_what_is_same(here, there)
     assert differences(effective(left), effective(right)) == differences(effective(here), effective(there))
 
 

@@ -71,15 +71,15 @@ def test_an_offset_of_null_or_none_deletes_and_the_null_partition_is_one(tmp_pat
         ({"offsets": {}}, "no source offsets"),
         ({"offsets": []}, "names no source partition"),
         ({"offsets": [{"offset": {}}]}, "no source offsets"),
-        ([{"partition": "t", "offset": {}}], "entry 1: the partition is no JSON object"),
+        ([{"partition": "t", "offset": {}}], "entry 1: the partition is not a JSON object"),
         ([{"partition": {"t": {}}, "offset": {}}], "the partition may hold primitive values only, and t is none"),
-        ([{"partition": {}, "offset": [1]}], "the offset is no JSON object"),
+        ([{"partition": {}, "offset": [1]}], "the offset is not a JSON object"),
         ([{"partition": {}, "offset": {"l": [1]}}], "the offset may hold primitive values only"),
         ([{"partition": {}, "offset": {"l": 1 << 63}}], "l does not fit 64 bits"),
         ('[{"partition": {}, "offset": {"l": NaN}}]', "l is nan, which JSON has not"),
         ('[{"partition": {}, "offset": {"l": 1e999}}]', "l is inf, which JSON has not"),
         ([{"partition": {"t": "\ud83d"}, "offset": {}}], "half of a character"),
-        ("- {partition: {1: a}, offset: {}}", "a key that is no text: 1"),
+        ("- {partition: {1: a}, offset: {}}", "a key that is not a text: 1"),
         ("- {partition: {t: 2026-01-01}, offset: {}}", "t is a date, which JSON has not"),
         (
             [{"partition": {"t": 1}}, {"partition": {"t": 1}, "offset": {}}],
@@ -106,6 +106,6 @@ def test_a_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
 
 def test_a_source_partition_of_the_command_line_is_json() -> None:
     assert json.loads(partition_text('{"t": "a"}')) == {"t": "a"}
-    for bad, why in (("t=a", "no JSON"), ('["t"]', "no JSON object"), ('{"t": {}}', "primitive")):
+    for bad, why in (("t=a", "not JSON"), ('["t"]', "not a JSON object"), ('{"t": {}}', "primitive")):
         with pytest.raises(BadInput, match=why):
             partition_text(bad)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.kafka.records import Record
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
+from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.kafka import aligned_blocks, spill
+from connectctl.ops.kafka.records import Record, Row
+from connectctl.ops.kafka.spill import blocks_in_order
+from connectctl.ops.operations.offsets import key_filter
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, Sorted
 from connectctl.ops.operations.offsets.planning import stale
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where, decide
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, Saved, Where, decide
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-def on_disk(records: list[Record]) -> list[Record]:
+def on_disk(records: list[Record], size: int = 3) -> list[list[Row]]:
+    """Blocks of ``size`` rows, and those that a key needs beyond that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spill, "_CHUNK", size)
+        return list(blocks_in_order(latest(records), owners_of))
+
+
+def latest(records: list[Record]) -> list[Record]:
     return sorted(topic("t", "global", *records).image.latest, key=lambda r: (r.key or b"", r.partition))
 
 
@@ -27,8 +38,10 @@ def told(found: list[OffsetsTopicState]) -> object:
     return differences(*sides)
 
 
-# Of one value there are often two alike.
-topics = histories([{"lsn": 1}, *VALUES, *UNREADABLE])
+# Of one value there are often two alike; and there are whole blocks in which nothing is odd.
+plain = histories([{"lsn": 1}, {"lsn": 2}], [["c", {"table": name}] for name in "abcdefghi"])
+topics = histories([{"lsn": 1}, *VALUES, *UNREADABLE]) | plain
+sizes, fews = st.integers(1, 9), st.integers(1, 4)
 
 
 @given(
@@ -36,12 +49,23 @@ topics = histories([{"lsn": 1}, *VALUES, *UNREADABLE])
     topics,
     st.sampled_from(["effective", "newest", "global", "dedicated"]),
     st.sampled_from(["global", "dedicated"]),
+    st.booleans(),
+    sizes,
+    fews,
 )
 def test_a_merge_and_a_difference_are_what_they_are_of_all_records(
-    left: list[Record], right: list[Record], policy: str, into: str
+    left: list[Record], right: list[Record], policy: str, into: str, shared: bool, size: int, few: int
 ) -> None:
-    both = left + right
-    found, streams = places(both, left), [on_disk(both), on_disk(left)]
+    both = left + right if shared else right
+    found, streams = places(both, left), [on_disk(both, size), on_disk(left, 10 - size)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aligned_blocks, "FEW", few)
+        _is_as_of_all_records(found, streams, policy, into)
+
+
+def _is_as_of_all_records(
+    found: list[OffsetsTopicState], streams: list[list[list[Row]]], policy: str, into: str
+) -> None:
     wish = MergeOffsets("c", into, policy)
     kept, all_ = decide(wish, Sorted(wish, empty(found), streams).filtered()[0]), decide(wish, found)
     # In which order the copies of a key are deleted is nowhere said.
@@ -53,28 +77,53 @@ def test_a_merge_and_a_difference_are_what_they_are_of_all_records(
     assert told(Sorted(DifferingKeys("c"), empty(found), streams).filtered()[0]) == told(found)
 
 
-@given(topics, topics, topics, st.sampled_from(["both", "global", "own", "elsewhere"]), st.sampled_from([None, "run"]))
+@given(
+    topics,
+    topics,
+    topics,
+    st.sampled_from(["both", "global", "own", "elsewhere"]),
+    st.sampled_from([None, "run"]),
+    st.booleans(),
+    sizes,
+    fews,
+)
 def test_a_restore_is_what_it_is_of_all_records(
-    left: list[Record], then: list[Record], own: list[Record], of: str, run: str | None
+    left: list[Record],
+    then: list[Record],
+    own: list[Record],
+    of: str,
+    run: str | None,
+    placed: bool,
+    size: int,
+    few: int,
 ) -> None:
-    found, streams = places(left, own), [on_disk(left), on_disk(own)]
+    found, streams = places(left, own), [on_disk(left, size), on_disk(own, 10 - size)]
     name = {"global": "global", "own": "own"}.get(of, "elsewhere")
-    backup: dict[Where, list[Record]] = {(None, name): on_disk(then)}
+    backup: dict[Where, list[Record]] = {(None, name): latest(then)}
     if of == "both":
-        backup[None, "global"] = on_disk(left)
+        backup[None, "global"] = latest(left)
+    if not placed:
+        backup = {where: latest(_unplaced(records)) for where, records in backup.items()}
     wish = RestoreOffsets("c", "file", run)
-    sorted_, all_ = Sorted(wish, empty(found), streams, backup), decide(wish, found, backup)
-    kept = decide(wish, *sorted_.filtered())
+    parts = {where: on_disk(records, few) for where, records in backup.items()}
+    sorted_, all_ = Sorted(wish, empty(found), streams, parts), decide(wish, found, backup)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aligned_blocks, "FEW", few)
+        kept = decide(wish, *sorted_.filtered())
+        here, saved, on_disk_ = sorted_.decided(wish)
     assert (kept.writes, kept.refusals) == (all_.writes, all_.refusals)
-    here, saved, on_disk_ = sorted_.decided(wish)
     assert (sorted(map(str, on_disk_.writes)), on_disk_.refusals) == (sorted(map(str, all_.writes)), all_.refusals)
     assert decide(wish, here, saved).refusals == all_.refusals
 
 
+def _unplaced(records: list[Record]) -> list[Record]:
+    return [r._replace(partition=-1) for r in sorted(records, key=lambda r: r.offset)]
+
+
 def test_of_a_topic_that_says_what_its_backup_says_the_first_key_is_kept() -> None:
-    records = on_disk([record(["c", {"t": n}], {"lsn": n}) for n in range(9)])
+    records = [record(["c", {"t": n}], {"lsn": n}) for n in range(9)]
     (kept,), saved = Sorted(
-        RestoreOffsets("c", "file"), empty(places(())), [records], {(None, "global"): iter(records)}
+        RestoreOffsets("c", "file"), empty(places(())), [on_disk(records)], {(None, "global"): on_disk(records)}
     ).filtered()
     assert (list(kept.records), saved) == ([records[0].key], {(None, "global"): records[:1]})
 
@@ -95,3 +144,26 @@ def test_nothing_is_left_out_where_everything_matters(own: bool) -> None:
         kept, _ = Sorted(purpose, empty(found), [on_disk(records)] * len(found)).filtered()
         assert [dict(at.records) for at in kept] == [dict(at.records) for at in found]
     assert found[0].side is Side.GLOBAL
+
+
+@pytest.mark.parametrize("kind", ["merge", "restore"])
+def test_of_blocks_that_have_to_be_written_whole_a_few_keys_are_decided_one_by_one(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_by_one: set[bytes] = set()
+
+    def spied(request: OffsetRequest, found: list[OffsetsTopicState], saved: Saved | None = None) -> OffsetChanges:
+        one_by_one.update(key for at in found for key in at.records)
+        return decide(request, found, saved)
+
+    monkeypatch.setattr(key_filter, "decide", spied)
+    records = [record(["c", {"t": n}], {"lsn": n}) for n in range(1000)]
+    wish: MergeOffsets | RestoreOffsets = MergeOffsets("c", "dedicated")
+    sorted_ = Sorted(wish, empty(places((), ())), [on_disk(records, 500), []])
+    if kind == "restore":
+        then = [each._replace(value=b"{}") for each in records]
+        wish = RestoreOffsets("c", "file")
+        sorted_ = Sorted(wish, empty(places(())), [on_disk(records, 500)], {(None, "global"): on_disk(then, 400)})
+    _, _, changes = sorted_.decided(wish)
+    assert len(changes.writes) == len(set(changes.writes)) == 1000
+    assert 0 < len(one_by_one) <= 2 * aligned_blocks.FEW

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
-from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 def on_disk(read: ReadTopic, run: int) -> ReadTopic:
     """The topic as it is read where ``run`` records are too many for memory."""
-    there = Spilled(owner_of)
+    there = Spilled(owners_of)
     records = list(read.image.latest)
     for start in range(0, len(records), run):
         there.add(records[start : start + run])
@@ -93,7 +93,7 @@ def test_a_connector_that_nobody_looks_into_is_passed_over() -> None:
 
 
 def test_of_a_key_in_several_runs_the_newest_record_counts() -> None:
-    there = Spilled(owner_of)
+    there = Spilled(owners_of)
     for offset in (7, 9, 8):
         there.add([Record(b"k", b"%d" % offset, 0, offset), Record(b"k", b"x", 1, offset), Record(None, b"", 0, 1)])
     assert list(there) == [Record(None, b"", 0, 1), Record(b"k", b"9", 0, 9), Record(b"k", b"x", 1, 9)]
@@ -107,5 +107,5 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(ConnectctlError, match="needs room") as error:
-        Spilled(owner_of).add([Record(b"k", b"v", 0, 0)])
+        Spilled(owners_of).add([Record(b"k", b"v", 0, 0)])
     assert "TMPDIR" in str(error.value.next_step)

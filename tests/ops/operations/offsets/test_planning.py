@@ -183,7 +183,7 @@ def test_all_reasons_are_told_at_once() -> None:
     )
     assert "stop it first" in found
     assert "looks stale" in found
-    assert "no JSON" in found
+    assert "not JSON" in found
 
 
 # ---------------------------------------------------------------------------------------------------------------- rest
@@ -269,6 +269,15 @@ wishes = st.sampled_from(
 def test_plans_round_trip_through_json(left: Any, right: Any, wish: OffsetRequest, state: State) -> None:
     made = plan_changes("x", "id", [(subject(left, right, state), wish)], stop=True).plan
     assert Plan.from_json(json.loads(json.dumps(made.as_json())), KINDS) == made
+
+
+def test_the_request_of_a_change_keeps_its_name_in_saved_plans() -> None:
+    made = plan_changes("x", "id", [(subject([record(A, OLD)]), ResetOffsets("c"))], stop=False).plan
+    (data,) = [step for step in made.as_json()["steps"] if step["step"] == "Change"]
+    assert data["wish"]["wish"] == "Reset"
+    assert "request" not in data
+    (change,) = steps_from_data([data])
+    assert change.request == data["wish"]
 
 
 @given(histories(), wishes)

@@ -14,8 +14,8 @@ from connectctl.ops.operations.offsets.topic_dump import read_dump, snapshot
 KEY = '["c",{"p":1}]'
 
 
-def lines(*records: dict[str, Any]) -> list[str]:
-    return [json.dumps(record) for record in records]
+def lines(*records: dict[str, Any]) -> list[bytes]:
+    return [json.dumps(record).encode() + b"\n" for record in records]
 
 
 def test_kcats_lines_and_ours_are_the_same_records() -> None:
@@ -43,12 +43,12 @@ def test_bytes_that_are_no_text_travel_as_base64() -> None:
     "line", ["no json", "[]", "{}", '{"key":1}', '{"key":"k","partition":"x"}', '{"keyBase64":"?"}']
 )
 def test_a_line_that_is_no_record_is_named(line: str) -> None:
-    with pytest.raises(BadInput, match=r"dump\.jsonl, line 2: this is no record"):
-        read_dump(['{"key":"k","value":"v"}', line], "dump.jsonl")
+    with pytest.raises(BadInput, match=r"dump\.jsonl, line 2: this is not a record"):
+        read_dump([b'{"key":"k","value":"v"}\n', line.encode()], "dump.jsonl")
 
 
 def test_empty_lines_are_nothing() -> None:
-    assert read_dump(["", "  "], "x") == {}
+    assert read_dump([b"\n  "], "x") == {}
 
 
 def test_several_offsets_topics_need_a_name() -> None:

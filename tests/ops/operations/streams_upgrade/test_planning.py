@@ -114,5 +114,5 @@ def test_no_property_is_touched_before_every_instance_is_group_aware(told: list[
         if isinstance(step, AwaitInstance) and step.protocol >= 7:
             aware.add(step.subject)
     assert {s.subject for s in found.steps if isinstance(s, SetGuarantee)} >= {
-        i.address for i in seen.instances if i.told == PER_PARTITION
+        i.address for i in seen.instances if i.configured == PER_PARTITION
     }

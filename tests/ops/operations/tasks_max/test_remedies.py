@@ -8,7 +8,7 @@ from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen,
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
-from connectctl.ops.operations.connectors.observe import judged
+from connectctl.ops.operations.connectors.observe import with_health
 from connectctl.ops.operations.tasks_max.remedies import Choice, Reconfigure, SettleTasks, choices, remedies_for, steps
 from connectctl.ops.operations.upgrade.context import UpgradeContext
 from hypothesis import given
@@ -24,7 +24,7 @@ def tasks(name: str, limit: int, size: int, enforce: str | None = None, refused:
     config = {"tasks.max": str(limit)} | ({} if enforce is None else {"tasks.max.enforce": enforce})
     own = Status("FAILED", "w", TRACE.format(refused, limit)) if refused else Status("RUNNING", "w")
     connector = Connector(name, own, {n: Status("RUNNING", "w") for n in range(size)}, config, "source")
-    (one,) = judged([connector], None)
+    (one,) = with_health([connector], None)
     return TaskSet(one, size)
 
 
@@ -49,7 +49,7 @@ def test_both_ways_out_are_told(
     (remedy,) = remedies_for(seen(each, version=version), release)
     assert (remedy.raised, remedy.bridge) == (raised, bridge)
     for choice in Choice:
-        told = remedy.told(choice)
+        told = remedy.describe(choice)
         assert told.startswith("a: it generates")
         assert "raise:" in told
         assert "bridge:" in told
@@ -113,9 +113,9 @@ def test_what_is_raised_fits_afterwards(limit: int, size: int, refused: int | No
 
 
 def test_crowded_connectors_show_in_their_statuses() -> None:
-    assert exceeds_tasks_max(tasks("a", 1, 2).judged.connector)
-    assert exceeds_tasks_max(tasks("a", 1, 0, refused=2).judged.connector)
-    assert not exceeds_tasks_max(tasks("a", 2, 2).judged.connector)
+    assert exceeds_tasks_max(tasks("a", 1, 2).health.connector)
+    assert exceeds_tasks_max(tasks("a", 1, 0, refused=2).health.connector)
+    assert not exceeds_tasks_max(tasks("a", 2, 2).health.connector)
 
 
 # --------------------------------------------------------------------------------------------------------- the doing
@@ -159,7 +159,7 @@ class Workers:
 
 def context(workers: Workers) -> UpgradeContext:
     clock = [0.0]
-    made = UpgradeContext(workers, 10)  # type: ignore[arg-type]
+    made = UpgradeContext(workers, 10, reader=None, driver=None)  # type: ignore[arg-type]
     made.now, made.sleep = lambda: clock[0], lambda seconds: clock.__setitem__(0, clock[0] + seconds)
     return made
 

@@ -98,18 +98,18 @@ UNKNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
     "it is going on": ([*BORN, entry("Ongoing", 0, 1_000, 1_000)], 0, None, "has not decided yet"),
     "it is going on again": ([*ONCE, entry("Ongoing", 0, 2_000, 2_000)], 0, None, "has not decided yet"),
     "two that were decided differently": (OTHERWISE, 0, None, "were decided differently"),
-    "a marker in the midst of it": (ONCE, 0, marker(0, 1_050), "too near in time"),
+    "a marker in the midst of it": (ONCE, 0, marker(0, 1_050), "too close in time"),
     "a marker at a time that clocks do not tell": (
         [*BORN, entry("Ongoing", 0, 1_000, 1_000), entry("PrepareCommit", 0, 1_004, 1_000)],
         0,
         marker(0, 1_005),
-        "too near in time",
+        "too close in time",
     ),
     "a marker before it at a time that clocks do not tell": (
         [*BORN, entry("Ongoing", 0, 1_000, 1_000), entry("PrepareCommit", 0, 1_004, 1_000)],
         0,
         marker(0, 999),
-        "too near in time",
+        "too close in time",
     ),
     "an abort of which no more is known, and an older epoch": (
         [entry("PrepareAbort", 5, 9_000, 8_000, v=2)],

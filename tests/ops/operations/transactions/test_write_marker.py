@@ -55,7 +55,7 @@ def test_a_commit_that_was_decided_is_committed_by_a_marker_once() -> None:
         == "commit the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
     )
     result = stage.perform(plan)
-    assert (result.outcome, result.detail) == (Came.DONE, "committed; nothing is open there any more")
+    assert (result.outcome, result.detail) == (Came.DONE, "committed; no transaction is open there any more")
     assert stage.calls.marked == [(AT, 9, True)]
     assert stage.perform(plan).outcome is Came.ALREADY
     assert stage.calls.marked == [(AT, 9, True)]
@@ -198,7 +198,7 @@ def test_what_hangs_is_listed_with_what_was_decided_and_with_the_command_for_it(
 
 def test_what_is_not_known_is_aborted_and_says_why_it_is_not_known() -> None:
     unread = log()
-    unread.forbidden = NotAuthorized("Kafka does not let us", why="Topic authorization failed")
+    unread.forbidden = NotAuthorized("Not authorized", why="Topic authorization failed")
     found = found_with(unread)
     assert found.command.startswith("connectctl transactions abort ")
     data = found.as_json(5.0)

@@ -9,7 +9,7 @@ from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.step import step_to_data
-from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
+from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest, plan
 from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.runs import request_from_data
@@ -29,7 +29,7 @@ D, P, E, U, OLD = (
 
 def worker(name: str, value: SourceSupport, **more: Any) -> RollingWorker:
     support = {E: Support.ENABLED, OLD: Support.NOT_SUPPORTED}.get(value, Support.NOT_ENABLED)
-    mode = Mode(value, Confidence.CONFIGURED, "file")
+    mode = WorkerMode(value, Confidence.CONFIGURED, "file")
     return RollingWorker(
         name, f"http://{name}/", mode, version="4.3.1", member=f"m-{name}", **({"support": support} | more)
     )
@@ -135,7 +135,7 @@ def test_the_digest_is_of_workers_modes_and_versions_and_not_of_who_leads() -> N
 
 def test_json_holds_where_the_file_says_so_already() -> None:
     snapshot = cluster(D, D)
-    ahead = replace(snapshot, workers=(snapshot.workers[0], replace(snapshot.workers[1], told="preparing")))
+    ahead = replace(snapshot, workers=(snapshot.workers[0], replace(snapshot.workers[1], configured="preparing")))
     steps = plan(ahead, UpgradeRequest(P)).as_json()["steps"]
     assert [(s["worker"], s["holds"]) for s in steps if s["kind"] == "change-property"] == [("b", True), ("a", False)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.attempt import group_attempt
-from connectctl.ops.task_runtime.attempt.group_attempt import transform_producer, writes_columns
+from connectctl.ops.task_runtime.attempt.group_attempt import group_producer, writes_columns
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.subscription import subscription
 from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 JOB = {"topics": "in", "topic": "out"}
+KAFKA = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
 
 
 class Columns(Transform):
@@ -35,23 +36,22 @@ def frame(given: Any) -> Any:
     return given
 
 
-def kind_for(monkeypatch: pytest.MonkeyPatch, made: Any, config: dict[str, str]) -> type[TransactionalProducer]:
-    kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
+def spec_for(monkeypatch: pytest.MonkeyPatch, made: Any, config: dict[str, str]) -> Any:
     monkeypatch.setattr(group_attempt, "connector_class", lambda path: connector_of(made))
-    spec: Any = SimpleNamespace(
+    return SimpleNamespace(
         path="m:C", config=config, delivery=group_delivery(config), subscription=subscription("c", config)
     )
-    kind = transform_producer(spec, kafka)
-    assert writes_columns(spec, kafka) is (kind is ColumnarProducer)
-    return kind
 
 
+@pytest.mark.parametrize("codec", [None, "zstd", "lz4", "snappy"])
 @pytest.mark.parametrize("made", [Columns, frame])
-def test_what_a_transform_of_columns_gives_is_written_as_whole_batches(
-    monkeypatch: pytest.MonkeyPatch, made: Any
+def test_what_a_transform_of_columns_gives_stays_columns(
+    monkeypatch: pytest.MonkeyPatch, made: Any, codec: str | None
 ) -> None:
-    assert kind_for(monkeypatch, made, JOB) is ColumnarProducer
-    assert kind_for(monkeypatch, made, JOB | {"producer.override.compression.type": "zstd"}) is ColumnarProducer
+    config = JOB if codec is None else JOB | {"producer.override.compression.type": codec}
+    spec = spec_for(monkeypatch, made, config)
+    assert writes_columns(spec, KAFKA)
+    assert group_producer(spec, KAFKA) is ColumnarProducer
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,28 @@ def test_what_a_transform_of_columns_gives_is_written_as_whole_batches(
         (Objects, {}),
         (Columns, {"topic": ""}),  # each record names its own
         (Columns, {"consumer.override.max.poll.records": "100"}),
-        (Columns, {"producer.override.linger.ms": "5"}),  # which only librdkafka heeds
-        (Columns, {"producer.override.compression.type": "lz4"}),
+        (Columns, {"guarantee": "exactly-once-per-partition"}),
     ],
 )
-def test_all_others_are_written_by_librdkafka(
+def test_records_are_written_as_batches_too(
     monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str]
 ) -> None:
-    assert kind_for(monkeypatch, made, JOB | changed) is TransactionalProducer
+    spec = spec_for(monkeypatch, made, JOB | changed)
+    assert not writes_columns(spec, KAFKA)
+    assert group_producer(spec, KAFKA) is ColumnarProducer
 
 
-def test_at_least_once_has_no_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kind_for(monkeypatch, Columns, JOB | {"guarantee": "at-least-once"}) is GroupIdempotentProducer
+@pytest.mark.parametrize("made", [Objects, Columns])
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"producer.override.linger.ms": "5"}, TransactionalProducer),  # which only librdkafka heeds
+        ({"guarantee": "at-least-once"}, GroupIdempotentProducer),
+    ],
+)
+def test_librdkafka_writes_what_it_alone_can(
+    monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str], kind: type[TransactionalProducer]
+) -> None:
+    spec = spec_for(monkeypatch, made, JOB | changed)
+    assert not writes_columns(spec, KAFKA)
+    assert group_producer(spec, KAFKA) is kind

@@ -50,6 +50,11 @@ def test_a_job_has_its_values_as_they_are_written() -> None:
         ("{records: 1000}", Until(records=1000), "until 1,000 records are written"),
         ("{duration: 2m}", Until(duration=120.0), "for 120 s"),
         ("{forever: true}", Until(), "until it is stopped"),
+        (
+            "{duration: 2m, latency: 150ms}",
+            Until(duration=120.0, latency=0.15),
+            "for 120 s with a p99 from poll to visible of at most 150 ms",
+        ),
     ],
 )
 def test_a_job_ends_in_one_of_four_ways(until: str, expected: Until, says: str) -> None:
@@ -74,12 +79,15 @@ def test_a_job_is_called_after_its_file_and_goes_on_for_ever_where_nothing_else_
             "line 2: unknown key connector.class. Properties of the connector belong",
         ),
         ("config: {a: b}\nspark:\n  mster: local", "line 3: unknown key mster. Did you mean master?"),
-        ("config: {a: b}\nuntil:\n  xyz: 1", "Valid keys here: idle, records, duration, forever."),
+        ("config: {a: b}\nuntil:\n  xyz: 1", "Valid keys here: idle, records, duration, forever, latency."),
         ("config: {a: b}\nuntil:\n  idle: 5x", "line 3: invalid value of until.idle: invalid duration '5x'"),
         ("config: {a: b}\nuntil: {idle: 0}", "invalid duration"),
         ("config: {a: b}\nuntil: {records: 0}", "line 2: invalid value of until.records"),
         ("config: {a: b}\nuntil: {records: 1, idle: 1s}", "it must have exactly one of idle, records, duration"),
         ("config: {a: b}\nuntil: {forever: false}", "it must have exactly one"),
+        ("config: {a: b}\nuntil: {latency: 1s}", "it must have exactly one"),
+        ("config: {a: b}\nuntil: {records: 1, latency: 0}", "line 2: invalid value of until.latency: invalid duration"),
+        ("config: {a: b}\nuntil: {forever: true, latency: 1s}", "latency is judged when a run ends by itself"),
         ("config:\n  a: [1]", "line 2: invalid value of config.a"),
         ("config:\n  a:", "line 2: invalid value of config.a"),
         ("config:\n  a: 1\n  a: 2", "line 3: duplicate key a: first defined in line 2"),

@@ -10,17 +10,19 @@ import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
-from connectctl.ops.task_runtime.job import runner
+from connectctl.ops.task_runtime.job import environment, rounds, runner, worker_takeover
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState
 from connectctl.ops.task_runtime.job.executor_monitor import ExecutorMonitor
 from connectctl.ops.task_runtime.job.job_file import Job
 from connectctl.ops.task_runtime.job.prepare import PreparedJob
-from connectctl.ops.task_runtime.job.runner import JobRunner, Signals
+from connectctl.ops.task_runtime.job.runner import JobRunner
 from connectctl.ops.task_runtime.job.scheduler import Outcome
+from connectctl.ops.task_runtime.job.stop_signals import Signals
 from connectctl.ops.task_runtime.job.task_count import TooManyTasks
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 
+MODULES = (environment, rounds, runner, worker_takeover)
 STOPPED = ConfigTopicState({}, (), 2, 4, 5, 0, "STOPPED", 6)
 
 
@@ -126,7 +128,9 @@ class Stage:
             "executor_monitor": lambda spark, note: ExecutorMonitor(lambda: 1, "local", note),
             "PAUSE": 0.0,
         }.items():
-            monkeypatch.setattr(runner, name, made)
+            for module in MODULES:
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, made)
 
     def request(self, what: str) -> None:
         """Kafka or a worker is asked; the request number ``fail_at`` is not answered."""
@@ -226,7 +230,7 @@ def test_a_connector_that_somebody_started_meanwhile_is_refused(stage: Stage) ->
 
 
 def test_workers_that_do_not_let_go_are_waited_for_and_resumed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "LEAST_PATIENCE", 0.05)
+    monkeypatch.setattr(environment, "LEAST_PATIENCE", 0.05)
     stage.standings = [ConfigTopicState({}, ({},), 2, 4, 5, 1, "STOPPED", 6)]
     launch_ = stage.launch()
     launch_.timeout = 0.05

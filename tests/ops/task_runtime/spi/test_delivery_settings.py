@@ -9,6 +9,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import (
     check,
     delivery_settings,
     group_delivery,
+    sink_delivery,
     target_cluster,
 )
 
@@ -111,6 +112,25 @@ def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_bo
     assert (found.exactly_once, found.interval, found.strict) == (False, 2.5, False)
     assert "at-least-once delivery" in found.ignored[0]
     assert found.ignored[1].startswith("transaction.boundary, transaction.boundary.interval.ms, epoch.per.transaction")
+
+
+def test_a_promised_latency_is_in_seconds_and_its_transactions_time_out_a_while_behind_it() -> None:
+    found = delivery_settings({"transaction.boundary.latency.ms": "250"})
+    assert (found.latency, found.boundary, found.timeout_ms) == (0.25, Boundary.POLL, 15_250)
+    assert delivery_settings({}).latency is None
+
+
+def test_without_exactly_once_no_latency_is_promised_and_it_is_said() -> None:
+    found = delivery_settings({"exactly.once.source.support": "disabled", "transaction.boundary.latency.ms": "250"})
+    assert found.latency is None
+    assert "transaction.boundary.latency.ms has no effect without exactly-once." in found.ignored
+
+
+def test_a_transform_and_a_sink_are_told_that_a_promised_latency_is_for_sources() -> None:
+    config = {"transaction.boundary.latency.ms": "250"}
+    for found in (group_delivery(config), sink_delivery(config, exactly_once=True)):
+        assert found.latency is None
+        assert "transaction.boundary.latency.ms has no effect here: it is for source connectors." in found.ignored
 
 
 def test_the_flush_interval_is_that_of_transactions_where_none_is_given() -> None:

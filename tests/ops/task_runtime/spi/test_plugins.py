@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from connectctl.ops.checks.connector_config.exactly_once_rules import LATENCY
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.connectors.filestream import FileStreamSource
 from connectctl.ops.task_runtime.spi.connector import (
@@ -136,6 +137,24 @@ def named(kind: type[SourceConnector]) -> dict[str, str]:
         (named(Quiet) | {"exactly.once.support": "required"}, "does not implement the API required"),
         (named(No) | {"exactly.once.support": "REQUIRED"}, "does not support exactly-once semantics with the provided"),
         (named(Quiet) | {"transaction.boundary": "connector"}, "has returned a null value from its canDefine"),
+        (FILE | {LATENCY: "0"}, f"Invalid value 0 for configuration {LATENCY}: Value must be at least 1"),
+        (FILE | {LATENCY: "soon"}, f"Invalid value soon for configuration {LATENCY}: Not a number of type INT"),
+        (
+            FILE | {LATENCY: "100", "transaction.boundary": "Poll"},
+            f"{LATENCY} cannot be used with transaction.boundary=poll",
+        ),
+        (
+            named(Yes) | {LATENCY: "100", "transaction.boundary": "connector"},
+            f"{LATENCY} cannot be used with transaction.boundary=connector: only the connector ends its transactions",
+        ),
+        (
+            FILE | {LATENCY: "5000", "producer.override.transaction.timeout.ms": "5000"},
+            f"{LATENCY} is 5000, and brokers end transactions after 5000 ms",
+        ),
+        (
+            {"connector.class": "DataFrameSource", "query": "q", "topic": "t", LATENCY: "100"},
+            "DataFrameSource commits a transaction after records.per.transaction rows",
+        ),
         (named(Broken) | {"exactly.once.support": "required"}, "An unexpected error occurred during validation: boom"),
     ],
 )
@@ -151,6 +170,8 @@ def test_a_configuration_that_will_not_do_is_refused_in_connects_words(config: d
         FILE,
         FILE | {"exactly.once.support": "required", "tasks.max": "4"},
         FILE | {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "120000"},
+        FILE | {LATENCY: "100"},
+        FILE | {LATENCY: "100", "transaction.boundary": "interval", "transaction.boundary.interval.ms": "50"},
         named(Quiet) | {"exactly.once.support": "requested"},
         named(Yes) | {"exactly.once.support": "required", "transaction.boundary": "connector"},
     ],

@@ -44,6 +44,7 @@ class FakeHandle:
     id = "g-c-0"
     timeout_ms = 60_000
     overdue = False
+    bumps_epoch = False
     whose: bool | None = False
 
     def expired(self) -> bool | None:
@@ -216,6 +217,12 @@ def test_strict_takes_a_new_epoch_for_every_transaction() -> None:
     ended = kernel(log, strict=True).run(Numbers(8))
     assert (log.epoch, ended.stats.transactions) == (6, 5)
     assert ended.stats.instances == 6
+
+
+def test_strict_keeps_a_producer_whose_transactions_have_an_epoch_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeHandle, "bumps_epoch", True)
+    ended = kernel(Log(), strict=True).run(Numbers(8))
+    assert (ended.stats.transactions, ended.stats.instances) == (5, 1)
 
 
 def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:

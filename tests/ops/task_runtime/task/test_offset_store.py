@@ -99,7 +99,7 @@ def test_all_of_it_is_read_and_each_key_has_a_place(topic: Topic) -> None:
 
 def test_an_end_that_is_none_fails_and_gives_nothing(topic: Topic) -> None:
     store = CommittedOffsets(topic.kafka(end=lambda asked, place: -1001), "t", "c")
-    with pytest.raises(TimedOut, match="The end of t-0 cannot be told"):
+    with pytest.raises(TimedOut, match="The end of t-0 could not be determined"):
         store.refresh(5)
 
 

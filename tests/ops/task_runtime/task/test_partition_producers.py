@@ -248,6 +248,16 @@ def test_what_is_open_of_an_older_producer_of_the_partition_is_waited_for() -> N
     whole(kafka)
 
 
+def test_what_all_of_them_share_is_let_go_of_behind_the_last_producer() -> None:
+    said: list[str] = []
+    opens: Any = lambda place: Traced(group(), f"g-c-in_{place.partition}", said)  # noqa: E731
+    both = PartitionProducers(opens, 10_000, lambda: False, lambda: said.append("let go"))
+    both.open(PLACES[:2], 1.0)
+    del said[:]
+    both.discard()
+    assert said == ["close g-c-in_0", "close g-c-in_1", "let go"]
+
+
 def test_records_that_name_no_partition_are_a_mistake_of_the_supply() -> None:
     with pytest.raises(TypeError):
         producers(group()).send(TransactionBatch([ProducerRecord("out", None, b"v")]))

@@ -12,7 +12,8 @@ from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
-from connectctl.ops.task_runtime.task.polled_source import PolledSource, TaskOffsets
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.connector import SourceRecord
+from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordBatchDicts
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordLists
 from connectctl.ops.task_runtime.task.serialization import RecordSerializer
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def test_records_without_headers_and_timestamps_go_at_once() -> None:
     found = messages().of([record("a"), record(None, key="k"), record("c", partition=0)])
     assert found == (
         [],
-        [RecordBatchDicts("t", [{"value": b"a"}, {"value": None, "key": b"k"}, {"value": b"c", "partition": 0}])],
+        [RecordLists("t", [b"a", None, b"c"], [None, b"k", None], [None, None, 0])],
     )
 
 
@@ -74,3 +74,18 @@ def test_at_once_or_one_by_one_they_are_the_same(records: list[SourceRecord]) ->
 def test_a_record_for_the_tasks_own_offsets_topic_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises(ConnectctlError, match="their own offsets topics"):
         messages().of([record("a"), record("b", "offsets", **more)])
+
+
+@pytest.mark.parametrize("converter", ["StringConverter", "ByteArrayConverter", "JsonConverter"])
+def test_many_values_at_once_are_what_each_of_them_is_alone(converter: str) -> None:
+    given = converters({"value.converter": converter, "value.converter.schemas.enable": "false"})
+    for some in ([b"a", None, b"c"], [b"a", "b" if converter != "ByteArrayConverter" else b"b", None], []):
+        assert given.values(some) == [given.of_value(each) for each in some]
+
+
+def test_values_of_one_source_partition_that_are_bytes_stay_as_they_are() -> None:
+    texts = [b"a", b"b"]
+    (bulk,) = messages().of(SourceRecords(PARTITION, {"n": 2}, "t", texts))[1]
+    assert bulk.values == texts
+    assert bulk.values is not texts
+    assert all(kept is given for kept, given in zip(bulk.values, texts, strict=True))

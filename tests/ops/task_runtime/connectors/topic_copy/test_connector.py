@@ -22,6 +22,8 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
+from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange
+from connectctl.ops.task_runtime.connectors.topic_copy.unopened import stays_unopened
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
@@ -195,6 +197,11 @@ def test_a_source_without_a_topic_to_copy_is_told(monkeypatch: pytest.MonkeyPatc
         ({"source.consumer.isolation.level": "serializable"}, "Invalid isolation level serializable"),
         ({"source.cluster.ssl.truststore.location": "/t.jks"}, "configure it as PEM"),
         ({"transaction.boundary": "connector"}, "connector"),
+        ({"copy.batches": "some"}, "Invalid value some for configuration copy.batches"),
+        (
+            {"copy.batches": "unopened", "exactly.once.source.support": "disabled"},
+            "copy.batches=unopened needs exactly-once",
+        ),
         (
             {"exactly.once.support": "required", "consumer.isolation.level": "read_uncommitted"},
             "records of aborted transactions would be copied",
@@ -304,6 +311,7 @@ class Source:
     lag: int | None = None
     begun: int = 0
     at: dict[Place, int] = field(default_factory=dict)
+    lost: list[LostRange] = field(default_factory=list)
 
     def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]:
         self.opened, self.begun = True, self.begun + 1
@@ -330,7 +338,7 @@ class Source:
 class Broker(Snapshots):
     """Topic and offsets of one id; the commits with the numbers ``doubts`` fail, and have happened where they are True."""
 
-    id, timeout_ms, overdue = "g-c-0", 60_000, False
+    id, timeout_ms, overdue, bumps_epoch = "g-c-0", 60_000, False, False
 
     def __init__(self, doubts: Mapping[int, bool] | None = None):
         super().__init__()
@@ -433,6 +441,18 @@ def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_
     assert broker.sizes == [20]
 
 
+@pytest.mark.parametrize(("promise", "sizes"), [(3600.0, [7, 7, 6]), (0.001, [3, 3, 3, 3, 3, 3, 2])])
+def test_a_transaction_with_a_promised_latency_ends_in_time_or_with_enough_records(
+    promise: float, sizes: list[int]
+) -> None:
+    source, broker = Source([20]), Broker()
+    supply = copying(source, DeliverySettings(Boundary.POLL, 3600.0, 60_000, latency=promise))
+    ledger = SourceOffsetsLedger("offs", broker)
+    kernel = ExactlyOnceTask(lambda: broker, ledger, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
+    assert kernel.run(supply).reason is EndReason.STOPPED
+    assert broker.sizes == sizes
+
+
 def test_reading_goes_on_over_a_new_instance_where_all_is_committed() -> None:
     source, broker = Source([20]), Broker()
     run(copying(source), broker, source, strict=True)
@@ -480,10 +500,43 @@ def test_the_offsets_topic_is_no_target() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("config", "consumer", "once", "whole"),
+    [
+        ({}, {}, True, True),
+        ({"copy.batches": "AUTO"}, {}, True, True),
+        ({}, {}, False, False),
+        ({"copy.batches": "opened"}, {}, True, False),
+        ({}, {"ssl.keystore.location": "/k.p12"}, True, False),
+        ({}, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}, True, False),
+        ({"copy.batches": "unopened"}, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}, True, True),
+    ],
+)
+def test_batches_stay_unopened_where_both_ends_can(
+    config: dict[str, str], consumer: dict[str, str], once: bool, whole: bool
+) -> None:
+    assert stays_unopened(config, consumer, exactly_once=once) is whole
+
+
+def test_what_the_source_had_lost_is_counted_and_told_once_however_often_it_begins() -> None:
+    lost = LostRange("east", ("orders", 0), 2, 4)
+    source, broker, stats = Source([9], lost=[lost]), Broker(), TaskStats()
+    places = [("orders", 0)]
+    pace = TransactionLimits(7, 60.0)
+    supply = CopiedTopics(source, "c", places, DEFAULT, delivery_settings({}), pace, "offs", stats)
+    supply.resume(broker)
+    source.opened = False
+    supply.resume(broker)
+    assert stats.meter.lost == 3
+    (line,) = stats.lines
+    assert line.startswith("COPY001 Offsets 2 to 4 of orders-0 on east were not copied")
+
+
 def test_a_task_is_made_from_its_configuration() -> None:
     config = BASE | {"task.assigned.partitions": "orders-0,orders-1", "task.index": "0"}
     supply = TopicCopy.supply(SourceContext("c", config, delivery_settings({}), "offs", 1.0))
     assert supply is not None
-    assert (supply.ended, supply.lag, supply.has_more) == (False, None, False)
+    # Nobody has looked yet: there may be more.
+    assert (supply.ended, supply.lag, supply.has_more) == (False, None, True)
     assert "queue.buffering.max.kbytes" in supply.producer_properties
     supply.close()

@@ -1,0 +1,91 @@
+"""JSON as commands print it: a line for each member and for each item of a list, written while the items come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from connectctl.cli.output.sanitize import in_json
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """``value`` as JSON that a person can read and a terminal can show."""
+    return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
+
+
+def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
+    """JSON with one line per member, and one per item of a list of objects: quick to write, easy to read and to diff."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+    def encode(value: Any) -> str:
+        return in_json(encoder(value))
+
+    yield "{\n"
+    last = len(envelope) - 1
+    for n, (name, value) in enumerate(envelope.items()):
+        end = ",\n" if n < last else "\n"
+        if isinstance(value, Flow | Each) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+            yield f"  {encode(name)}: [\n"
+            yield from _items(value, encode)
+            yield f"  ]{end}"
+        else:
+            yield f"  {encode(name)}: {encode(value)}{end}"
+    yield "}\n"
+
+
+class Each(list[Any]):
+    """A list whose items are made when they are written: of a million there is one at a time. Only for ``json_lines``."""
+
+    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._given, self._make = items, make
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._make, self._given)
+
+
+class Flow(list[Any]):
+    """A list of objects that come one by one, their number unknown, and are gone once written. Only for ``json_lines``."""
+
+    def __init__(self, items: Iterable[Mapping[str, Any] | EncodedItems]) -> None:
+        super().__init__()
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+
+class EncodedItems(list[str]):
+    """Items of a ``Flow`` that are JSON already, in one line each, written together. Only for ``json_lines``."""
+
+    def text(self, between: str) -> str:
+        """The items with ``between`` in between, harmless for a terminal."""
+        return in_json(between.join(self))
+
+
+def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
+    end = ""
+    for item in items:
+        if isinstance(item, EncodedItems):
+            yield f"{end}    " + item.text(",\n    ")
+            end = ",\n"
+            continue
+        long = next((k for k, v in item.items() if isinstance(v, Flow) or (isinstance(v, list) and len(v) > 1)), None)
+        if long is None:
+            yield f"{end}    {encode(item)}"
+        else:
+            head = encode({k: v for k, v in item.items() if k != long})
+            start = f"{head[:-1]}, " if len(item) > 1 else "{"
+            yield f"{end}    {start}{encode(long)}: [\n"
+            inner = ""
+            for part in item[long]:
+                text = part.text(",\n      ") if isinstance(part, EncodedItems) else encode(part)
+                yield f"{inner}      {text}"
+                inner = ",\n"
+            yield "\n    ]}"
+        end = ",\n"
+    yield "\n"

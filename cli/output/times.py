@@ -1,0 +1,19 @@
+"""Times for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = False) -> str:
+    """A time as ``2026-01-31 12:00:00``, in UTC, with ``zone`` as ``2026-01-31T12:00:00+00:00``; a dash for None.
+
+    Producers may set any number as a timestamp; what no calendar has is shown as it is.
+    """
+    if milliseconds is None:
+        return "-"
+    try:
+        when = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds:.0f} ms after 1970"
+    return when.isoformat("T", timespec) if zone else when.replace(tzinfo=None).isoformat(" ", timespec)

@@ -1,0 +1,288 @@
+"""A cluster as one page, for a hand-over or a post-mortem: what was seen, what was not, what it means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.cli.output import html_findings
+from connectctl.cli.output.html_page import (
+    Column,
+    Html,
+    Section,
+    code,
+    details,
+    document,
+    joined,
+    paragraph,
+    table,
+    text,
+)
+from connectctl.cli.views.cluster import DOUBT
+from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
+from connectctl.ops.connect.sink_group import sink_group, unknown_group
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.operations.cluster.health import complaints
+
+if TYPE_CHECKING:
+    from connectctl.cli.views.html_origin import Origin
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+LISTED = 1000
+"""Connectors that a page lists, the worst first."""
+TASKS = 10
+"""Tasks of a connector that are listed, of those that do not run."""
+WORKERS = 500
+_RANK = {
+    state: n for n, state in enumerate((State.FAILED, State.DEGRADED, State.UNASSIGNED, State.PAUSED, State.STOPPED))
+}
+_CLASS = {State.FAILED: "bad", State.DEGRADED: "bad", State.UNASSIGNED: "bad", State.RUNNING: "good"}
+_FROM = {
+    "workers": "as a worker tells them",
+    "topics": "from the config and status topics, because no worker answered",
+    "nothing": "",
+}
+
+Ids = Mapping[str, list[str]]
+"""The ids of findings by what they are about."""
+
+
+def page(view: ClusterView, origin: Origin) -> str:
+    """The page, whole."""
+    ids = _ids(view)
+    found, meanings = html_findings.sections(view.findings)
+    sections = [
+        found,
+        Section("unseen", "What could not be seen", list(_unseen(view))),
+        Section("connectors", "Connectors", list(_connectors(view, ids))),
+        Section("workers", "Workers", [_workers(view, ids)]),
+        Section("topics", "Internal topics", [_topics(view, ids)]),
+        *meanings,
+    ]
+    return document(f"Connect cluster {view.group.id}", [_headline(view), origin.shown(*_group(view))], sections)
+
+
+def _headline(view: ClusterView) -> Html:
+    if any(complaints(view.connectors, view.findings)):
+        word, kind = "not healthy", "bad"
+    elif view.connectors_from == "nothing":
+        word, kind = "unknown", "doubt"
+    else:
+        word, kind = ("healthy, as far as it could be seen", "doubt") if any(_missing(view)) else ("healthy", "good")
+    states = Counter(health.verdict.state for health in view.connectors)
+    told = ", ".join(f"{states[state]:,} {state}" for state in State if states[state])
+    count = len(view.connectors)
+    known = f"{count:,} connector{'' if count == 1 else 's'}{f': {told}' if told else ''}"
+    known = "connectors could not be seen" if view.connectors_from == "nothing" else known
+    workers = f"{len(view.workers):,} worker{'' if len(view.workers) == 1 else 's'} in the group"
+    return Html(f'<p class="verdict {kind}">{word} <small>{known}; {workers}.</small></p>')
+
+
+def _group(view: ClusterView) -> Iterator[tuple[str, object]]:
+    group = view.group
+    yield "Group", f"{group.id}: {group.state}" + (f", protocol {group.protocol}" if group.protocol else "")
+    if versions := sorted({worker.version for worker in view.workers if worker.version}):
+        yield "Workers' version", ", ".join(versions)
+    if group.delay_ms:
+        yield "Rebalance delay", f"{group.delay_ms / 1000:g} s, counted from the last rebalance"
+
+
+def _ids(view: ClusterView) -> Ids:
+    found: dict[str, list[str]] = {}
+    for finding in view.findings:
+        for subject in dict.fromkeys((finding.subject, *finding.subject.split(", "))):
+            found.setdefault(subject, []).append(finding.id)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ what is missing
+
+
+def _unseen(view: ClusterView) -> Iterator[Html]:
+    missing = list(_missing(view))
+    if not missing:
+        yield paragraph("Everything that was asked for was answered.", "dim")
+        return
+    yield Html(f"<ul>{''.join(f'<li>{text(each)}</li>' for each in missing[:WORKERS])}</ul>")
+    if len(missing) > WORKERS:
+        yield paragraph(f"… and {len(missing) - WORKERS:,} more.", "dim")
+
+
+def _missing(view: ClusterView) -> Iterator[str]:
+    if not view.workers:
+        yield "Workers: none is in the group, so nobody could be asked."
+    if view.group.state not in ("Stable", "Empty", "Dead"):
+        yield f"Who runs what: the group is rebalancing ({view.group.state})."
+    for worker in view.workers:
+        if worker.problem is not None:
+            yield f"Worker {worker.address}: its REST server gave no answer ({worker.problem})."
+        elif worker.support is Support.UNKNOWN:
+            yield f"Worker {worker.address}: whether exactly-once source support is enabled."
+    for topic in view.topics:
+        if topic.facts is None:
+            named = f" {topic.name}: it may not be described" if topic.name else ": it was not found"
+            yield f"The {topic.role} topic{named}; its layout is unknown."
+        elif not topic.facts.config:
+            yield f"The settings of the {topic.role} topic {topic.name}."
+    if view.connectors_from == "nothing":
+        yield "Connectors: neither the workers nor the topics could be read; there may be some."
+    elif view.connectors_from == "topics":
+        yield "What workers say of the connectors: they are shown as the config and status topics have them."
+
+
+# ---------------------------------------------------------------------------------------------------------- connectors
+
+
+def _connectors(view: ClusterView, ids: Ids) -> Iterator[Html]:
+    if not view.connectors:
+        unknown = view.connectors_from == "nothing"
+        yield paragraph("The connectors could not be seen." if unknown else "There are no connectors.")
+        return
+    every = sorted(
+        view.connectors, key=lambda h: (_RANK.get(h.verdict.state, len(_RANK)), not h.verdict.detail, h.name)
+    )
+    columns = (
+        Column("connector", "code"),
+        Column("type", "nowrap"),
+        Column("state", "long"),
+        Column("tasks", "nowrap"),
+        Column("workers", "code"),
+        Column("offsets", "code"),
+        Column("findings"),
+    )
+    rows = [_connector(health, view, ids) for health in every[:LISTED]]
+    cut = f"; {len(rows):,} of {len(every):,}, connectctl connectors list has them all" if len(every) > LISTED else ""
+    yield table(columns, rows, f"the worst first, {_FROM[view.connectors_from]}{cut}")
+
+
+def _connector(health: ConnectorHealth, view: ClusterView, ids: Ids) -> list[object]:
+    connector, verdict = health.connector, health.verdict
+    class_ = connector.config.get("connector.class")
+    state = [Html(f"<b{_good(verdict.state)}>{text(verdict.state)}</b> {text(verdict.detail)}")]
+    if verdict.cause:
+        state.append(paragraph(verdict.cause))
+    if connector.target_state and connector.target_state != "STARTED":
+        state.append(paragraph(f"target state {connector.target_state}", "dim"))
+    return [
+        Html(text(health.name) + (paragraph(class_, "dim") if class_ else "")),
+        connector.type or "unknown",
+        joined(state, ""),
+        _tasks(health),
+        joined(health.workers, "<br>") or "-",
+        offsets_of(connector, next((t.name for t in view.topics if t.role == "offsets"), None)),
+        html_findings.links(ids.get(health.name, ())),
+    ]
+
+
+def _good(state: State) -> str:
+    return f' class="{_CLASS[state]}"' if state in _CLASS else ""
+
+
+def _tasks(health: ConnectorHealth) -> object:
+    """How many run, and of the others what is known of each."""
+    connector = health.connector
+    count = f"{health.verdict.running}/{len(connector.tasks)}"
+    others = [(n, *state) for n, state in _states(connector) if state[0] != State.RUNNING]
+    if not others:
+        return count
+    items = "".join(f"<li>{n}: {text(state)} {text(remark)}</li>" for n, state, remark in others[:TASKS])
+    more = f"<li>… and {len(others) - TASKS:,} more</li>" if len(others) > TASKS else ""
+    return details(f"{count} running", Html(f"<ul>{items}{more}</ul>"))
+
+
+def _states(connector: Connector) -> Iterator[tuple[int, tuple[str, str]]]:
+    owners = connector.owners
+    for number, status in connector.tasks.items():
+        if owners is not None:
+            state, remark = owners.now(connector.name, number, status)
+        else:
+            state, remark = (status.state, "") if status else (State.UNASSIGNED, "no status yet")
+        place = f"on {status.worker}" if status and status.worker and not remark else remark
+        yield number, (state, place)
+
+
+def offsets_of(connector: Connector, offsets_topic: str | None) -> str:
+    """Where the connector's offsets are, as far as its configuration tells."""
+    config = connector.config
+    if not config or connector.type not in ("sink", "source"):
+        return "unknown"
+    if connector.type == "sink":
+        why = unknown_group(connector.name, config)
+        return f"group unknown: {why}" if why else f"group {sink_group(connector.name, config)}"
+    topic = config.get(TOPIC) or offsets_topic
+    if client_bootstrap(config, "producer", ""):
+        named = f"topic {topic}" if TOPIC in config else "unknown"
+        return f"{named}, by producer.override.bootstrap.servers perhaps on another Kafka cluster"
+    return f"topic {topic}" if topic else "unknown: the offsets topic was not found"
+
+
+# --------------------------------------------------------------------------------------------------- workers and topics
+
+
+def _workers(view: ClusterView, ids: Ids) -> Html:
+    if not view.workers:
+        return paragraph("No worker is in the group.")
+    columns = (
+        Column("worker", "code"),
+        Column("leader"),
+        Column("version", "nowrap"),
+        Column("REST", "long"),
+        Column("exactly-once support"),
+        Column("connectors", "n"),
+        Column("tasks", "n"),
+        Column("config offset", "n"),
+        Column("findings"),
+    )
+    rows = [_worker(worker, ids) for worker in view.workers[:WORKERS]]
+    cut = f"the first {len(rows):,} of {len(view.workers):,}" if len(view.workers) > WORKERS else "all of the group"
+    return table(columns, rows, cut)
+
+
+def _worker(worker: Worker, ids: Ids) -> list[object]:
+    return [
+        worker.address,
+        "leader" if worker.leader else "",
+        worker.version or "unknown",
+        "answers" if worker.problem is None else f"no answer: {worker.problem}",
+        DOUBT.get(worker.support.value, worker.support.value),
+        f"{worker.connectors:,}",
+        f"{worker.tasks:,}",
+        "unknown" if worker.config_offset is None else f"{worker.config_offset:,}",
+        html_findings.links([*ids.get(worker.address, ()), *ids.get(worker.url, ())]),
+    ]
+
+
+def _topics(view: ClusterView, ids: Ids) -> Html:
+    columns = (
+        Column("topic"),
+        Column("name", "code"),
+        Column("partitions", "n"),
+        Column("replicas", "n"),
+        Column("in sync"),
+        Column("cleanup.policy", "code"),
+        Column("findings"),
+    )
+    return table(columns, [_topic(topic, ids) for topic in view.topics], "the workers' own, found by their records")
+
+
+def _topic(topic: InternalTopic, ids: Ids) -> list[object]:
+    found = html_findings.links([*ids.get(topic.name or "", ()), *ids.get(f"{topic.role} topic", ())])
+    if topic.facts is None:
+        return [topic.role, topic.name or "not found", *["unknown"] * 4, found]
+    facts = topic.facts
+    replicas, in_sync = sum(facts.replicas.values()), sum(facts.in_sync.values())
+    policy = facts.config.get("cleanup.policy")
+    return [
+        topic.role,
+        code(facts.name),
+        f"{facts.partitions:,}",
+        "/".join(map(str, sorted(set(facts.replicas.values())))),
+        "all" if in_sync == replicas else f"{in_sync} of {replicas}",
+        "unknown" if policy is None else policy or "none",
+        found,
+    ]

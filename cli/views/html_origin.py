@@ -1,0 +1,79 @@
+"""What a page is headed by: the command that made it, when, by which versions, and of which Kafka cluster."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from connectctl.cli.invocation import arguments
+from connectctl.cli.output.html_page import Html, facts, joined, text
+from connectctl.cli.output.times import utc
+from connectctl.ops.config.masking import masked
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.kafka.brokers import BrokerVersion
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a page comes from. ``command`` is the words of ``command_line``; ``began`` in seconds since the epoch."""
+
+    command: tuple[str, ...]
+    began: float
+    kafka_cluster: str
+    brokers: tuple[str, ...] = ()
+    context: str | None = None
+    bootstrap: str = ""
+
+    def shown(self, *more: tuple[str, object]) -> Html:
+        """The facts at the head of the page; ``more`` are those of what was looked at."""
+        kafka = f"{self.kafka_cluster} at {masked(self.bootstrap)}" if self.bootstrap else self.kafka_cluster
+        words = (Html(f"<span>{text(word)}</span>") for word in self.command)
+        return facts(
+            [
+                ("Command", Html(f'<code class="command">{joined(words, " ")}</code>')),
+                ("Looked at", f"{utc(self.began * 1000)} UTC"),
+                ("Times", "all on this page are UTC (offset +00:00)"),
+                *([("Context", self.context)] if self.context else []),
+                ("Kafka cluster", kafka),
+                ("Brokers", "; ".join(self.brokers)),
+                ("connectctl", version("connectctl")),
+                *more,
+            ]
+        )
+
+
+def origin(session: Session, began: float, kafka_cluster: str) -> Origin:
+    """Where a page of ``session`` comes from. Brokers that do not answer are told as such."""
+    try:
+        brokers = tuple(_brokers(session.brokers.versions()))
+    except ConnectctlError as e:
+        brokers = (f"versions unknown: {e.why or e.what}",)
+    bootstrap = str(session.settings.get("bootstrap_servers") or "")
+    return Origin(command_line(arguments), began, kafka_cluster, brokers, session.settings.context, bootstrap)
+
+
+def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[str]:
+    """What the brokers speak: a few words for each that differs from the others."""
+    same: dict[str, list[int]] = {}
+    for id_, broker in sorted(found.items()):
+        if isinstance(broker, ConnectctlError):
+            told = f"version unknown ({broker.why or broker.what})"
+        else:
+            levels = ", ".join(f"{name} {level}" for name, level in sorted(broker.finalized.items()))
+            told = f"protocol of Kafka {'.'.join(map(str, broker.release)) or 'unknown'}" + (levels and f" ({levels})")
+        same.setdefault(told, []).append(id_)
+    for told, ids in same.items():
+        yield f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}: {told}"
+
+
+def command_line(given: Sequence[str]) -> tuple[str, ...]:
+    """The words of the command, to be pasted into a shell; without the secrets that an address, say, may hold."""
+    words = [shlex.quote(masked(word)) for word in ("connectctl", *given)]
+    whole = " ".join(words)
+    return tuple(words) if masked(whole) == whole else (masked(whole),)

@@ -1,0 +1,281 @@
+"""Reads partitions of a Kafka cluster in batches as they are in its log, through raw Fetch, with bounded memory.
+
+Each leader has one request on its way: the next one is sent when a response was taken, so that the broker makes it while
+the batches are worked on. One response is held at a time, those of other leaders wait in their sockets. A request names all
+partitions of its leader, first those that had nothing for the longest time: a response that is full serves the first ones.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
+    BY_ID,
+    BY_NAME,
+    FetchLimits,
+    PartitionData,
+    Position,
+    fetch_request,
+    read_response,
+)
+from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
+from connectctl.ops.clients.kafka_protocol.topic_ids import TopicLayouts, topic_layouts
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
+from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.visibility import describe_topic, not_authorized, read_topic
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+FETCH_BYTES = 8 << 20
+"""How much a response holds, where no larger batch is in it."""
+WAIT_MS = 100
+"""How long a broker waits for the first record."""
+ROOM = 64 << 10
+"""Bytes of a connection's buffer: what is larger goes past it."""
+PAUSE = 0.2
+"""Seconds before a partition that its leader refused is asked for again."""
+GONE_AFTER = 3.0
+"""Seconds for which metadata has to lack a topic: brokers learn of topics one after the other."""
+_OUT_OF_RANGE = 1
+_MOVING = {-1, 3, 5, 6, 7, 9, 13, 56, 74, 75, 78, 100, 103, 106}
+
+
+class OutOfRange(Exception):
+    """The leader of ``place`` does not have ``offset``, or has another record there than the one that was fetched last."""
+
+    def __init__(self, place: Place, offset: int, *, diverged: bool = False) -> None:
+        super().__init__(f"Offset {offset} of {place} is out of range")
+        self.place, self.offset, self.diverged = place, offset, diverged
+
+
+class TopicGone(Exception):
+    """There is no such topic any more, or another one of its name (``replaced``)."""
+
+    def __init__(self, topic: str, *, replaced: bool) -> None:
+        super().__init__(topic)
+        self.topic, self.replaced = topic, replaced
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPart:
+    """Committed batches of a partition in ``data``; what lies before the offset ``wanted`` was not asked for."""
+
+    place: Place
+    data: Any
+    batches: list[BatchAt]
+    wanted: int
+
+
+class BatchFetcher:
+    """``properties`` are librdkafka's; ``timeout`` in seconds bounds every wait. ``committed``: up to the last stable
+    offset, without what was aborted. Raises ``Unreachable``, ``NotAuthorized``, ``OutOfRange`` and ``TopicGone``, after
+    which it is good for nothing but to be closed.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float, committed: bool):
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+        most = min(FETCH_BYTES, int(properties.get("fetch.max.bytes", FETCH_BYTES)))
+        of_one = min(most, int(properties.get("max.partition.fetch.bytes", most)))
+        self._limits = FetchLimits(most, of_one, int(properties.get("fetch.wait.max.ms", WAIT_MS)))
+        self._timeout, self._committed = timeout, committed
+        self._positions: dict[Place, Position] = {}
+        self._ends: dict[Place, int] = {}
+        self._leaders: dict[Place, int] = {}
+        self._known: dict[str, UUID] = {}
+        """The ids that topics had at the beginning, of which ``_ids`` are those to fetch by: all or none."""
+        self._ids: dict[str, UUID] = {}
+        self._connections: dict[int, RawConnection] = {}
+        self._asked: dict[int, tuple[int, float]] = {}
+        """The number of each leader's request, and when it was sent."""
+        self._failing: dict[Place, tuple[float, str]] = {}
+        """Partitions of which no leader has given anything: since when, and why."""
+        self._unled: set[Place] = set()
+        """Those whose leader has to be looked up."""
+        self._missing: dict[str, float] = {}
+        self._looked = 0.0
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._connections:
+            with suppress(ConnectctlError, OSError):
+                self._connections.popitem()[1].close()
+        self._wire.close()
+
+    def begin(self, starts: Mapping[Place, int]) -> None:
+        """Read these partitions from these offsets on."""
+        self._positions = {place: Position(offset) for place, offset in starts.items()}
+        self._failing = dict.fromkeys(self._positions, (time.monotonic(), "its leader is not known"))
+        self._unled = set(self._positions)
+        newest = self._wire.newest(_fetch_class())
+        if newest < BY_NAME:
+            raise ConnectctlError(
+                "The source's brokers are too old for batches to be copied unopened",
+                why="Fetch 11 is of Kafka 2.3",
+                next_step="Set copy.batches to opened.",
+                code="unsupported",
+            )
+        found = topic_layouts(self._wire, sorted({place.topic for place in starts}))
+        self._known = dict(found.ids)
+        if newest >= BY_ID and len(self._known) == len({place.topic for place in starts}):
+            self._ids = self._known
+
+    def position(self, place: Place) -> int:
+        """The next offset of ``place``."""
+        return self._positions[place].offset
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to read, or may be: an end was not reached yet, or a leader does not answer. A new leader
+        may not know yet how far its log is replicated: then the end that it names is before what was read.
+        """
+        return bool(self._failing) or any(
+            position.offset != self._ends.get(place) for place, position in self._positions.items()
+        )
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets there are to read, None where that is not known of every partition."""
+        if len(self._ends) < len(self._positions):
+            return None
+        return sum(max(0, end - self._positions[place].offset) for place, end in self._ends.items())
+
+    def fetch(self, wait: float) -> list[FetchedPart]:
+        """The next batches, none where none come within ``wait`` seconds."""
+        self._look_up()
+        for leader in {*self._leaders.values()} - self._asked.keys():
+            self._ask(leader)
+        if not self._asked:
+            time.sleep(min(wait, PAUSE))
+            return []
+        of_socket = {self._connections[leader].fileno(): leader for leader in self._asked}
+        ready, _, _ = select.select(list(of_socket), [], [], wait)
+        if not ready:
+            for leader in [each for each, (_, since) in self._asked.items() if self._is_late(since)]:
+                self._lose(leader, f"no answer for {self._timeout:g} s")
+            return []
+        leader = min((of_socket[each] for each in ready), key=lambda each: self._asked[each][1])
+        found = self._answer(leader)
+        self._ask(leader)
+        return found
+
+    def _is_late(self, since: float) -> bool:
+        return time.monotonic() - since > self._timeout
+
+    def _ask(self, leader: int) -> None:
+        """Send the next request to ``leader``, if it has partitions."""
+        positions = {
+            place: position
+            for place, position in self._positions.items()
+            if self._leaders.get(place) == leader and place not in self._unled
+        }
+        if not positions:
+            return
+        try:
+            if leader not in self._connections:
+                self._connections[leader] = RawConnection(self._wire, leader, self._timeout, room=ROOM)
+            request = fetch_request(positions, self._ids, self._limits, committed=self._committed)
+            self._asked[leader] = self._connections[leader].send(request), time.monotonic()
+        except (OSError, Unreachable) as e:
+            self._lose(leader, str(e) or type(e).__name__)
+
+    def _answer(self, leader: int) -> list[FetchedPart]:
+        """Take the response of ``leader``."""
+        connection, (number, _) = self._connections[leader], self._asked.pop(leader)
+        found: list[FetchedPart] = []
+        try:
+            connection.await_answer(number)
+            code, parts = read_response(connection, self._ids, committed=self._committed)
+            for part in parts:
+                if (fetched := self._took(part)) is not None:
+                    found.append(fetched)
+            if code:
+                raise Broken(known_code(code).name)
+        except OSError as e:
+            self._lose(leader, str(e) or type(e).__name__)
+        return found
+
+    def _took(self, part: PartitionData) -> FetchedPart | None:
+        place, wanted = part.place, self._positions[part.place].offset
+        if part.code == _OUT_OF_RANGE or part.diverged:
+            raise OutOfRange(place, wanted, diverged=part.diverged)
+        if part.code == Code.TOPIC_AUTHORIZATION_FAILED:
+            raise not_authorized(f"Not authorized to read the topic {place.topic}", read_topic(place.topic))
+        if part.code in _MOVING:
+            self._refuse(place, known_code(part.code).name)
+            return None
+        if part.code:
+            raise Unreachable(f"{place} cannot be read", why=f"error {part.code}: {known_code(part.code).name}")
+        self._failing.pop(place, None)
+        self._ends[place] = part.end
+        if part.data is None:
+            return None
+        committed = CommittedBatches(part.data, part.size, part.aborted, old=True)
+        batches = list(committed)
+        if committed.next_offset is None:
+            return None  # a batch that is cut off: it comes as a whole when the partition is the first of a response
+        # What had something goes to the end, so that a full response serves the others.
+        del self._positions[place]
+        self._positions[place] = Position(max(wanted, committed.next_offset), committed.epoch)
+        return FetchedPart(place, part.data, batches, wanted) if batches else None
+
+    def _refuse(self, place: Place, why: str) -> None:
+        since, _ = self._failing.get(place, (time.monotonic(), ""))
+        self._failing[place] = since, why
+        self._unled.add(place)
+
+    def _lose(self, leader: int, why: str) -> None:
+        """Let go of a leader's connection: what it has answered in part is good for nothing."""
+        self._asked.pop(leader, None)
+        if (connection := self._connections.pop(leader, None)) is not None:
+            with suppress(ConnectctlError, OSError):
+                connection.close()
+        for place, known in self._leaders.items():
+            if known == leader:
+                self._refuse(place, why)
+
+    def _look_up(self) -> None:
+        """Find the leaders that are not known, after a pause. Raises ``Unreachable`` for what fails for too long."""
+        for place, (since, why) in self._failing.items():
+            if self._is_late(since):
+                raise Unreachable(f"{place} cannot be read", why=why, next_step="Look at the brokers, and try again.")
+        now = time.monotonic()
+        if not self._unled or now - self._looked < PAUSE:
+            return
+        self._looked = now
+        topics = sorted({place.topic for place in self._unled})
+        try:
+            found = topic_layouts(self._wire, topics)
+        except Unreachable:
+            return
+        for topic in topics:
+            self._check(topic, found)
+        known = {place: found.leaders[place] for place in self._unled if place in found.leaders}
+        self._leaders |= known
+        self._unled -= known.keys()
+
+    def _check(self, topic: str, found: TopicLayouts) -> None:
+        """Raises ``TopicGone`` for a topic that is not there any more, ``NotAuthorized`` where it may not be described."""
+        if topic in found.forbidden:
+            raise not_authorized(f"Not authorized to describe the topic {topic}", describe_topic(topic))
+        if topic not in found.gone:
+            self._missing.pop(topic, None)
+        elif time.monotonic() - self._missing.setdefault(topic, time.monotonic()) > GONE_AFTER:
+            raise TopicGone(topic, replaced=False)
+        id_ = found.ids.get(topic)
+        if id_ is not None and id_ != self._known.setdefault(topic, id_):
+            raise TopicGone(topic, replaced=True)
+
+
+def _fetch_class() -> Any:
+    from kafka.protocol.consumer.fetch import FetchRequest
+
+    return FetchRequest

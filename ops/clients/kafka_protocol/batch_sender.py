@@ -1,0 +1,248 @@
+"""Produce requests of a transactional producer: some on their way to each leader, their answers in their order.
+
+Where a Produce adds its partitions to the transaction (transaction version 2), the first batches of several partitions go
+in one request, for which their leader asks the coordinator once. Nothing more is sent to these partitions before it is
+answered: CONCURRENT_TRANSACTIONS, which only a first batch can be, means that the coordinator still ends the transaction
+before, and that nothing was written. So it can be sent again, and no batch has come before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROOM, Broken, RawConnection
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
+from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+
+Answered = Callable[[int, int, int], None]
+"""Is given what a broker answers for a batch: an error code, the offset of its first record, and the time in ms at which it
+was appended, which is -1 where records have times of their own.
+"""
+MOST_ON_THE_WAY = 4
+"""Produce requests on a connection that are not answered yet."""
+NEW_TOPIC_PATIENCE = 1.0
+"""Seconds for a broker that has not heard yet that it leads a partition of a new topic."""
+_NOT_YET = (Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION)
+OPENING_BYTES = 1_000_000
+"""Bytes of first batches that are kept for one request to their leader."""
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A batch for ``place``. ``opens``: it is the first one there, and is sent again where the coordinator is busy."""
+
+    place: Place
+    named: Named | None
+    records: bytes
+    count: int
+    answered: Answered | None = None
+    opens: bool = False
+
+
+@dataclass
+class _Sent:
+    """A Produce that is not answered yet, ``began`` when it was sent first, and for ``patience`` may be sent again."""
+
+    batches: list[_Batch]
+    began: float
+    patience: float
+    number: int = 0
+    pauses: Iterator[float] = field(default_factory=pauses)
+
+    def is_repeated(self, code: int) -> bool:
+        """Whether first batches that were refused with ``code`` are sent again. Where a leader has one after all, its
+        sequence number says that it is the same.
+        """
+        waited = time.monotonic() - self.began
+        if code in _NOT_YET:
+            return waited < min(NEW_TOPIC_PATIENCE, self.patience)
+        return code == Code.CONCURRENT_TRANSACTIONS and waited < self.patience
+
+
+class BatchSender:
+    """Sends batches for the transactional id ``id_``. ``timeout`` in seconds bounds every wait for an answer."""
+
+    def __init__(self, wire: KafkaProtocolClient, id_: str, timeout: float):
+        self._wire, self._id, self._timeout = wire, id_, timeout
+        self._connections: dict[int, RawConnection] = {}
+        self._used: dict[int, float] = {}
+        """When each connection had its last request."""
+        self._unanswered: dict[int, deque[_Sent]] = defaultdict(deque)
+        self._opening: set[Place] = set()
+        self._waiting: dict[int, list[_Batch]] = defaultdict(list)
+        """First batches that were not sent yet, for each leader."""
+        self.opened: set[Place] = set()
+        """Partitions that have a batch of this transaction for certain."""
+        self.adds_partitions = False
+        """Whether a Produce adds its partition to the transaction."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def begin(self) -> None:
+        """Another transaction begins, behind the answers of the one before."""
+        self._opening.clear()
+        self._waiting.clear()
+        self.opened.clear()
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many records were sent, or wait for others to go with, and have no answer yet."""
+        batches = [batch for sent in self._unanswered.values() for each in sent for batch in each.batches]
+        return sum(batch.count for batch in (*batches, *chain.from_iterable(self._waiting.values())))
+
+    def send(
+        self,
+        leader: int,
+        place: Place,
+        batch: bytes,
+        named: Named | None = None,
+        count: int = 0,
+        answered: Answered | None = None,
+    ) -> None:
+        """Produce ``batch`` of ``count`` records to ``place``, and wait for no answer that need not be there before it."""
+        while place in self._opening:
+            self._open(leader)
+            self._await_answer(leader)
+        if not self.adds_partitions or place in self.opened:
+            self._transmit(leader, [_Batch(place, named, batch, count, answered)])
+            return
+        self._opening.add(place)
+        self._waiting[leader].append(_Batch(place, named, batch, count, answered, opens=True))
+        if sum(len(each.records) for each in self._waiting[leader]) >= OPENING_BYTES:
+            self._open(leader)
+
+    def flush(self) -> None:
+        """Wait until everything that was sent is acknowledged."""
+        for leader in list(self._waiting):
+            self._open(leader)
+        for leader, unanswered in self._unanswered.items():
+            while unanswered:
+                self._await_answer(leader)
+
+    def settle(self) -> None:
+        """Wait until everything that was sent is answered, whatever the answers are. What waits is not sent any more."""
+        self._waiting.clear()
+        while any(self._unanswered.values()):
+            with suppress(Refusal):
+                self.flush()
+
+    def drop_unanswered(self) -> None:
+        """Wait for no answer any more: close the connections on which one is missing."""
+        self._waiting.clear()
+        for leader, unanswered in self._unanswered.items():
+            if unanswered:
+                self._drop(leader)
+
+    def _drop(self, leader: int) -> None:
+        """Close its connection; nobody waits for an answer on it."""
+        self._unanswered[leader].clear()
+        if (connection := self._connections.pop(leader, None)) is not None:
+            connection.close()
+
+    def _open(self, leader: int) -> None:
+        """Send the first batches that wait for others to go with."""
+        if batches := self._waiting.pop(leader, None):
+            self._transmit(leader, batches)
+
+    def _transmit(self, leader: int, batches: list[_Batch]) -> None:
+        unanswered = self._unanswered[leader]
+        if not unanswered and time.monotonic() - self._used.get(leader, 0.0) > IDLE:
+            self._drop(leader)
+        if leader not in self._connections:
+            self._connections[leader] = RawConnection(self._wire, leader, self._timeout, room=SMALL_ROOM)
+        connection = self._connections[leader]
+        while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
+            self._await_answer(leader)
+        self._post(leader, _Sent(batches, time.monotonic(), self._timeout))
+
+    def _post(self, leader: int, sent: _Sent) -> None:
+        from kafka.protocol.producer import ProduceRequest
+
+        topic = ProduceRequest.TopicProduceData
+        topics: dict[str, list[Any]] = defaultdict(list)
+        for each in sent.batches:
+            part = topic.PartitionProduceData(index=each.place.partition, records=each.records)
+            topics[each.place.topic].append(part)
+        request = ProduceRequest[NEW_PRODUCE if self.adds_partitions else OLD_PRODUCE](
+            transactional_id=self._id,
+            acks=-1,
+            timeout_ms=int(self._timeout * 1000),
+            topic_data=[topic(name=name, partition_data=parts) for name, parts in topics.items()],
+        )
+        try:
+            sent.number = self._connections[leader].send(request)
+        except OSError:
+            self._drop(leader)
+            raise
+        self._used[leader] = time.monotonic()
+        self._unanswered[leader].append(sent)
+
+    def _await_answer(self, leader: int) -> None:
+        """Read the oldest answer that is missing. Raises for the first batch that was refused."""
+        connection, sent = self._connections[leader], self._unanswered[leader][0]
+        connection.await_answer(sent.number)
+        parts, throttled = self._parts(connection.bytes(connection.left))
+        connection.allow(throttled)
+        self._unanswered[leader].popleft()
+        if missing := [each.place for each in sent.batches if each.place not in parts]:
+            raise Broken(f"the answer lacks {missing[0].topic}-{missing[0].partition}")
+        busy, refused = [], []
+        for each in sent.batches:
+            part = parts[each.place]
+            code = part.error_code
+            if not code:
+                self.opened.add(each.place)
+            elif each.opens and sent.is_repeated(code):
+                busy.append(each)
+                continue
+            else:
+                refused.append(each)
+            if each.answered is not None:
+                each.answered(code, part.base_offset, part.log_append_time_ms)
+            self._opening.discard(each.place)
+        if refused:
+            self._opening.difference_update(each.place for each in busy)
+            _raise(refused[0], parts[refused[0].place])
+        if busy:
+            time.sleep(next(sent.pauses))
+            sent.batches = busy
+            self._post(leader, sent)
+
+    def _parts(self, answer: bytes) -> tuple[dict[Place, Any], float]:
+        """The answer for each partition, and for how many seconds the broker reads nothing more from us (a quota)."""
+        from kafka.protocol.producer import ProduceResponse
+
+        if self.adds_partitions:  # whose answers have a byte of header: there are no tags
+            found = ProduceResponse[NEW_PRODUCE].decode(answer[1:])
+        else:
+            found = ProduceResponse[OLD_PRODUCE].decode(answer)
+        parts = {Place(topic.name, part.index): part for topic in found.responses for part in topic.partition_responses}
+        return parts, found.throttle_time_ms / 1000
+
+
+def _raise(batch: _Batch, part: Any) -> None:
+    try:
+        check(part.error_code)
+    except Refusal as e:
+        faults = part.record_errors
+        record = faults[0].batch_index if faults else None
+        said = faults[0].batch_index_error_message if faults else part.error_message
+        topic = batch.place.topic
+        raise Refusal(e.code, batch.named, record, said, topic if batch.count == 1 else None, topic) from e

@@ -1,0 +1,138 @@
+"""Columns of records as batches of a producer: which partition each row goes to, and how large batches are."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.partitioner import java_partition, java_partitions, stable_order
+from connectctl.ops.kafka.record_batch_encoder import Batch, ProducerState, RecordColumns, batches
+from connectctl.ops.kafka.record_columns import Rows
+from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
+from connectctl.ops.kafka.transactions import Place
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Named
+
+TOPIC_PATIENCE = 30.0
+"""Seconds for a topic that is not there, or has no leader."""
+Delivered = Callable[[int, Iterable[int], int, int, int], None]
+"""Is given a partition, the rows of one batch there in their order, and what ``Answered`` is given."""
+
+
+class ColumnWriter:
+    """Writes through ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes`` before that. ``largest``
+    is how many bytes a record batch may have, where that is known; ``too_large`` gives what is raised for the record of
+    that name, for that topic, that has more, and why. A topic that is not there is waited for ``patience`` seconds.
+    """
+
+    def __init__(
+        self,
+        producer: BatchProducer,
+        codec: str,
+        batch_bytes: int,
+        largest: int | None,
+        too_large: Callable[[str, str, str], Exception],
+        patience: float = TOPIC_PATIENCE,
+    ):
+        self._producer, self._codec, self._batch_bytes = producer, codec, batch_bytes
+        self._largest, self._too_large, self._patience = largest, too_large, patience
+        self._next_partition = random.randrange(1 << 16)
+
+    def write(
+        self,
+        topic: str,
+        rows: RecordColumns | Rows,
+        partition: int | None = None,
+        named: Named | None = None,
+        delivered: Delivered | None = None,
+    ) -> None:
+        """Put ``rows`` into the transaction: in ``partition``, or where Java's partitioner puts it. ``named`` names one, and
+        ``delivered`` is called for each batch that is answered.
+        """
+        count = self._producer.partitions(topic, self._patience)
+        if partition is not None and not 0 <= partition < count:
+            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=f"{topic} has {count} partitions, and not {partition}")
+        order: list[Any] = []
+        if isinstance(rows, Rows) and len(rows) <= MOST_ROWS:
+            found = self._placed_few(rows, partition, count, order)
+        else:
+            whole = rows.columns() if isinstance(rows, Rows) else rows
+            found = self._placed(whole, partition, count, order)
+        placed = [(Place(topic, number), batch) for number, batch in found]
+        self._producer.add({place for place, _ in placed})
+        for place, batch in placed:
+            names = None if named is None else partial(_named, named, batch, order)
+            answered = None if delivered is None else partial(delivered, place.partition, _rows(batch, order))
+            self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names, answered)
+
+    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> bytes:
+        encoded = batch.encode(stamp, self._codec)
+        if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
+            takes = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
+            raise self._too_large(named(0), place.topic, f"its record batch has {len(encoded)} bytes; {takes}")
+        return encoded
+
+    def _placed_few(self, rows: Rows, partition: int | None, count: int, new: list[Any]) -> Iterator[tuple[int, Batch]]:
+        """As ``_placed``, for a few rows, which are no columns."""
+        of: dict[int, list[int]] = {}
+        if partition is not None:
+            of[partition] = list(range(len(rows)))
+        else:
+            self._next_partition += 1
+            in_turn = self._next_partition % count
+            for row, key in enumerate(rows.keys):
+                number = in_turn if key is None else java_partition(as_bytes(key), count)
+                of.setdefault(number, []).append(row)
+        numbers = sorted(of)
+        order = [row for number in numbers for row in of[number]]
+        new.append(order)
+        cuts = list(accumulate(len(of[number]) for number in numbers))
+        for batch in small_batches(rows, order, cuts, self._batch_bytes):
+            yield numbers[bisect_right(cuts, batch.start)], batch
+
+    def _placed(
+        self, rows: RecordColumns, partition: int | None, count: int, new: list[Any]
+    ) -> Iterator[tuple[int, Batch]]:
+        """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn. ``new``
+        gets the order of the rows, where that is another.
+        """
+        import numpy as np
+
+        if partition is not None:
+            yield from ((partition, batch) for batch in batches(rows, self._batch_bytes))
+            return
+        if rows.keys is None:
+            for batch in batches(rows, self._batch_bytes):
+                self._next_partition += 1
+                yield self._next_partition % count, batch
+            return
+        self._next_partition += 1
+        numbers = java_partitions(rows.keys.fill_null(b""), count)
+        numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._next_partition % count
+        order = stable_order(numbers, count)
+        numbers = numbers[order]
+        new.append(order)
+        cuts = np.flatnonzero(np.diff(numbers)) + 1
+        for batch in batches(rows.take(order), self._batch_bytes, cuts.tolist()):
+            yield int(numbers[batch.start]), batch
+
+
+def _rows(batch: Batch, order: list[Any]) -> Iterable[int]:
+    """Which rows of the source are in ``batch``, in their order."""
+    if not order:
+        return range(batch.start, batch.end)
+    rows: Any = order[0][batch.start : batch.end]
+    return rows if isinstance(rows, list) else list(rows.tolist())
+
+
+def _named(named: Named, batch: Batch, order: list[Any], record: int) -> str:
+    """Which row of the source a record of ``batch`` is."""
+    row = batch.start + record
+    return named(int(order[0][row]) if order else row)

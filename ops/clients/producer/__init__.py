@@ -1,0 +1,1 @@
+"""The transactional producer of ``connectctl.producer``, for programs of anybody's own."""

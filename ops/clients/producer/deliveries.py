@@ -1,0 +1,101 @@
+"""Delivery reports: what ``on_delivery`` is called with for each record, and when."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.column_writer import Delivered
+    from connectctl.ops.kafka.record_columns import Rows
+
+Callback = Callable[[KafkaError | None, Message], Any]
+
+
+@dataclass
+class _Reports:
+    """Callbacks of records of ``rows``, by their number there, that were not answered yet."""
+
+    topic: str
+    rows: Rows
+    callbacks: dict[int, Callback]
+
+    def message(self, row: int, partition: int, appended: int = -1, **more: Any) -> Message:
+        """The record of that number as confluent-kafka has it. ``appended`` is in ms."""
+        made = (TIMESTAMP_CREATE_TIME, self.rows.timestamps[row] or 0)
+        when = made if appended < 0 else (TIMESTAMP_LOG_APPEND_TIME, appended)
+        key, value, headers = self.rows.keys[row], self.rows.values[row], self.rows.headers[row]
+        record = {"key": key, "value": value, "headers": list(headers) if headers else None, "timestamp": when}
+        return Message(topic=self.topic, partition=partition, **record, **more)
+
+
+class Deliveries:
+    """Callbacks of records: of those that are kept, of those that were sent, and of those that an answer is there for."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], dict[int, Callback]] = defaultdict(dict)
+        self._sent: list[tuple[int, _Reports]] = []
+        self._due: deque[tuple[Callback, KafkaError | None, Message]] = deque()
+
+    @property
+    def due(self) -> int:
+        """How many callbacks can be called."""
+        return len(self._due)
+
+    @property
+    def are_awaited(self) -> bool:
+        """Whether a callback waits for a record to be acknowledged."""
+        return bool(self._kept) or any(reports.callbacks for _, reports in self._sent)
+
+    def keep(self, place: tuple[str, int], row: int, callback: Callback) -> None:
+        """Have ``callback`` called with what comes of that row of those for ``place``: a topic and a partition."""
+        self._kept[place][row] = callback
+
+    def sending(self, place: tuple[str, int], rows: Rows) -> Delivered | None:
+        """All ``rows`` for ``place`` are about to be sent; gives what is to be told of their answers."""
+        callbacks = self._kept.pop(place, None)
+        if callbacks is None:
+            return None
+        reports = _Reports(place[0], rows, callbacks)
+        self._sent = [each for each in self._sent if each[1].callbacks] + [(place[1], reports)]
+        return partial(self._answered, reports)
+
+    def _answered(
+        self, reports: _Reports, partition: int, rows: Iterable[int], code: int, offset: int, appended: int
+    ) -> None:
+        error = KafkaError(code) if code else None
+        for number, row in enumerate(rows):
+            if (callback := reports.callbacks.pop(row, None)) is not None:
+                more = {"error": error} if error is not None else {"offset": offset + number}
+                self._due.append((callback, error, reports.message(row, partition, appended, **more)))
+
+    def drop(self, kept: dict[tuple[str, int], Rows]) -> None:
+        """Nothing more is answered: as librdkafka has it, records that were sent have ``_PURGE_INFLIGHT``, and those that
+        are ``kept`` ``_PURGE_QUEUE``.
+        """
+        rest = [(partition, reports, KafkaError._PURGE_INFLIGHT) for partition, reports in self._sent]
+        for (topic, partition), callbacks in self._kept.items():
+            reports = _Reports(topic, kept[topic, partition], callbacks)
+            rest.append((partition, reports, KafkaError._PURGE_QUEUE))
+        for partition, reports, code in rest:
+            error = KafkaError(code)
+            for row, callback in reports.callbacks.items():
+                self._due.append((callback, error, reports.message(row, partition, error=error)))
+        self._kept.clear()
+        self._sent.clear()
+
+    def serve(self) -> int:
+        """Call what can be called, in the order of the answers; how many that were. What a callback raises is raised, and
+        the others are called the next time.
+        """
+        served = 0
+        while self._due:
+            callback, error, message = self._due.popleft()
+            served += 1
+            callback(error, message)
+        return served

@@ -1,0 +1,351 @@
+"""A transactional producer with the methods of confluent-kafka's: see docs/how-to/transactional-producer.md."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
+from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.clients.kafka_protocol.transaction_offsets import ASK_AGAIN
+from connectctl.ops.clients.librdkafka.group_positions import membership
+from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
+from connectctl.ops.clients.producer.errors import (
+    abort_required,
+    error_of,
+    failed,
+    is_fatal,
+    request_failed,
+)
+from connectctl.ops.clients.producer.records import ALONE, HeadersGiven, name_of, raw, raw_headers, size_of, too_large
+from connectctl.ops.clients.producer.settings import invalid, settings
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka.record_columns import Rows
+from connectctl.ops.kafka.transactions import Place
+
+BUFFER_BYTES = 8_000_000
+"""Bytes of keys, values and headers that are kept until they are sent."""
+_NO_PARTITION = -1
+_PROBLEMS = (Refusal, OSError, ConnectctlError)
+
+
+class _State(Enum):
+    NEW = auto()
+    READY = auto()
+    OPEN = auto()
+    ABORTABLE = auto()
+    COMMITTING = auto()
+    """A commit was asked for, and nobody has said whether it was performed."""
+    FAILED = auto()
+
+
+class TransactionalProducer:
+    """Writes records in transactions, each of which readers with ``read_committed`` see as a whole, once, or not at all.
+
+    ``config`` has librdkafka's names: ``bootstrap.servers``, ``transactional.id``, ``transaction.timeout.ms`` (60,000 ms),
+    ``socket.timeout.ms`` (10,000 ms: how long one request may take), ``topic.metadata.propagation.max.ms`` (30,000 ms: how
+    long a topic that is not there is waited for), ``batch.size`` and ``message.max.bytes`` (1,000,000 bytes),
+    ``compression.type``, ``client.id``, and those that begin with ``security.``, ``ssl.`` and ``sasl.``.
+    Properties that only tune librdkafka have no effect; any other one is refused. Keys go to the partitions where Java's
+    producer puts them (``partitioner=murmur2_random``).
+
+    On brokers with ``transaction.version`` 2 (KIP-890, by default from Kafka 4.0 on) each transaction has an epoch of its
+    own: a request that the network delivers late is refused, and ``commit_transaction()`` can be called again until it is
+    answered. On older brokers, a commit without an answer ends the producer instead.
+
+    Every method raises ``KafkaException``: ``AbortRequired``, ``RequestFailed``, ``ProducerFailed``, ``ProducerFenced``, or
+    one with ``_STATE`` or ``_INVALID_ARG`` for a call that does not fit. All time-outs of methods are in seconds. Methods
+    may be called from several threads, one at a time gets in; callbacks are called by the thread that is in.
+    """
+
+    def __init__(self, config: Mapping[str, Any]):
+        for name in ("crc32c", "pyarrow"):
+            if find_spec(name) is None:
+                raise ImportError(f"connectctl.producer needs {name}: pip install 'connectctl[producer]'")
+        given = settings(config)
+        self._settings = given
+        self._producer = BatchProducer(
+            given.connection,
+            given.id,
+            transaction_timeout_ms=given.transaction_timeout_ms,
+            timeout=given.request_timeout,
+        )
+        self._writer = ColumnWriter(
+            self._producer, given.codec, given.batch_bytes, None, _too_large, given.topic_patience
+        )
+        self._deliveries = Deliveries()
+        self._lock = threading.RLock()
+        self._state = _State.NEW
+        self._why: KafkaError | None = None
+        self._rows: dict[tuple[str, int], Rows] = defaultdict(Rows)
+        self._bytes = 0
+
+    def __enter__(self) -> TransactionalProducer:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            if self._state in (_State.OPEN, _State.ABORTABLE):
+                with suppress(KafkaException):
+                    self.abort_transaction()
+        finally:
+            self.close()
+
+    def __len__(self) -> int:
+        """How many records were produced and not acknowledged yet, or wait for ``poll()`` to call their callback."""
+        with self._lock:
+            kept = sum(len(rows.values) for rows in self._rows.values())
+            return kept + self._producer.unacknowledged + self._deliveries.due
+
+    def close(self) -> None:
+        """Close the connections, and call the callbacks that are left. What is open is aborted when it expires, or by the
+        next producer of the id.
+        """
+        with self._lock:
+            self._state, self._why = _State.FAILED, KafkaError(KafkaError._STATE, "the producer is closed")
+            self._drop()
+            with suppress(OSError, ConnectctlError):
+                self._producer.close()
+            self._deliveries.serve()
+
+    def init_transactions(self, timeout: float = 60.0) -> None:
+        """Fence older producers of the id and wait until what they have open is ended, for up to ``timeout`` seconds.
+
+        Raises ``RequestFailed`` where that takes longer or nobody answers, and ``ProducerFailed`` where it is not allowed.
+        """
+        with self._lock:
+            self._expect("init_transactions()", _State.NEW)
+            with self._failing("initialise its producer", request_failed):
+                self._producer.initialise(timeout)
+            self._state = _State.READY
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction. No request is sent: for the brokers it begins with its first record."""
+        with self._lock:
+            self._expect("begin_transaction()", _State.READY)
+            self._state = _State.OPEN
+
+    def produce(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        partition: int = _NO_PARTITION,
+        callback: Callback | None = None,
+        on_delivery: Callback | None = None,
+        timestamp: int = 0,
+        headers: HeadersGiven | None = None,
+    ) -> None:
+        """Put a record into the transaction. ``timestamp`` is in ms, 0 for the time at which it is sent; ``partition`` -1
+        for that of its key, or any where it has none.
+
+        ``on_delivery``, or ``callback``, is called once with an error, or None, and the record as a
+        ``confluent_kafka.Message`` with its partition and offset, by ``poll``, ``flush``, ``commit_transaction``,
+        ``abort_transaction`` or ``close``. No error means that the record is acknowledged, not that it is committed. What
+        it raises, that method raises.
+
+        Raises ``AbortRequired`` where what was produced before could not be sent, and ``KafkaException`` with
+        ``MSG_SIZE_TOO_LARGE`` for a record that makes a batch above ``message.max.bytes``, which is not in the
+        transaction then.
+        """
+        with self._lock:
+            if self._state is not _State.OPEN:
+                self._expect("produce()", _State.OPEN)
+            raw_key = key if key is None or type(key) is bytes else raw(key)
+            raw_value = value if value is None or type(value) is bytes else raw(value)
+            given = raw_headers(headers) if headers else None
+            size = size_of(raw_key, raw_value, given)
+            if size + ALONE > self._settings.largest:
+                raise too_large(topic, raw_key, size, self._settings.largest)
+            rows = self._rows[topic, partition]
+            if (call := callback if on_delivery is None else on_delivery) is not None:
+                self._deliveries.keep((topic, partition), len(rows.values), call)
+                timestamp = timestamp or int(time.time() * 1000)
+            rows.add(raw_key, raw_value, timestamp, given)
+            self._bytes += size
+            if self._bytes >= BUFFER_BYTES:
+                self._send()
+
+    def poll(self, timeout: float | None = 0) -> int:
+        """Call the callbacks of records that are acknowledged, or lost; how many that were.
+
+        Where there are none yet, and with a ``timeout`` other than 0, it sends what was produced and waits as ``flush``
+        does. Raises ``AbortRequired`` as it does.
+        """
+        with self._lock:
+            if (
+                timeout != 0
+                and self._state is _State.OPEN
+                and not self._deliveries.due
+                and self._deliveries.are_awaited
+            ):
+                return self._flush()
+            return self._deliveries.serve()
+
+    def flush(self, timeout: float | None = None) -> int:
+        """Send what was produced, wait until it is acknowledged, each request for ``socket.timeout.ms``, and call its
+        callbacks; 0. Outside of a transaction there is nothing to send.
+
+        Raises ``AbortRequired``.
+        """
+        with self._lock:
+            self._expect("flush()", _State.OPEN, _State.READY)
+            if self._state is _State.OPEN:
+                self._flush()
+            self._deliveries.serve()
+            return 0
+
+    def send_offsets_to_transaction(
+        self, positions: Sequence[TopicPartition], group_metadata: bytes, timeout: float = 30.0
+    ) -> None:
+        """Commit offsets of a consumer group with the transaction (KIP-447): ``positions`` are those of the next records to
+        read, of which those without an offset are left out, and ``group_metadata`` is
+        ``Consumer.consumer_group_metadata()``. The group's coordinator is waited for ``timeout`` seconds.
+
+        Raises ``AbortRequired``, also where the group has rebalanced and another member has the partitions.
+        """
+        with self._lock:
+            self._expect("send_offsets_to_transaction()", _State.OPEN)
+            offsets = {Place(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0}
+            if not offsets:
+                return
+            try:
+                member = membership(group_metadata)
+            except ConnectctlError as e:
+                raise invalid(f"group_metadata: {e.what}: {e.why}") from e
+            doing = f"commit offsets of the consumer group {member.group}"
+            with self._failing(doing, abort_required, _State.ABORTABLE):
+                self._producer.send_group_offsets(member, offsets, timeout)
+
+    def commit_transaction(self, timeout: float = 60.0) -> None:
+        """Send what is left, wait until all is acknowledged, call the callbacks, and commit. When it returns, the
+        transaction is committed. Where a callback raises, it is still open.
+
+        Raises ``AbortRequired`` where a record did not arrive; ``RequestFailed`` where the coordinator did not answer
+        within ``timeout`` seconds: call it again; ``ProducerFailed`` where only the topic can tell what came of it.
+        """
+        with self._lock:
+            self._expect("commit_transaction()", _State.OPEN, _State.COMMITTING)
+            if self._state is _State.OPEN:
+                self._flush()
+                self._expect("commit_transaction()", _State.OPEN)  # and no callback has ended it
+            self._state = _State.COMMITTING
+            try:
+                self._producer.end(commit=True, patience=timeout)
+            except _PROBLEMS as e:
+                raise self._not_committed(e) from e
+            self._state = _State.READY
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Abort: nothing of the transaction will be seen, and another one can be begun. Each request is waited for
+        ``socket.timeout.ms``.
+
+        Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id ends it.
+        """
+        with self._lock:
+            self._expect("abort_transaction()", _State.OPEN, _State.ABORTABLE)
+            doubtful, self._state = self._state is _State.ABORTABLE, _State.ABORTABLE
+            repeat = request_failed if self._producer.bumps_epoch else failed
+            with self._failing("abort its transaction", repeat, _State.ABORTABLE):
+                if not self._producer.bumps_epoch:
+                    with suppress(OSError):
+                        self._producer.settle()
+                self._producer.drop_unanswered()
+                self._drop()
+                self._producer.end(commit=False)
+                if doubtful:
+                    self._producer.forget_leaders()
+                    if not self._producer.bumps_epoch:
+                        self._producer.resume(self._settings.request_timeout)
+            self._state, self._why = _State.READY, None
+            self._deliveries.serve()
+
+    def _flush(self) -> int:
+        """Until nothing is left, also of what callbacks produce; how many of these were called."""
+        served = 0
+        while self._state is _State.OPEN:
+            self._send()
+            with self._failing("write its records", abort_required, _State.ABORTABLE):
+                self._producer.flush()
+            served += self._deliveries.serve()
+            if not self._rows:
+                break
+        return served
+
+    def _send(self) -> None:
+        with self._failing("write its records", abort_required, _State.ABORTABLE):
+            while self._rows:
+                place = topic, partition = next(iter(self._rows))
+                rows = self._rows.pop(place)
+                numbered = None if partition == _NO_PARTITION else partition
+                delivered = self._deliveries.sending(place, rows)
+                self._writer.write(topic, rows, numbered, partial(name_of, rows), delivered)
+        self._bytes = 0
+
+    def _drop(self) -> None:
+        """Nothing of the transaction is sent, or waited for, any more."""
+        self._deliveries.drop(self._rows)
+        self._rows.clear()
+        self._bytes = 0
+
+    def _expect(self, call: str, *states: _State) -> None:
+        """Raises where ``call`` does not come in one of ``states``."""
+        if self._state in states:
+            return
+        if self._why is not None:
+            raise failed(self._why) if self._state is _State.FAILED else abort_required(self._why)
+        why = {
+            _State.NEW: "init_transactions() was not called yet",
+            _State.READY: "no transaction was begun" if _State.NEW not in states else "it was called before",
+            _State.OPEN: "a transaction is open",
+            _State.COMMITTING: "the transaction may be committed: call commit_transaction() again",
+        }[self._state]
+        raise KafkaException(KafkaError(KafkaError._STATE, f"{call}: {why}"))
+
+    @contextmanager
+    def _failing(
+        self, doing: str, kind: Callable[[KafkaError], KafkaException], then: _State | None = None
+    ) -> Iterator[None]:
+        """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it has failed for good."""
+        try:
+            yield
+        except _PROBLEMS as e:
+            error = error_of(e, doing)
+            if is_fatal(e) or kind is failed:
+                self._fail(error)
+                raise failed(error) from e
+            if then is not None:
+                self._state, self._why = then, error
+            raise kind(error) from e
+
+    def _not_committed(self, problem: Exception) -> KafkaException:
+        """What ``problem`` of an EndTxn means. The coordinator's answers say that nothing was performed, or is not yet."""
+        error = error_of(problem, "commit its transaction")
+        if isinstance(problem, Refusal) and problem.code in ASK_AGAIN:
+            return request_failed(error)
+        if isinstance(problem, (Unreachable, OSError)) and self._producer.bumps_epoch and not is_fatal(problem):
+            return request_failed(error)
+        self._fail(error)
+        return failed(error)
+
+    def _fail(self, error: KafkaError) -> None:
+        self._state, self._why = _State.FAILED, error
+        self._drop()
+
+
+def _offset(position: TopicPartition) -> CommittedOffset:
+    return CommittedOffset(position.offset, position.leader_epoch, position.metadata or "")
+
+
+def _too_large(record: str, topic: str, why: str) -> Exception:
+    return ValueError(f"{record} for {topic}: {why}")

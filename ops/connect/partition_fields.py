@@ -1,0 +1,120 @@
+"""How one field of a source partition follows from a configuration: the forms that connectors have in common."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+Config = Mapping[str, str]
+SourcePartition = Mapping[str, Any]
+_NAME = re.compile(r"[\w.-]+")
+"""What names one thing: with anything else in it, it is a regular expression."""
+
+
+@dataclass(frozen=True)
+class FieldRule:
+    """How one field of a source partition follows from the configuration. ``keys`` are the properties, newest name first;
+    ``reads`` says whether a task of ``config`` asks for ``value``, None where that cannot be known; ``values`` are those
+    that it certainly asks for; ``patterns`` name others, which only the source knows. ``same`` says whether two values
+    mean one thing. ``renames``: another value may be another name of the same source.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    reads: Callable[[Config, Any], bool | None]
+    values: Callable[[Config], tuple[Any, ...]] = lambda config: ()
+    patterns: Callable[[Config], tuple[str, ...]] = lambda config: ()
+    same: Callable[[Any, Any], bool] = operator.eq
+    is_not: str = "is not in"
+    renames: bool = False
+
+    def value(self, config: Config) -> Any:
+        """The name that the same source has by ``config``; None where another value is another source."""
+        return next(iter(self.values(config)), None) if self.renames else None
+
+    def shown(self, config: Config) -> str:
+        """The properties of ``config`` that decide."""
+        values = {key: "(masked)" if key.endswith(".masked") else config[key] for key in self.keys if config.get(key)}
+        told = ", ".join(f"{key} {value}" for key, value in values.items())
+        return told or f"{self.keys[0]}, which is not set"
+
+
+def exactly(name: str, *keys: str) -> FieldRule:
+    """The field is the value of the first of ``keys`` that is set."""
+
+    def values(config: Config) -> tuple[str, ...]:
+        return tuple(config[key].strip() for key in keys if config.get(key, "").strip())[:1]
+
+    return FieldRule(name, keys, lambda config, given: given in values(config), values, renames=True)
+
+
+def constantly(name: str, constant: str, *keys: str) -> FieldRule:
+    """The field is ``constant`` wherever one of ``keys`` is set."""
+
+    def values(config: Config) -> tuple[str, ...]:
+        return (constant,) if any(config.get(key, "").strip() for key in keys) else ()
+
+    return FieldRule(name, keys, lambda config, given: given in values(config), values)
+
+
+def listed(name: str, *keys: str) -> FieldRule:
+    """The field is one of those that the first of ``keys`` that is set names; without any, none is known to be left out."""
+
+    def values(config: Config) -> tuple[str, ...]:
+        return next((tuple(entries(config[key])) for key in keys if entries(config.get(key, ""))), ())
+
+    return FieldRule(name, keys, lambda config, given: given in values(config) or not values(config), values)
+
+
+def counted(name: str, key: str) -> FieldRule:
+    """The field is the number of a task, of as many as ``key`` says; one where it says nothing."""
+
+    def values(config: Config) -> tuple[int, ...]:
+        count = config.get(key, "1").strip()
+        return tuple(range(int(count))) if count.isdigit() else ()
+
+    return FieldRule(name, (key,), lambda config, given: given in values(config), values, is_not="is beyond")
+
+
+@lru_cache(256)
+def entries(text: str) -> tuple[str, ...]:
+    """A list of a configuration, which commas separate."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def names_of(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Those that name one thing, and those that are regular expressions."""
+    found = list(patterns)
+    return [each for each in found if _NAME.fullmatch(each)], [each for each in found if not _NAME.fullmatch(each)]
+
+
+def matches(patterns: Sequence[str], value: str) -> bool | None:
+    """Whether one of ``patterns`` matches all of ``value``; None where one has a form that only Java knows."""
+    return _matches(tuple(patterns), value)
+
+
+@lru_cache(4096)
+def _matches(patterns: tuple[str, ...], value: str) -> bool | None:
+    found = [_compiled(each) for each in patterns]
+    if any(each is not None and each.fullmatch(value) for each in found):
+        return True
+    return None if None in found else False
+
+
+@lru_cache(4096)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None
+
+
+def both(included: bool | None, excluded: bool | None) -> bool | None:
+    """Whether something is read that is ``included`` and not ``excluded``, as far as either is known."""
+    if included is False or excluded is True:
+        return False
+    return None if included is None or excluded is None else True

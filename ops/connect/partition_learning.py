@@ -1,0 +1,108 @@
+"""What becomes of the source offsets of a class without rules: learned from the source partitions that it has offsets of.
+
+Where a field of them has the value of a property, it is taken to follow that property. Older source partitions, of former
+values, may be among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from connectctl.ops.connect.partition_fate import (
+    FRAMEWORK,
+    NEW,
+    Fate,
+    OffsetOutlook,
+    PartitionFate,
+    rewritten,
+    with_moved,
+)
+from connectctl.ops.connect.partition_fields import Config, SourcePartition, entries
+
+SOURCE = "learned from the offsets that are there"
+_SHORT = 3
+"""Numbers of fewer digits are the same by chance."""
+
+
+def learned(old: Config | None, new: Config, partitions: Sequence[SourcePartition]) -> OffsetOutlook:
+    """What becomes of ``partitions`` where ``new`` replaces ``old``."""
+    changed = {key for key in {*(old or {}), *new} if (old or {}).get(key) != new.get(key)}
+    own = sorted(key for key in changed if not key.startswith(FRAMEWORK))
+    if old is None:
+        return _all(partitions, Fate.UNKNOWN, "nothing is known of this class")
+    if "connector.class" in changed:
+        return _all(partitions, Fate.UNKNOWN, "the connector's class changes")
+    if not own:
+        return _all(partitions, Fate.KEPT, "no property of the connector's own changes")
+    follows = _follows(old, partitions)
+    fates = [_fate(each, follows, own, old, new) for each in partitions]
+    begun = list(_begun(follows, old, new, partitions)) if all(each.fate is not Fate.UNKNOWN for each in fates) else []
+    return OffsetOutlook(with_moved(fates, begun), SOURCE)
+
+
+def _all(partitions: Sequence[SourcePartition], fate: Fate, why: str) -> OffsetOutlook:
+    return OffsetOutlook(tuple(PartitionFate(each, fate, why) for each in partitions), SOURCE)
+
+
+def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str, list[str]]:
+    """The properties that have, alone or in a list, every value of a field; else those all of whose values the field has."""
+    fields = set.intersection(*(set(each) for each in partitions)) if partitions else set()
+    own = {key: values_of(config, key) for key in config if not key.startswith(FRAMEWORK)}
+    found = {}
+    for field in sorted(fields):
+        values = {str(each[field]) for each in partitions}
+        if any(map(_says_nothing, values)):
+            continue
+        keys = [key for key, has in own.items() if values <= {config[key].strip(), *has}]
+        keys = keys or [key for key, has in own.items() if has and has <= values]
+        if keys:
+            found[field] = keys
+    return found
+
+
+def values_of(config: Config, key: str) -> set[str]:
+    """The values that a property lists."""
+    return set(entries(config.get(key, "")))
+
+
+def _says_nothing(value: str) -> bool:
+    return value.lower() in ("", "true", "false", "none") or (value.isdigit() and len(value) < _SHORT)
+
+
+def _fate(
+    partition: SourcePartition, follows: Mapping[str, list[str]], changed: Sequence[str], old: Config, new: Config
+) -> PartitionFate:
+    known = {key for keys in follows.values() for key in keys}
+    if unknown := [key for key in changed if key not in known]:
+        return PartitionFate(partition, Fate.UNKNOWN, f"what {', '.join(unknown)} means for it is not known")
+    was, gone, moved = True, "", dict[str, Any]()
+    for field, keys in follows.items():
+        value = str(partition[field])
+        was = was and any(_has(old, key, value) for key in keys)
+        left = [key for key in keys if not _has(new, key, value)]
+        if left and len(left) < len(keys) and set(keys) & set(changed):
+            return PartitionFate(partition, Fate.UNKNOWN, f"{field} may follow {' or '.join(keys)}")
+        if left:
+            gone = gone or f"{field} has had the value of {left[0]}, which changes"
+            values = entries(new.get(left[0], ""))
+            moved[field] = values[0] if len(values) == 1 else None
+    if gone:
+        fate = Fate.ORPHANED if was else Fate.LEFT
+        return PartitionFate(partition, fate, gone, rewritten(partition, moved) if was else None)
+    why = "what its source partitions follow stays as it is"
+    return PartitionFate(partition, Fate.KEPT if was else Fate.RESUMED, why if was else "it was not read before")
+
+
+def _has(config: Config, key: str, value: str) -> bool:
+    return value == config.get(key, "").strip() or value in values_of(config, key)
+
+
+def _begun(
+    follows: Mapping[str, list[str]], old: Config, new: Config, partitions: Sequence[SourcePartition]
+) -> Iterator[PartitionFate]:
+    """The values that a property gets and that no source partition has."""
+    for field, (key, *_) in follows.items():
+        whole = all(set(each) == {field} for each in partitions)
+        for value in sorted(values_of(new, key) - values_of(old, key) - {str(each[field]) for each in partitions}):
+            yield PartitionFate({field: value}, Fate.BEGUN, NEW, whole=whole)

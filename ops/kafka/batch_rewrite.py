@@ -1,0 +1,125 @@
+"""A fetched batch of records made one of another producer's: as it is but for its header, or its records in a batch anew.
+
+Unopened, a batch keeps its records, compressed as they came: of the 61 bytes of its header the producer's are replaced, and
+the checksum. A broker refuses a batch whose offsets do not match its count, which compaction has thinned, and one that is
+too large for its topic; and of one with times of its broker it would take those of its first producer. Such a batch is
+opened, and so is one of which only a part is wanted.
+
+Layout: ``DefaultRecordBatch`` of Kafka's clients; the rules: ``LogValidator`` of its broker.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.kafka.batch_decompression import NAMES, unpacked
+from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME, TRANSACTIONAL
+from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
+from connectctl.ops.kafka.record_batch_decoder import PADDING, Columns, Garbled, binaries, body_of, columns
+from connectctl.ops.kafka.record_batch_encoder import (
+    LONGEST_HEAD,
+    Batch,
+    ProducerState,
+    batch_starts,
+    layout,
+    strung,
+)
+from connectctl.ops.kafka.varints import joined, varints
+
+DELETE_HORIZON = 0x40
+"""The bit of a batch that compaction has marked (KIP-534): its first timestamp is then no record's."""
+LARGEST = 1_048_588
+"""``max.message.bytes`` where nobody says otherwise."""
+_UNCHECKED = struct.Struct(">qiibI")
+_CHECKED = struct.Struct(">hiqqqhii")
+
+
+@dataclass(frozen=True)
+class TargetTopic:
+    """What decides whether a batch can go unopened to a topic: ``max.message.bytes``, whether its broker sets timestamps,
+    and the codec that records are to have there, None for that of their producer.
+    """
+
+    largest: int = LARGEST
+    append_time: bool = False
+    codec: str | None = None
+
+
+def is_complete(batch: BatchAt, wanted: int) -> bool:
+    """Whether a producer could have sent ``batch`` as it is, and all of it lies at or behind the offset ``wanted``."""
+    return (
+        not batch.is_old
+        and batch.offset >= wanted
+        and batch.next_offset - batch.offset == batch.records
+        and not batch.attributes & DELETE_HORIZON
+    )
+
+
+def fits(batch: BatchAt, target: TargetTopic) -> bool:
+    """Whether ``batch``, which is complete, is what ``target`` is to have."""
+    append_time = bool(batch.attributes & LOG_APPEND_TIME)
+    return (
+        batch.end - batch.start <= target.largest
+        and (target.append_time or not append_time)
+        and target.codec in (None, codec_of(batch))
+    )
+
+
+def codec_of(batch: BatchAt) -> str:
+    """How ``batch`` is compressed, as ``compression.type`` names it."""
+    return NAMES.get(batch.attributes & CODEC, "none")
+
+
+def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> bytes:
+    """``batch`` in ``data`` as one of a transaction of ``stamp``, its records as they are."""
+    from crc32c import crc32c
+
+    _, length, _, magic, _, attributes, delta, first, last, _, _, _, count = batch.fields
+    body = memoryview(data)[batch.start + HEADER.size : batch.end]
+    checked = _CHECKED.pack(
+        attributes & CODEC | TRANSACTIONAL, delta, first, last, stamp.producer_id, stamp.epoch, stamp.sequence, count
+    )
+    crc = crc32c(body, crc32c(checked))
+    return b"".join((_UNCHECKED.pack(0, length, -1, magic, crc), checked, body))
+
+
+def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
+    """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError`` for what is none."""
+    import numpy as np
+
+    body = body_of(batch)
+    codec = batch.attributes & CODEC
+    if codec:
+        raw = unpacked(bytes(data[body.start : body.end]), codec)
+        data = np.frombuffer(raw + bytes(PADDING), np.uint8)
+        body = body._replace(start=0, end=len(raw))
+    return columns(data, [body]).between(wanted, batch.next_offset)
+
+
+def remade(rows: Columns, limit: int) -> list[Batch]:
+    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone.
+
+    Key, value and headers stay the bytes that they are; of what precedes them in a record only times and offsets are new.
+    """
+    import numpy as np
+
+    if not len(rows):
+        return []
+    ends = rows.ends
+    if np.any(ends > np.array([body.end for body in rows.batches], np.int64)[rows.of]):
+        raise Garbled("a record ends behind its batch")
+    sizes = ends - rows.tails
+    starts = batch_starts(sizes + LONGEST_HEAD, limit - HEADER.size, ())
+    stops = [*starts[1:], len(rows)]
+    first = np.repeat(starts, np.subtract(stops, starts))
+    times = rows.timestamps
+    time, place = varints(times - times[first]), varints(np.arange(len(rows)) - first)
+    plain = varints(np.zeros(len(rows), np.int64))
+    heads = joined([varints(plain.width + time.width + place.width + sizes), plain, time, place])
+    at, whole = layout(strung([heads, binaries(rows.data, rows.tails, sizes)]))
+    return [
+        Batch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
+        for start, stop in zip(starts, stops, strict=True)
+    ]

@@ -1,0 +1,60 @@
+"""How record batches are compressed, in the framings that Kafka's Java client writes and reads; the codecs are Arrow's.
+
+Snappy has blocks of 32 KiB in the stream of snappy-java. LZ4 is an LZ4 frame of 64 KiB blocks that do not depend on each
+other: Java refuses the linked blocks that Arrow's own frames have from the second one on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+"""By the names of ``compression.type``."""
+_SNAPPY_HEAD = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
+_SNAPPY_BLOCK = 32 * 1024
+_LZ4_HEAD = bytes.fromhex("04224d18604082")
+"""Magic number; version 1 with independent blocks and nothing else; 64 KiB; the check-sum of these two bytes."""
+_LZ4_BLOCK = 64 * 1024
+_LZ4_END = b"\0\0\0\0"
+_STORED = 0x80000000
+"""The bit in the length of a block that is as it was, because compression would only make it longer."""
+
+
+def compressed(parts: Sequence[Any], codec: str) -> Sequence[Any]:
+    """``parts`` one behind the other, compressed; as they are for ``none``."""
+    if codec == "none":
+        return parts
+    whole = b"".join(parts)
+    if codec == "gzip":
+        return [gzip.compress(whole)]
+    if codec == "snappy":
+        return [_SNAPPY_HEAD, *_snappy(whole)]
+    if codec == "lz4":
+        return [_LZ4_HEAD, *_lz4(whole), _LZ4_END]
+    return [_packed(whole, codec)]
+
+
+def _snappy(whole: bytes) -> Iterator[bytes]:
+    for at in range(0, len(whole), _SNAPPY_BLOCK):
+        packed = _packed(whole[at : at + _SNAPPY_BLOCK], "snappy")
+        yield struct.pack(">i", len(packed))
+        yield packed
+
+
+def _lz4(whole: bytes) -> Iterator[bytes]:
+    for at in range(0, len(whole), _LZ4_BLOCK):
+        block = whole[at : at + _LZ4_BLOCK]
+        packed = _packed(block, "lz4_raw")
+        short = len(packed) < len(block)
+        yield struct.pack("<I", len(packed) if short else len(block) | _STORED)
+        yield packed if short else block
+
+
+def _packed(block: bytes, codec: str) -> bytes:
+    import pyarrow as pa
+
+    found: bytes = pa.Codec(codec).compress(block, asbytes=True)
+    return found

@@ -1,0 +1,77 @@
+"""What a copy takes from a topic: batches as they were fetched, opened where that cannot be avoided. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete, opened, remade, restamped
+from connectctl.ops.kafka.fetched_batches import BatchAt
+from connectctl.ops.kafka.old_messages import opened_old
+from connectctl.ops.kafka.record_batch_decoder import Columns
+from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
+
+Encode = Callable[[ProducerState], bytes]
+"""Makes the bytes of a batch for the state of its producer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBatch:
+    """A batch for a topic: how many records it has, the first one's number among those that it was made of, and its bytes.
+    ``unopened``: it is the fetched one but for its header.
+    """
+
+    records: int
+    first: int
+    encode: Encode
+    unopened: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRecords:
+    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows`` where it was opened."""
+
+    partition: int
+    data: Any
+    batch: BatchAt
+    rows: Columns | None = None
+
+    def __len__(self) -> int:
+        return self.batch.records if self.rows is None else len(self.rows)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of its last record."""
+        return self.batch.next_offset - 1 if self.rows is None else int(self.rows.offsets[-1])
+
+    def offset_of(self, record: int) -> int:
+        """The offset of a record by its number among these."""
+        return self.batch.offset + record if self.rows is None else int(self.rows.offsets[record])
+
+    def sent_to(self, target: TargetTopic) -> list[SentBatch]:
+        """The batches for a topic: the fetched one where that fits it, else its records in new ones."""
+        if self.rows is None and fits(self.batch, target):
+            return [SentBatch(len(self), 0, partial(restamped, self.data, self.batch), unopened=True)]
+        rows = opened(self.data, self.batch, self.batch.offset) if self.rows is None else self.rows
+        own = "none" if self.batch.is_old else codec_of(self.batch)
+        codec = target.codec or own
+        known = codec if codec in CODECS else "none"
+        return [
+            SentBatch(len(each), each.start, partial(each.encode, codec=known), unopened=False)
+            for each in remade(rows, target.largest)
+        ]
+
+
+def copied_records(partition: int, data: Any, batches: Sequence[BatchAt], wanted: int) -> Iterator[CopiedRecords]:
+    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch. Raises ``ValueError`` and
+    ``OSError`` for bytes that are no records.
+    """
+    for batch in batches:
+        if is_complete(batch, wanted):
+            yield CopiedRecords(partition, data, batch)
+            continue
+        rows = opened_old(data, batch, wanted) if batch.is_old else opened(data, batch, wanted)
+        if len(rows):
+            yield CopiedRecords(partition, data, batch, rows)

@@ -1,0 +1,95 @@
+"""Which batches of a Fetch response are committed, as the response's index of aborted transactions has it. Pure.
+
+From an aborted transaction's first offset on the batches of its producer are passed over, up to its marker, as a consumer
+with read_committed does it. Layout: ``DefaultRecordBatch`` of Kafka's clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from connectctl.ops.kafka.batch_headers import ABORT, CONTROL, HEADER, LENGTH, TRANSACTIONAL, marker_of
+
+CODEC = 0x07
+"""The bits of a batch's attributes that tell how it is compressed."""
+MAGIC_AT = 16
+"""Where the byte lies, in every format, that tells the format."""
+_BASE, _EPOCH, _MAGIC, _ATTRIBUTES, _DELTA, _PRODUCER, _COUNT = 0, 2, 3, 5, 6, 9, 12
+
+
+class BatchAt(NamedTuple):
+    """A batch that lies in a response from ``start`` to before ``end``, and the ``fields`` of its header.
+
+    Of a format before 0.11 only the first four are there, and its offset is that of its last record.
+    """
+
+    start: int
+    end: int
+    fields: tuple[Any, ...]
+
+    @property
+    def offset(self) -> int:
+        """The offset that its header tells: of its first record, of old formats the last one's."""
+        return int(self.fields[_BASE])
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that follows it in the log."""
+        return self.offset + 1 + (0 if self.is_old else int(self.fields[_DELTA]))
+
+    @property
+    def is_old(self) -> bool:
+        """Whether its format is one of before Kafka 0.11."""
+        return bool(self.fields[_MAGIC] < 2)
+
+    @property
+    def records(self) -> int:
+        """How many records it has; compaction may have left fewer than it has offsets."""
+        return int(self.fields[_COUNT])
+
+    @property
+    def attributes(self) -> int:
+        """Codec, type of timestamps, and whether it is of a transaction, a control batch, or has a delete horizon."""
+        return int(self.fields[_ATTRIBUTES])
+
+
+class CommittedBatches:
+    """The batches with committed records among the first ``left`` bytes of ``data``. ``aborted`` are the producers and first
+    offsets of transactions. With ``old`` those of formats before 0.11 are given, too; else the first of them is the end.
+
+    ``next_offset`` is where the log continues behind what was gone through, None for nothing, and ``epoch`` the leader epoch
+    of the last of it, -1 where it has none; ``is_old``: its end was a batch of an old format.
+    """
+
+    def __init__(self, data: Any, left: int, aborted: Sequence[tuple[int, int]], *, old: bool = False):
+        self._data, self._left, self._old = data, left, old
+        self._aborted = sorted(aborted, key=lambda each: -each[1])
+        self.next_offset: int | None = None
+        self.epoch = -1
+        self.is_old = False
+
+    def __iter__(self) -> Iterator[BatchAt]:
+        """The last batch of a response may be cut off, and will come again."""
+        at, gone = 0, set[int]()
+        while self._left - at > MAGIC_AT:
+            base, length = LENGTH.unpack_from(self._data, at)
+            end, magic = at + LENGTH.size + length, int(self._data[at + MAGIC_AT])
+            self.is_old = magic < 2 and not self._old
+            if self.is_old or end > self._left:
+                return
+            fields = HEADER.unpack_from(self._data, at) if magic >= 2 else (base, length, -1, magic)
+            found = BatchAt(at, end, fields)
+            at, self.next_offset, self.epoch = end, found.next_offset, found.fields[_EPOCH]
+            if found.is_old:
+                yield found
+                continue
+            while self._aborted and self._aborted[-1][1] < found.next_offset:
+                gone.add(self._aborted.pop()[0])
+            producer = found.fields[_PRODUCER]
+            if found.attributes & CONTROL:
+                body = bytes(self._data[found.start + HEADER.size : end])
+                if producer in gone and marker_of(fields, body).outcome == ABORT:
+                    gone.discard(producer)
+            elif producer not in gone or not found.attributes & TRANSACTIONAL:
+                yield found

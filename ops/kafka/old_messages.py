@@ -1,0 +1,82 @@
+"""Messages of the formats of before Kafka 0.11 (magic 0 and 1) as records of today's, for what is opened anyway. Pure.
+
+A compressed one holds others as its value: their offsets are relative to the last one's with magic 1, absolute with 0.
+Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's clients.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from connectctl.ops.kafka.batch_decompression import unpacked
+from connectctl.ops.kafka.batch_headers import LENGTH, LOG_APPEND_TIME
+from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
+from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
+from connectctl.ops.kafka.varints import varint
+
+_HEAD = struct.Struct(">qiIbb")
+_TIME = struct.Struct(">q")
+_SIZE = struct.Struct(">i")
+NO_TIME = -1
+
+
+class OldMessage(NamedTuple):
+    """A message; its ``time`` is in milliseconds, ``NO_TIME`` with magic 0."""
+
+    offset: int
+    time: int
+    key: bytes | None
+    value: bytes | None
+
+
+def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
+    """The records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises ``ValueError`` for what is none."""
+    import numpy as np
+
+    try:
+        messages = [m for m in _messages(bytes(data[batch.start : batch.end])) if m.offset >= wanted]
+    except struct.error as e:
+        raise Garbled("a message ends behind its set") from e
+    first = messages[0] if messages else OldMessage(batch.offset, NO_TIME, None, None)
+    raw = b"".join(_record(message, first) for message in messages)
+    body = Body(0, len(raw), len(messages), first.offset, first.time)
+    return columns(np.frombuffer(raw + bytes(PADDING), np.uint8), [body])
+
+
+def _messages(raw: bytes) -> Iterator[OldMessage]:
+    at = 0
+    while at < len(raw):
+        offset, size, _, magic, attributes = _HEAD.unpack_from(raw, at)
+        end, place, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
+        if magic:
+            (time,) = _TIME.unpack_from(raw, place)
+            place += _TIME.size
+        key, place = _bytes(raw, place)
+        value, place = _bytes(raw, place)
+        if place != end:
+            raise Garbled("a message is not as long as it says")
+        at = end
+        if not attributes & CODEC or value is None:
+            yield OldMessage(offset, time, key, value)
+            continue
+        inner = list(_messages(unpacked(value, attributes & CODEC)))
+        shift = offset - inner[-1].offset if inner and magic else 0
+        for each in inner:
+            yield each._replace(offset=each.offset + shift, time=time if attributes & LOG_APPEND_TIME else each.time)
+
+
+def _bytes(raw: bytes, at: int) -> tuple[bytes | None, int]:
+    (size,) = _SIZE.unpack_from(raw, at)
+    at += _SIZE.size
+    return (None, at) if size < 0 else (raw[at : at + size], at + size)
+
+
+def _record(message: OldMessage, first: OldMessage) -> bytes:
+    """The message as a record of a batch that begins with ``first``."""
+    parts = [b"\0", varint(message.time - first.time), varint(message.offset - first.offset)]
+    for each in (message.key, message.value):
+        parts += [varint(-1)] if each is None else [varint(len(each)), each]
+    body = b"".join((*parts, varint(0)))
+    return varint(len(body)) + body

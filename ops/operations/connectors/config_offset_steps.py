@@ -1,0 +1,100 @@
+"""Source offsets after a change of configuration: as workers give them then, and back when the change is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.partition_changes import reads
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_outlook import Entries, named, read_offsets, text_of
+from connectctl.ops.operations.connectors.config_values import kept, read_config
+from connectctl.ops.operations.connectors.steps import POLL, StepContext
+
+WAIT = 10.0
+"""Seconds in which workers write what they have accepted."""
+
+
+@dataclass(frozen=True)
+class ReadOffsets(Step):
+    """Read the offsets that workers give a connector, and which of them its tasks ask for: none of those in ``left``."""
+
+    subject: str
+    left: tuple[Mapping[str, Any], ...] = ()
+    now: str = ""
+    read_only = True
+
+    def describe(self) -> str:
+        return f"read the offsets of {self.subject} from the workers"
+
+    def apply(self, context: StepContext) -> str | None:
+        seen = read_offsets(context.calls, self.subject)
+        if isinstance(seen, str):
+            return f"not seen ({seen})"
+        try:
+            config = read_config(context.calls, self.subject) or {}
+        except ConnectctlError as e:
+            return f"not seen ({e.what})"
+        gone = {text_of(each) for each in self.left}
+        left, used = list[str](), list[str]()
+        for partition, offset in seen:
+            unread = text_of(partition) in gone or reads(config, partition) is False
+            (left if unread else used).append(f"{text_of(partition)} at {text_of(offset)}")
+        told = [named(used)] if used else []
+        return "; ".join([*told, f"not read: {named(left)}"] if left else told) or "none"
+
+
+@dataclass(frozen=True)
+class RestoreOffsets(Step):
+    """Set the offsets of a stopped connector that a change made, to what they were before it.
+
+    These are the source partitions that ``begun`` names, by all of their fields or by some, and those that the
+    configuration ``config``, by its digest, does not read. ``former`` has those that had an offset; the others had none.
+    Whatever else the connector has read since stays read.
+    """
+
+    subject: str
+    config: str
+    begun: tuple[Mapping[str, Any], ...] = ()
+    former: Entries = ()
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"put back the offsets that the change of {self.subject} made"
+
+    def is_done(self, context: StepContext) -> str | None:
+        return None if self._wrong(context) else "none to put back"
+
+    def apply(self, context: StepContext) -> str | None:
+        wrong = self._wrong(context)
+        body = [{"partition": read_json(key), "offset": read_json(value)} for key, value in wrong.items()]
+        context.calls.send("PATCH", path_of("connectors", self.subject, "offsets"), {"offsets": body})
+        if not context.until(lambda: None if self._wrong(context) else True, WAIT, POLL):
+            raise ConnectctlError(
+                f"Offsets of {self.subject} are others than were written; another writer is active",
+                next_step=f"See connectctl offsets show {self.subject}.",
+            )
+        return f"{len(wrong)} written and read back"
+
+    def _wrong(self, context: StepContext) -> dict[str, str]:
+        """What is to be written, by partition."""
+        config, former = kept(context.journal, self.config), dict(self.former)
+        seen = context.calls.get(path_of("connectors", self.subject, "offsets"))["offsets"]
+        found = {text_of(each["partition"]): text_of(each["offset"]) for each in seen}
+        whole = {text_of(each) for each in self.begun} & found.keys()
+        parts = [each for each in self.begun if text_of(each) not in whole]
+
+        def made(key: str, partition: Mapping[str, Any]) -> bool:
+            return (
+                key in whole
+                or reads(config, partition) is False
+                or any(each.items() <= partition.items() for each in parts)
+            )
+
+        keys = {key for key, each in zip(found, seen, strict=True) if made(key, each["partition"])} | former.keys()
+        wanted = {key: former.get(key, "null") for key in sorted(keys)}
+        return {key: value for key, value in wanted.items() if found.get(key, "null") != value}

@@ -1,0 +1,172 @@
+"""The lines of a saved topic: one JSON object each, as ``kcat -C -J`` writes it or as we do.
+
+``key`` and ``value`` (kcat: ``payload``) are the record's bytes as text, null where the record has none; ``keyBase64`` and
+``valueBase64`` carry what is not UTF-8. ``topic``, ``partition``, ``offset`` and ``timestamp`` (kcat: ``ts``) may be left
+out, but for ``topic`` where the dump holds several.
+
+Lines that are as ``backup_file`` writes them are read a block at a time; a block with any other line is read line by line.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from connectctl.ops.config.json_text import objects_reader, read_json
+from connectctl.ops.connect.source_keys import owner_of, owners_of
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.records import Record, Row
+from connectctl.ops.operations.sink_offsets.backup_file import is_group
+
+UNNAMED = "dump"
+BLOCK = 1 << 18
+"""Bytes that are read at once, and what it takes to the end of a line."""
+_MEMBERS = (
+    ("topic", str),
+    ("partition", int),
+    ("offset", int),
+    ("timestamp", int | None),
+    ("key", str | None),
+    ("value", str | None),
+    ("bootstrapServers", str | None, None),
+)
+
+Where = tuple[Any, Any]
+"""The bootstrap servers that a line names, None for none, and its topic."""
+
+
+class Read(NamedTuple):
+    """The records of a block, and beside them where each is from."""
+
+    wheres: list[Where]
+    rows: list[Row]
+
+
+def read_blocks(blocks: Iterable[bytes], source: str) -> Iterator[Read]:
+    """The records of each block. Raises ``BadInput`` that names the line."""
+    quick, number = objects_reader(_MEMBERS), 1
+    for block in blocks:
+        found = quick(block)
+        yield _by_line(block, source, number) if found is None else _together(found)
+        number += block.count(b"\n") if found is None else len(found)
+
+
+def _together(found: list[Any]) -> Read:
+    keys = [None if each.key is None else each.key.encode() for each in found]
+    rows: list[Row] = [
+        (
+            owner,
+            key or b"",
+            key is None,
+            each.partition,
+            each.offset,
+            each.timestamp,
+            None if each.value is None else each.value.encode(),
+        )
+        for owner, key, each in zip(owners_of(keys), keys, found, strict=True)
+    ]
+    return Read([(each.bootstrapServers, each.topic) for each in found], rows)
+
+
+def _by_line(block: bytes, source: str, number: int) -> Read:
+    read = Read([], [])
+    for data, record in read_lines(_texts(block, source), source, number):
+        key, value, partition, offset, timestamp = record
+        read.wheres.append((data.get("bootstrapServers"), data.get("topic", UNNAMED)))
+        read.rows.append((owner_of(key), key or b"", key is None, partition, offset, timestamp, value))
+    return read
+
+
+def read_lines(lines: Iterable[str], source: str, first: int = 1) -> Iterator[tuple[dict[str, Any], Record]]:
+    """Each line that has a record, as JSON and as that. Raises ``BadInput`` that names the line; ``first`` is their first.
+
+    Empty lines, and those with the offsets of sinks' groups, are passed over.
+    """
+    for number, line in enumerate(lines, start=first):
+        if not line.strip():
+            continue
+        try:
+            data = read_json(line)
+            if is_group(data):
+                continue
+            record = _record(data, number)
+        except (ValueError, TypeError, AttributeError, KeyError) as e:
+            raise BadInput(
+                f"{source}, line {number}: this is not a record",
+                why=str(e) or type(e).__name__,
+                next_step='Each line is like {"topic":"…","partition":0,"offset":0,"key":"…","value":"…"}.',
+            ) from e
+        yield data, record
+
+
+def checked(path: Path) -> Iterator[bytes]:
+    """The content of a dump, in blocks. Raises ``BadInput`` as ``read_blocks`` does."""
+    quick, number = objects_reader(_MEMBERS), 1
+    for block in blocks_of(path):
+        found = quick(block)
+        if found is None:
+            _by_line(block, name_of(path), number)
+        number += block.count(b"\n") if found is None else len(found)
+        yield block
+
+
+def name_of(path: Path) -> str:
+    """What to call ``path`` in a message."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def blocks_of(path: Path) -> Iterator[bytes]:
+    """Whole lines in ``path``, of standard input for ``-``, of a directory's part files. Raises ``BadInput``.
+
+    They end at a line feed only, and not at U+2028 in a text.
+    """
+    try:
+        for part in sorted(path.glob("part-*")) if path.is_dir() else (path,):
+            with nullcontext(sys.stdin.buffer) if str(part) == "-" else part.open("rb") as file:
+                while block := file.read(BLOCK):
+                    yield block if block.endswith(b"\n") else block + file.readline()
+    except OSError as e:
+        raise BadInput(f"The dump {path} cannot be read", why=e.strerror) from e
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The same line by line."""
+    for block in blocks_of(path):
+        yield from _texts(block, str(path))
+
+
+def _texts(block: bytes, source: str) -> Iterator[str]:
+    for line in io.BytesIO(block):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as e:
+            raise BadInput(f"The dump {source} cannot be read", why="it is not UTF-8 text") from e
+
+
+def _record(data: dict[str, Any], number: int) -> Record:
+    if "key" not in data and "keyBase64" not in data:
+        raise KeyError("it has no key")
+    value = data["value"] if "value" in data else data.get("payload")
+    timestamp = data.get("timestamp", data.get("ts"))
+    return Record(
+        _bytes(data.get("key"), data.get("keyBase64")),
+        _bytes(value, data.get("valueBase64")),
+        int(data.get("partition", -1)),
+        int(data.get("offset", number - 1)),
+        None if timestamp is None else int(timestamp),
+    )
+
+
+def _bytes(text: Any, encoded: str | None) -> bytes | None:
+    if encoded is not None:
+        return base64.b64decode(encoded, validate=True)
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise TypeError("key and value must be the record's bytes as text, or null")
+    return text.encode()

@@ -1,0 +1,136 @@
+"""Where partitions of the source are read from: behind what is committed, and what the source has lost of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import Rule
+from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
+from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import partition_gone, unreachable
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.kafka.topics import OffsetRange
+
+LOST_RECORDS = Rule("COPY001", Severity.WARNING)
+RESET_PROPERTY = "source.consumer.auto.offset.reset"
+
+
+@dataclass(frozen=True)
+class SourceCluster:
+    """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its clients, ``isolation`` and
+    ``reset`` are isolation.level and auto.offset.reset, ``reset_given`` whether a person has set that one; ``timeout`` is in
+    seconds, for each request.
+    """
+
+    alias: str
+    consumer: Mapping[str, Any]
+    admin: Mapping[str, Any]
+    isolation: str
+    reset: str
+    timeout: float
+    reset_given: bool = False
+
+
+@dataclass(frozen=True)
+class LostRange:
+    """Offsets of a partition, from ``first`` to ``last``, that the source deleted before they were copied."""
+
+    alias: str
+    place: Place
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        topic, partition = self.place
+        return f"Offsets {self.first:,} to {self.last:,} of {topic}-{partition} on {self.alias}"
+
+    @property
+    def left_out(self) -> str:
+        """That they are not copied."""
+        return f"{self} were not copied: the source had lost them ({RESET_PROPERTY} is set)"
+
+    @property
+    def count(self) -> int:
+        """How many offsets it has: as many records at most."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a partition is read from. ``latest``: its end, because auto.offset.reset says so; ``lost``: what is left out."""
+
+    offset: int
+    latest: bool = False
+    lost: LostRange | None = None
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether it is to be committed at once: a later beginning would be another one."""
+        return self.latest or self.lost is not None
+
+
+def starts_of(source: SourceCluster, kafka: Kafka, begin: Mapping[Place, int | None]) -> dict[Place, Start]:
+    """Where to begin for these offsets, each behind a committed one, None for no such.
+
+    Raises ``ConnectctlError`` for a partition that is gone, that has fewer records than were copied from it, or that has
+    deleted some before they were copied, unless a person has said what to do then.
+    """
+    topics = sorted({topic for topic, _ in begin})
+    # Of whole topics, of which other tasks of the process have other partitions.
+    key = ("extents", repr(sorted(source.admin.items(), key=str)), *topics)
+    with unreachable(source.alias):
+        found = coalesced(key, lambda: kafka.extents(topics))
+    for topic, partition in begin:
+        if topic not in found:
+            raise partition_gone(source.alias, f"topic {topic}")
+        if partition not in found[topic]:
+            raise partition_gone(source.alias, f"partition {topic}-{partition}")
+    return {place: start_of(source, place, at, found[place[0]][place[1]]) for place, at in begin.items()}
+
+
+def start_of(source: SourceCluster, place: Place, at: int | None, extent: OffsetRange) -> Start:
+    """Where to begin in a partition with this ``extent``; see ``starts_of``."""
+    where = f"{place[0]}-{place[1]}"
+    if at is not None and at > extent.end:
+        raise ConnectctlError(
+            f"{where} of {source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
+            why="the topic was recreated or lost records",
+            next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
+            code="beyond-the-end",
+        )
+    if at is not None and at >= extent.first:
+        return Start(at)
+    end = extent.stable if source.isolation == "read_committed" else extent.end
+    start = end if source.reset == "latest" else extent.first
+    lost = None if at is None else LostRange(source.alias, place, at, start - 1)
+    if lost is not None and (not source.reset_given or source.reset == "none"):
+        raise lost_records(lost)
+    if source.reset == "none":
+        raise unset(source.alias, where)
+    return Start(start, source.reset == "latest", lost)
+
+
+def lost_records(lost: LostRange) -> ConnectctlError:
+    """The error for records that nobody can copy any more."""
+    return ConnectctlError(
+        f"{lost} were lost before they were copied",
+        why=f"the log now starts at {lost.last + 1:,} (retention, deleted records, or another topic of that name)",
+        next_step=f"Set {RESET_PROPERTY} (earliest or latest) to continue without them.",
+        code="lost-records",
+    )
+
+
+def unset(alias: str, what: str) -> ConnectctlError:
+    """The error for a partition without a committed offset, where auto.offset.reset=none."""
+    return ConnectctlError(
+        f"{what} of {alias} has no start offset",
+        why="no committed offset is within the log, and auto.offset.reset=none",
+        next_step=f"Set {RESET_PROPERTY}, or set the offset: connectctl offsets set.",
+        code="no-offset",
+    )

@@ -1,0 +1,128 @@
+"""A generation of tasks that starts while Spark already reads the frame; its tasks ask the driver for it before they write.
+
+To start one is waiting for Kafka, and to read or shuffle a frame is work for Spark: neither needs the other. Nothing is
+initialised, read or written by a task before its generation has started.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topics import KnownEnds
+from connectctl.ops.task_runtime.attempt.control_channel import CONNECT_TIMEOUT, Address, SocketListener, driver_address
+from connectctl.ops.task_runtime.job.config_topic_records import Generation
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+    from pyspark.sql import SparkSession
+
+PATIENCE = 5.0
+"""Seconds for which the driver keeps a task that asks waiting, before it answers that there is no generation yet."""
+ANSWER_TIMEOUT = 30.0
+"""Seconds after which a task takes a driver that has not answered for lost."""
+T = TypeVar("T")
+Reached = Callable[[], Mapping[str, KnownEnds]]
+"""How far the offsets topics are known to reach."""
+
+
+class GenerationStart:
+    """The driver's end: ``start`` runs on a thread of its own. Where it raises, ``cancel`` is called."""
+
+    def __init__(
+        self, host: str, bind: str | None, start: Callable[[], Generation], reached: Reached, cancel: Callable[[], None]
+    ):
+        self._start, self._reached, self._cancel = start, reached, cancel
+        self._found: Future[Generation] = Future()
+        self._listener = SocketListener(host, bind, self._answer)
+        self.address = self._listener.address
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._listener.close()
+
+    def during(self, run: Callable[[], T]) -> T:
+        """What ``run`` gives, during which the generation starts. What ``start`` raised comes before what ``run`` raises."""
+        try:
+            done = run()
+        except Exception:
+            self._found.result()
+            raise
+        self._found.result()
+        return done
+
+    def _run(self) -> None:
+        try:
+            self._found.set_result(self._start())
+        except BaseException as e:  # noqa: BLE001  # it is raised on the thread that waits for it
+            self._found.set_exception(e)
+            with suppress(Exception):  # whatever ended Spark's jobs already
+                self._cancel()
+
+    def _answer(self, line: socket.socket) -> None:
+        with line, line.makefile("rwb") as words:
+            try:
+                if not secrets.compare_digest(str(json.loads(words.readline())["word"]), self.address.token):
+                    return
+                words.write(json.dumps(self._said()).encode() + b"\n")
+                words.flush()
+            except (OSError, ValueError, KeyError, TypeError):
+                return
+
+    def _said(self) -> dict[str, Any]:
+        try:
+            generation = self._found.result(PATIENCE)
+        except NotYet:
+            # A start that timed out itself is over.
+            return {"failed": True} if self._found.done() else {}
+        except BaseException:  # noqa: BLE001  # the driver raises it
+            return {"failed": True}
+        reached = {which: asdict(ends) for which, ends in self._reached().items()}
+        return {"generation": asdict(generation), "reached": reached}
+
+
+def start_of(
+    spark: SparkSession, start: Callable[[], Generation], reached: Reached
+) -> tuple[GenerationStart, Callable[[Callable[[], T]], T]]:
+    """``start`` on its way, and what runs something of Spark's meanwhile, whose jobs are cancelled if it fails."""
+    context = spark.sparkContext
+    tag = f"connectctl-{secrets.token_hex(8)}"
+    started = GenerationStart(*driver_address(spark), start, reached, lambda: context.cancelJobsWithTag(tag))
+
+    def run(what: Callable[[], T]) -> T:
+        context.addJobTag(tag)
+        try:
+            return started.during(what)
+        finally:
+            context.removeJobTag(tag)
+
+    return started, run
+
+
+def with_generation(spec: TaskSpec, address: Address) -> TaskSpec:
+    """``spec`` with the generation for which the driver is asked, until it has started."""
+    asked = json.dumps({"word": address.token}).encode() + b"\n"
+    answer: dict[str, Any] = {}
+    while not answer:
+        try:
+            with socket.create_connection((address.host, address.port), CONNECT_TIMEOUT) as line:
+                line.settimeout(ANSWER_TIMEOUT)
+                line.sendall(asked)
+                with line.makefile("rb") as words:
+                    answer = json.loads(words.readline())
+        except (OSError, ValueError) as e:
+            raise ConnectctlError("Lost connection to the Spark driver", why=str(e)) from e
+    if "generation" not in answer:
+        raise ConnectctlError("The tasks were not started", why="see the error of the driver")
+    told = {which: KnownEnds(ends["id"], tuple(ends["ends"])) for which, ends in answer["reached"].items()}
+    return replace(spec, generation=Generation(**answer["generation"]), reached=told)

@@ -1,0 +1,88 @@
+"""What all parts of a run have in common: its job, the clients, whom it tells, and how long it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.task_runtime.job.generation import Leader, fence
+from connectctl.ops.task_runtime.job.group_members import TaskMembers
+from connectctl.ops.task_runtime.job.partition_ids import PartitionIds
+from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun
+from connectctl.ops.task_runtime.job.steps import Parts, unrecorded
+from connectctl.ops.task_runtime.job.stop_signals import Signals
+from connectctl.ops.task_runtime.spi.transform import TransformConnector
+from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+LEAST_PATIENCE = 60.0
+"""Seconds that a task has to get through; more where transactions may be open for longer."""
+
+
+@dataclass
+class JobEnvironment:
+    """A run of ``ready``. ``tell`` gets the run while it lasts, ``note`` gets lines for people.
+
+    ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
+    ``outage`` says for how long Kafka may be away; ``parts`` does each part of the run, and writes it down.
+    """
+
+    scene: RunClients
+    ready: PreparedJob
+    spark: SparkSession
+    timeout: float
+    tell: Callable[[JobRun, DriverChannel], None] = lambda run, board: None
+    note: Callable[[str], None] = lambda line: None
+    lease: float = LEASE
+    signals: Signals = field(default_factory=Signals)
+    presence: Presence | None = None
+    outage: RetryPolicy = NO_RETRIES
+    parts: Parts[Any] = unrecorded
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a task may take to get through: the longest transaction that may be in its way, and some."""
+        return max(LEAST_PATIENCE, self.ready.delivery.timeout_ms / 1000 + 30)
+
+    @property
+    def retries(self) -> RetryPolicy:
+        """What every call to Kafka goes through: nothing is repeated once the run is to end."""
+        return replace(self.outage, stopping=lambda: self.signals.count > 0)
+
+    def patiently(self, doing: str, work: Callable[[], T]) -> T:
+        """What ``work`` gives, tried again while Kafka is away."""
+        return self.retries(doing, work)
+
+    @property
+    def members(self) -> TaskMembers | None:
+        """The tasks' members of a consumer group; None for a source."""
+        ready = self.ready
+        if ready.subscription is None:
+            return None
+        return TaskMembers(self.scene.target, ready.group, ready.name, ready.subscription, self.note)
+
+    @property
+    def leader(self) -> Leader:
+        """What starts generations."""
+        scene, ready = self.scene, self.ready
+        leader = Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self.retries)
+        if not isinstance(ready.connector, TransformConnector):
+            return leader
+        return replace(leader, more_ids=PartitionIds(scene.target, scene.calls, ready.group, ready.name, self.note))
+
+    def fence_tasks(self, count: int) -> None:
+        """Fence the first ``count`` tasks, whoever runs them."""
+        fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)
+
+    def overtaken(self) -> str | None:
+        """Who has a connector that this run took over, where it was taken for dead meanwhile."""
+        other = self.presence.overtaken if self.presence is not None and self.ready.take_over else None
+        return f"another connectctl run has taken over {self.ready.name}: {other}" if other else None

@@ -1,0 +1,200 @@
+"""The rounds of a run's tasks, with all that the driver looks at and tells between and while they last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+from connectctl.ops.task_runtime.job import status_topic as words
+from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
+from connectctl.ops.task_runtime.job.group_members import LeaseGap
+from connectctl.ops.task_runtime.job.latency_report import LatencyReport
+from connectctl.ops.task_runtime.job.prepare import offsets_topic
+from connectctl.ops.task_runtime.job.scheduler import JobRun
+from connectctl.ops.task_runtime.job.spark_round import SparkRound
+from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver
+from connectctl.ops.task_runtime.job.stall_report import StallReport
+from connectctl.ops.task_runtime.spi.metrics import metrics
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
+from connectctl.ops.task_runtime.task.offset_store import current_ends
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+    from connectctl.ops.kafka.topics import KnownEnds
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
+    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
+    from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
+    from connectctl.ops.task_runtime.job.config_topic_records import Generation
+    from connectctl.ops.task_runtime.job.environment import JobEnvironment
+    from connectctl.ops.task_runtime.job.scheduler import Lease
+    from connectctl.ops.task_runtime.job.status_topic import StatusWriter
+
+
+@dataclass(frozen=True)
+class StartedTasks:
+    """The tasks that run; ``failure`` is the connector's, where they are those of before."""
+
+    generation: Generation
+    tasks: list[dict[str, str]]
+    failure: str | None
+
+
+class Rounds:
+    """The rounds of ``started`` tasks in the ``run``; ``frame`` is a DataFrame's."""
+
+    def __init__(
+        self,
+        run: JobEnvironment,
+        started: StartedTasks,
+        board: DriverChannel,
+        statuses: StatusWriter,
+        frame: JobDataFrame | None,
+    ):
+        self._run, self._started, self._board, self._statuses, self._frame = run, started, board, statuses, frame
+        self._generation = started.generation
+        """The newest one: that of the start, or of the last time that the tasks were regained."""
+        ready, longest = run.ready, max(run.patience, run.outage.seconds)
+        self._work = self._spec()
+        self._gap = LeaseGap(ready.subscription, run.note)
+        self._executors = executor_monitor(run.spark, run.note)
+        self._stalled = StallReport(ready.name, longest, run.scene.target.silent, run.note)
+        self._latency = LatencyReport(ready.name, run.note)
+        self._invisibility_reported = False
+
+    def job_run(self) -> JobRun:
+        """The run of them, ready to begin; its statuses are written."""
+        run, started, ready = self._run, self._started, self._run.ready
+        job = JobRun(
+            dict(enumerate(started.tasks)),
+            ready.job.until,
+            lambda tasks, limits: self._round(job, tasks, limits),
+            stop_requested=lambda: run.signals.count > 0 or run.overtaken() is not None,
+            overtaken=run.overtaken,
+            stop=self._board.stop,
+            stop_now=lambda: run.signals.count > 1,
+            no_executors=lambda: self._executors.none_left,
+            on_progress=self._progress,
+            on_round_end=self._write_statuses,
+            regain=self._regained,
+            note=run.note,
+            is_sink=isinstance(ready.connector, SinkConnector),
+            # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
+            seconds=run.lease if self._frame is None else math.inf,
+            reached=run.patiently("list the end offsets of the offsets topics", self._reached),
+        )
+        self._statuses.drop_other_tasks(len(started.tasks))
+        self._write_statuses(job)
+        return job
+
+    def _spec(self) -> TaskSpec:
+        run, ready = self._run, self._run.ready
+        return TaskSpec(
+            group=ready.group,
+            connector=ready.name,
+            path=ready.path,
+            config=dict(ready.config),
+            generation=self._generation,
+            home=run.scene.kafka.client,
+            target=run.scene.target.client,
+            offsets=offsets_topic(ready),
+            global_offsets=ready.topics["offsets"] if ready.dedicated_offsets_topic else None,
+            delivery=ready.delivery,
+            timeout=run.timeout,
+            patience=run.patience,
+            outage=run.outage.seconds,
+            subscription=ready.subscription,
+            tasks=len(self._started.tasks),
+        )
+
+    def _round(self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits) -> Lease:
+        run, address = self._run, self._board.address
+        work = replace(
+            self._work,
+            generation=self._generation,
+            reached=job.reached,
+            waited=job.waited,
+            unwritten=job.unwritten,
+        )
+        if run.members is not None:
+            run.members.settle(tasks)
+        if self._frame is not None:
+            return self._frame.round(work, len(self._started.tasks), tasks, limits, address)
+        return SparkRound(run.spark, work, tasks, limits, address)
+
+    def _write_statuses(self, job: JobRun) -> None:
+        """The statuses behind a round."""
+        failure = self._started.failure
+        self._statuses.connector(words.FAILED if failure else words.RUNNING, failure)
+        for number, total in job.totals.items():
+            self._statuses.task(number, total.state, total.trace, metrics(total))
+        self._statuses.flush()
+        self._board.messages.clear()
+        self._gap.begin()
+
+    def _progress(self, job: JobRun) -> None:
+        """Look at what tasks tell, a few times a second."""
+        run, board = self._run, self._board
+        self._executors.check()
+        self._stalled.update(dict(board.messages), job.active)
+        self._latency.update(dict(board.messages))
+        self._tell_unseen()
+        self._gap.look(bool(board.messages))
+        if run.ready.subscription is not None and job.has_enough(list(board.messages.values())):
+            board.stop()  # another task may wait for one that has ended to leave the consumer group
+        if job.leases_end(dict(board.messages)):
+            board.end_leases()
+        run.tell(job, board)
+
+    def _tell_unseen(self) -> None:
+        """Say once that others cannot see this run."""
+        presence = self._run.presence
+        if presence is not None and presence.problem is not None and not self._invisibility_reported:
+            self._invisibility_reported = True
+            self._run.note(f"warning: commands that change offsets cannot see this run: {presence.problem}")
+
+    def _regained(self, why: str) -> str | None:
+        """Take over again the tasks that are stale because of ``why``; why that cannot be, None where it was done."""
+        run = self._run
+        if run.presence is None or run.ready.take_over:
+            return why
+        try:
+            self._generation = self._regain(run.presence)
+        except TakenOver as e:
+            return str(e)
+        return None
+
+    def _regain(self, presence: Presence) -> Generation:
+        """The tasks again, where who made them stale did not come through. Raises ``TakenOver``."""
+        run, ready = self._run, self._run.ready
+
+        def workers() -> bool:
+            return bool(run.scene.kafka.group(ready.group).members)
+
+        return RegainTasks(
+            run.leader,
+            ready.name,
+            ready.config,
+            self._started.tasks,
+            self._generation,
+            presence.others,
+            workers,
+            run.retries,
+            run.note,
+        )()
+
+    def _reached(self) -> dict[str, KnownEnds]:
+        work, scene = self._work, self._run.scene
+        found = {PRIMARY: current_ends(scene.target, work.offsets)}
+        return found | ({GLOBAL: current_ends(scene.kafka, work.global_offsets)} if work.global_offsets else {})
+
+
+def write_final_statuses(statuses: StatusWriter, job: JobRun, failure: str | None) -> None:
+    """The last statuses of a run."""
+    statuses.connector(words.FAILED if failure else words.STOPPED, failure)
+    for number, total in job.totals.items():
+        state = words.FAILED if total.failure else words.UNASSIGNED
+        statuses.task(number, state, total.trace, metrics(total))

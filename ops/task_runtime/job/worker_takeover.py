@@ -1,0 +1,103 @@
+"""The connector of live workers in the hands of a run: stopped there first, and as it was before at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from connectctl.ops.connect.connector import State, at_rest
+from connectctl.ops.core.errors import Refused, TimedOut
+from connectctl.ops.core.wait import wait_until
+from connectctl.ops.operations.connectors.observe import Facts, read_facts
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState, StepContext
+from connectctl.ops.task_runtime.job import environment
+from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState
+from connectctl.ops.task_runtime.job.environment import JobEnvironment
+from connectctl.ops.task_runtime.job.group_members import check_group_is_free
+from connectctl.ops.task_runtime.job.steps import HandBack, StopOnWorkers
+
+PAUSE = 0.3
+_HAND_BACK = {"resume": State.RUNNING, "pause": State.PAUSED}
+
+
+@dataclass
+class WorkerTakeOver:
+    """``own_tasks`` is how many tasks the run has begun. ``lost``: another run or worker has the connector, so that it is
+    not handed back.
+    """
+
+    run: JobEnvironment
+    own_tasks: int = 0
+    lost: bool = False
+    _touched: bool = False
+
+    @contextmanager
+    def held(self) -> Iterator[ConfigTopicState | None]:
+        """What the workers' config topic says of the stopped connector, for as long as it is ours; None without workers.
+
+        Afterwards the connector is as it was before, whatever happened here.
+        """
+        run, ready = self.run, self.run.ready
+        if not ready.take_over:
+            yield None
+            return
+        assert run.scene.workers is not None
+        timeout = max(run.timeout, environment.LEAST_PATIENCE, run.outage.seconds)
+        context = StepContext(run.scene.workers, timeout, facts=self._facts)
+        name, verb = ready.name, ready.hand_back_action
+        if verb is not None:
+            run.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
+        try:
+            if verb is not None:
+                run.parts(StopOnWorkers, lambda: self._stop(context))
+            taken = self._stopped(context)
+            if run.members is not None:
+                check_group_is_free(run.members, context.timeout)
+            yield taken
+        finally:
+            if not self.lost and (verb is None or self._touched):
+                run.parts(HandBack, lambda: self._hand_back(context, verb))
+
+    def _stop(self, context: StepContext) -> None:
+        name, self._touched = self.run.ready.name, True
+        self.run.patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
+        Await(name, State.STOPPED).apply(context)
+
+    def _hand_back(self, context: StepContext, verb: str | None) -> None:
+        """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""
+        run, name = self.run, self.run.ready.name
+        # The end that is wished for includes this; a second signal is one for an end on the spot.
+        patiently = replace(run.outage, stopping=lambda: run.signals.count > 1)
+        try:
+            patiently("fence its tasks", lambda: run.fence_tasks(self.own_tasks))
+        finally:
+            if verb is not None:
+                patiently(f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").apply(context))
+                context.waits.pop(name, None)
+                Await(name, _HAND_BACK[verb]).apply(context)
+
+    def _facts(self) -> Facts:
+        ready = self.run.ready
+        return read_facts(self.run.scene.kafka, ready.group, ready.topics["config"])
+
+    def _stopped(self, context: StepContext) -> ConfigTopicState:
+        """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
+        ready, left = self.run.ready, 0
+
+        def stopped() -> ConfigTopicState | None:
+            nonlocal left
+            seen, rests = self.run.patiently(f"read the state of {ready.name}", lambda: self._seen(context))
+            left = seen.committed_tasks
+            if seen.target != STOPPED and ready.hand_back_action is None:
+                raise Refused(f"{ready.name} was started on its workers in the meantime (target state {seen.target})")
+            return seen if seen.target == STOPPED and not seen.committed_tasks and rests else None
+
+        if (found := wait_until(stopped, context.timeout, PAUSE)) is None:
+            raise TimedOut(f"{ready.name} still has {left} tasks on its workers")
+        return found
+
+    def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:
+        """What the config topic has of the connector, and whether it rests."""
+        name = self.run.ready.name
+        return self.run.leader.read_state(name), at_rest(context.read(name))

@@ -1,0 +1,115 @@
+"""A task on a thread of its own, so that its transaction can be committed while its ``poll`` has nothing to give.
+
+A task is called by one thread, always the same one (``SourceTask``). Where nothing has to happen while it is, that is the
+loop's own, and ``CallingThread`` does it. A task that promises a latency is called on a ``TaskThread``: a poll that lasts
+is waited for until the open transaction has to end, and after that again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.connector import Batch
+
+T = TypeVar("T")
+
+
+class Polled(NamedTuple):
+    """What a poll gave, None where the task has finished; when it did, and how long it took, by the monotonic clock."""
+
+    batch: Batch | None
+    at: float
+    seconds: float
+
+
+class TaskCaller(Protocol):
+    """Calls a task."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a poll is under way, so that any other call would wait for its end."""
+        ...
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Do ``work``, behind a poll that is under way."""
+        ...
+
+    def later(self, work: Callable[[], None]) -> None:
+        """The same, without waiting for the poll; what it raises is raised by the next poll that is asked for."""
+        ...
+
+    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> Polled | None:
+        """Poll, or wait on for the poll that is under way; None where it is not over after ``patience`` seconds."""
+        ...
+
+    def close(self) -> None:
+        """No call comes any more."""
+        ...
+
+
+def timed(work: Callable[[], Batch | None]) -> Polled:
+    """``work``, a poll, with its times."""
+    began = time.monotonic()
+    batch = work()
+    now = time.monotonic()
+    return Polled(batch, now, now - began)
+
+
+class CallingThread:
+    """The thread of the caller."""
+
+    is_busy = False
+
+    def call(self, work: Callable[[], T]) -> T:
+        return work()
+
+    def later(self, work: Callable[[], None]) -> None:
+        work()
+
+    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> Polled:
+        return timed(work)
+
+    def close(self) -> None:
+        pass
+
+
+class TaskThread:
+    """A thread for one task, which ends with ``close``."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="task")
+        self._polling: Future[Polled] | None = None
+        self._later: list[Future[None]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        return self._polling is not None
+
+    def call(self, work: Callable[[], T]) -> T:
+        return self._thread.submit(work).result()
+
+    def later(self, work: Callable[[], None]) -> None:
+        if self.is_busy:
+            self._later.append(self._thread.submit(work))
+        else:
+            self.call(work)
+
+    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> Polled | None:
+        if self._polling is None:
+            # Those that came while a poll was under way were done behind it.
+            later, self._later = self._later, []
+            for each in later:
+                each.result()
+            self._polling = self._thread.submit(timed, work)
+        wait([self._polling], patience)
+        if not self._polling.done():
+            return None
+        done, self._polling = self._polling, None
+        return done.result()
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False)

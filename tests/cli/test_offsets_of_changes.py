@@ -1,0 +1,158 @@
+"""A plan says what a change does to source offsets; its run ends with the workers' own view; undo puts offsets back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from connectctl.ops.connect import target_state_wait
+from connectctl.ops.operations.connectors import observe
+from fakes.changingworld import World
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.connect.connector import Connector
+
+FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+A, B = '{"filename":"a"}', '{"filename":"b"}'
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
+    for module in ("steps", "config_offset_steps", "config_offsets"):
+        monkeypatch.setattr(f"connectctl.ops.operations.connectors.{module}.POLL", 0.001)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.001)
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    made = World(tmp_path)
+    run(made, "create", "-f", given(made), "--yes")
+    has(made, A, 12)
+    return made
+
+
+def given(world: World, name: str = "lines", **more: str) -> str:
+    path = world.directory / f"{name}.json"
+    path.write_text(json.dumps({"name": name, "connector.class": FILE, "file": "a", "topic": "t", **more}))
+    return str(path)
+
+
+def has(world: World, partition: str, position: int, name: str = "lines") -> None:
+    """The workers have an offset of the connector."""
+    key = json.dumps(json.loads(partition), sort_keys=True)
+    world.workers.offsets.setdefault(name, {})[key] = {"position": position}
+
+
+def offsets(world: World, name: str = "lines") -> dict[str, int]:
+    return {json.loads(key)["filename"]: value["position"] for key, value in world.workers.offsets[name].items()}
+
+
+def run(world: World, *args: str, code: int = 0) -> str:
+    result = world.run("connectors", *args)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def plan(world: World, *args: str) -> dict[str, Any]:
+    steps = json.loads(world.run("connectors", *args, "--dry-run", "-o", "json").stdout)["steps"]
+    (step,) = (each for each in steps if each["step"] in ("ChangeConnector", "CreateConnector"))
+    return dict(step)
+
+
+def undo(world: World) -> str:
+    result = world.run("runs", "undo", world.runs()[0]["id"], "--yes")
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_another_file_is_begun_anew_and_the_run_ends_with_what_the_workers_have(world: World) -> None:
+    step = plan(world, "patch", "lines", "file=b")
+    assert step["partitions"] == {"orphaned": [{"filename": "a"}], "begun anew": [{"filename": "b"}]}
+    assert f"orphans 1 source offset: {A}, because filename a is not in file b; begins anew: {B};" in step["says"]
+    assert "--carry-offsets carries them over instead" in step["says"]
+    said = run(world, "patch", "lines", "file=b", "--yes")
+    assert f'read the offsets of lines from the workers: not read: {A} at {{"position":12}}' in said
+
+
+def test_undo_takes_away_what_was_begun_anew_and_leaves_what_was_read_on(world: World) -> None:
+    run(world, "patch", "lines", "file=b", "--yes")
+    has(world, B, 8)
+    said = undo(world)
+    assert "put back the offsets that the change of lines made: 1 written and read back" in said
+    assert offsets(world) == {"a": 12}
+    assert world.workers.connectors["lines"].config["file"] == "a"
+
+
+def test_an_older_offset_is_resumed_from_and_is_as_it_was_after_undo(world: World) -> None:
+    has(world, B, 8)
+    step = plan(world, "patch", "lines", "file=b")
+    assert step["partitions"] == {"orphaned": [{"filename": "a"}], "resumed": [{"filename": "b"}]}
+    assert f"resumes from 1 source offset of before: {B}" in step["says"]
+    run(world, "patch", "lines", "file=b", "--yes")
+    has(world, B, 20)
+    undo(world)
+    assert offsets(world) == {"a": 12, "b": 8}
+
+
+def test_nothing_is_stopped_for_an_undo_that_has_no_offsets_to_put_back(world: World) -> None:
+    run(world, "patch", "lines", "batch.size=5", "--yes")
+    world.workers.sent.clear()
+    undo(world)
+    assert [each for each in world.workers.sent if "stop" in each] == []
+
+
+def test_offsets_are_left_alone_by_undo_where_workers_cannot_set_them(world: World) -> None:
+    world.workers.version = "3.5.1"
+    run(world, "patch", "lines", "file=b", "--yes")
+    has(world, B, 8)
+    undo(world)
+    assert offsets(world) == {"a": 12, "b": 8}
+
+
+def test_what_only_the_source_knows_and_what_stays_under_another_source_is_said(world: World) -> None:
+    path = given(world, "mirror", **{"connector.class": MIRROR, "source.cluster.alias": "eu", "topics": "x"})
+    run(world, "create", "-f", path, "--yes")
+    key = json.dumps({"cluster": "eu", "partition": 0, "topic": "x"})
+    world.workers.offsets["mirror"] = {key: {"offset": 1}}
+    assert "begins anew what else it finds: topic x.+" in plan(world, "patch", "mirror", "topics=x,x.+")["says"]
+    says = plan(world, "patch", "mirror", "source.cluster.bootstrap.servers=other:9092")["says"]
+    assert "keeps its offsets although source.cluster.bootstrap.servers changes;" in says
+    begun = plan(world, "patch", "mirror", "topics=x,y")
+    assert 'begins anew: {"cluster":"eu","topic":"y",…}' in begun["says"]
+
+
+def test_a_masked_query_is_in_no_plan(world: World) -> None:
+    jdbc = {"connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector", "mode": "incrementing"}
+    run(world, "create", "-f", given(world, "rows", **jdbc), "--yes")
+    world.workers.offsets["rows"] = {'{"table": "a"}': {"incrementing": 1}}
+    step = plan(world, "patch", "rows", "query.masked=select 4711")
+    assert step["partitions"] == {"orphaned": [{"table": "a"}], "begun anew": [{"query": "query"}]}
+    assert "4711" not in ";".join(step["offsets"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("patch", "lines", "file=b"),
+        ("apply", "-f", "FILE"),
+        ("create", "-f", "NEW"),
+        ("rollback", "lines", "--to", "1"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_workers_are_asked_once_for_their_connectors(
+    world: World, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"FILE": given(world, file="b"), "NEW": given(world, "new", file="c")}
+    asked: list[object] = []
+
+    def from_workers(calls: ConnectCalls) -> list[Connector]:
+        asked.append(calls)
+        return observe_workers(calls)
+
+    observe_workers = observe.from_workers
+    monkeypatch.setattr(observe, "from_workers", from_workers)
+    run(world, *(files.get(word, word) for word in command), "--dry-run")
+    assert len(asked) == 1

@@ -1,0 +1,62 @@
+"""Connectors that ask for the source partitions of well-known ones: compiled here, and put on the plugin path of workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+from connectctl.ops.sandbox.jars.cache import cached
+from connectctl.ops.sandbox.jars.java import find_java
+from connectctl.ops.sandbox.jars.versions import LATEST, parse_version
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+SOURCE = Path(__file__).with_name("StandIn.java")
+CLASSES = (
+    "io.confluent.connect.jdbc.JdbcSourceConnector",
+    "io.debezium.connector.mysql.MySqlConnector",
+    "io.debezium.connector.sqlserver.SqlServerConnector",
+    "com.example.AccountSource",
+)
+
+
+def compiled(connect: Path, directory: Path) -> Path:
+    """A plugin directory with the classes. Skips where Java has no compiler."""
+    java = find_java().path
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=60).stdout
+    if "jdk.compiler" not in modules:
+        pytest.skip("the connectors are compiled here, and this Java has no compiler")
+    sources = [SOURCE]
+    for path in CLASSES:
+        package, _, name = path.rpartition(".")
+        sources.append(directory / f"{name}.java")
+        sources[-1].write_text(f"package {package};\npublic class {name} extends standin.StandIn {{}}\n")
+    plugin = directory / "plugins/standins"
+    services = plugin / "META-INF/services"
+    services.mkdir(parents=True)
+    (services / "org.apache.kafka.connect.source.SourceConnector").write_text("\n".join(CLASSES) + "\n")
+    jars = os.pathsep.join(map(str, sorted(connect.glob("*.jar"))))
+    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(plugin)]
+    subprocess.run([*compiler, *map(str, sources)], check=True, timeout=120)
+    return plugin.parent
+
+
+@contextmanager
+def cluster_with_stand_ins(directory: Path) -> Iterator[Sandbox]:
+    """A cluster of one worker that has them beside Kafka's own connectors."""
+    jars = cached(parse_version(LATEST))
+    assert jars is not None
+    own = compiled(jars.root / "connect", directory)
+    properties = {"plugin.path": f"{jars.plugins},{own}"}
+    sandbox = up(SandboxSpec(name="standins", workers=1, support="enabled", extra_worker_properties=properties))
+    try:
+        yield sandbox
+    finally:
+        down("standins")

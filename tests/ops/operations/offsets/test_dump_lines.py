@@ -1,0 +1,122 @@
+"""A block of a dump is read as its lines are, one by one."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.records import Record, record_in
+from connectctl.ops.operations.offsets import dump_lines
+from connectctl.ops.operations.offsets.backup_file import lines_of
+from connectctl.ops.operations.offsets.dump_lines import blocks_of, checked, read_blocks, read_lines
+from hypothesis import given
+from hypothesis import strategies as st
+
+GOOD = [
+    '{"topic": "t", "partition": 1, "offset": 7, "timestamp": 5, "key": "[\\"c\\",{}]", "value": "{}"}',
+    '{"topic": "t", "partition": 0, "offset": 8, "timestamp": null, "key": "k", "value": null}',
+    '{"value":"é\\u00e9\\ud83d\\ude00\\n","key":null,"timestamp":0,"offset":9,"partition":-1,"topic":"u","bootstrapServers":"b:1"}',
+    '{"topic": "t", "topic": "v", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "key": "l", "value": ""}',
+]
+ODD = [
+    '{"topic": "t", "partition": 1.0, "offset": 1e3, "timestamp": 5, "key": "k", "value": "v"}',
+    '{"topic": "t", "partition": 1.5, "offset": -0, "timestamp": 5.5, "key": "k", "value": "v"}',
+    '{"topic": "t", "partition": "1", "offset": "2", "timestamp": "3", "key": "k", "value": "v"}',
+    '{"topic": "t", "partition": true, "offset": 2, "timestamp": 3, "key": "k", "value": "v"}',
+    '{"topic": "t", "partition": 1, "offset": 123456789012345678901234567890, "timestamp": 3, "key": "k", "value": "v"}',
+    '{"topic": null, "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "value": "v"}',
+    '{"partition": 1, "key": "k", "value": "v"}',
+    '{"topic": "t", "partition": 1, "offset": 2, "ts": 3, "keyBase64": "//8=", "payload": null, "headers": [1, {"a": {}}]}',
+    '{"connector": "s", "group": "connect-s", "offsets": []}',
+    '  {"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "value": "v"} ',
+    "",
+    "   ",
+]
+BAD = [
+    "no json",
+    "{}",
+    "[]",
+    '{"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": 4, "value": "v"}',
+    '{"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": "\\ud800", "value": "v"}',
+    '{"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "value": "v"} {}',
+    '{"topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "key": "k", "value": "v",}',
+    GOOD[0] + GOOD[1],
+    '{"topic": "t", "partition": 1,',
+    '"offset": 2, "timestamp": 3, "key": "k", "value": "v"}',
+]
+
+
+def told(blocks: list[bytes]) -> object:
+    """Where the records are from, and they; or what is wrong."""
+    try:
+        return [(where, record_in(row)) for read in read_blocks(blocks, "x") for where, row in zip(*read, strict=True)]
+    except BadInput as e:
+        return str(e), e.why
+
+
+def told_by_line(lines: list[str]) -> object:
+    try:
+        return [
+            ((data.get("bootstrapServers"), data.get("topic", "dump")), record)
+            for data, record in read_lines(lines, "x")
+        ]
+    except BadInput as e:
+        return str(e), e.why
+
+
+@given(st.lists(st.sampled_from(GOOD * 4 + ODD + BAD), max_size=8), st.integers(1, 400), st.booleans())
+def test_a_dump_is_the_same_however_it_is_cut(lines: list[str], size: int, ends: bool) -> None:
+    text = "\n".join(lines) + ("\n" if ends else "")
+    blocks, rest = [], text.encode()
+    while rest:
+        end = rest.find(b"\n", size - 1) + 1 or len(rest)
+        blocks.append(rest[:end])
+        rest = rest[end:]
+    assert told(blocks) == told_by_line(list(StringIO(text)))
+
+
+@given(
+    st.lists(
+        st.builds(
+            Record,
+            st.none() | st.binary(max_size=5) | st.sampled_from([b'["c",{}]', b'["d",{"t":1}]']),
+            st.none() | st.binary(max_size=5) | st.text(max_size=5).map(str.encode),
+            st.integers(0, 9),
+            st.integers(0, 1 << 60),
+            st.none() | st.integers(0, 1 << 60),
+        )
+    ),
+    st.sampled_from([None, "b:9092,c:9092"]),
+)
+def test_what_a_backup_has_is_read_again(records: list[Record], bootstrap: str | None) -> None:
+    blocks = [f"{line}\n".encode() for line in lines_of(records, "t", bootstrap)]
+    for some in (blocks, [b"".join(blocks)] if blocks else []):
+        read = list(read_blocks(some, "x"))
+        rows = [row for each in read for row in each.rows]
+        assert list(map(record_in, rows)) == records
+        assert [row[0] for row in rows] == [owner_of(record.key) for record in records]
+        assert {where for each in read for where in each.wheres} <= {(bootstrap, "t")}
+
+
+def test_a_backup_is_checked_and_given_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "dump"
+    path.write_text("\n".join([*GOOD, *ODD, *GOOD]))
+    monkeypatch.setattr(dump_lines, "BLOCK", 300)
+    assert len(list(blocks_of(path))) > 3
+    assert b"".join(checked(path)) == path.read_bytes()
+    path.write_text("\n".join([*GOOD, *ODD, BAD[3]]))
+    with pytest.raises(BadInput, match=f"dump, line {len(GOOD) + len(ODD) + 1}: this is not a record"):
+        list(checked(path))
+
+
+def test_bytes_that_are_not_utf_8_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "dump"
+    line = json.dumps(json.loads(GOOD[0]) | {"value": "?"}).encode().replace(b"?", b"\xff")
+    path.write_bytes(GOOD[0].encode() + b"\n" + line)
+    with pytest.raises(BadInput, match="cannot be read") as e:
+        list(checked(path))
+    assert e.value.why == "it is not UTF-8 text"

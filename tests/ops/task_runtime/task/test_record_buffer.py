@@ -1,0 +1,90 @@
+"""Single records until they become batches: what belongs together, in which order, and how each is named."""
+
+from __future__ import annotations
+
+import pytest
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    ProducerRecord,
+    RecordLists,
+    TransactionBatch,
+)
+from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, producer_class
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
+from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+
+
+def poll(first: int, count: int) -> TransactionBatch:
+    """Records with and without a partition, in turn, and messages for both."""
+    records = [ProducerRecord("t", b"k", b"%d" % n, n % 2 or None) for n in range(first, first + count)]
+    lists = RecordLists("t", [b"m%d" % n for n in range(count)], partitions=[n % 2 or None for n in range(count)])
+    columns = ColumnBatch("t", RecordColumns([b"c"]))
+    return TransactionBatch(records, [columns, lists], describe_record=lambda n: f"record {n} from {first}")
+
+
+def test_what_several_polls_gave_is_together_in_its_order_and_each_is_named_by_its_own_poll() -> None:
+    buffer = RecordBuffer(1000, 10_000)
+    buffer.add(poll(0, 3))
+    buffer.add(poll(3, 2))
+    found = {place: (rows.values, named) for place, rows, named in buffer.take()}
+    assert {place: values for place, (values, _) in found.items()} == {
+        ("t", None): [b"0", b"2", b"m0", b"m2", b"4", b"m0"],
+        ("t", 1): [b"1", b"m1", b"3", b"m1"],
+    }
+    names = {place: [named(n) for n in range(len(values))] for place, (values, named) in found.items() if named}
+    # A row of columns has the number behind the records: 3 in the first poll, 2 in the second.
+    first, second = ["record 0 from 0", "record 2 from 0", "record 4 from 0", "record 6 from 0"], "from 3"
+    assert names["t", None] == [*first, f"record 1 {second}", f"record 3 {second}"]
+    assert names["t", 1] == ["record 1 from 0", "record 5 from 0", f"record 0 {second}", f"record 4 {second}"]
+    assert list(buffer.take()) == []
+
+
+def test_records_that_nobody_can_name_have_no_names() -> None:
+    buffer = RecordBuffer(1000, 10_000)
+    buffer.add(poll(0, 2))
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"x")]))
+    assert {place: named is None for place, _, named in buffer.take()} == {("t", None): True, ("t", 1): False}
+
+
+def test_only_what_is_large_enough_is_taken_where_not_everything_is() -> None:
+    buffer = RecordBuffer(100, 1000)
+    buffer.add(TransactionBatch([ProducerRecord("t", b"k" * 50, b"v" * 49), ProducerRecord("u", None, None)]))
+    assert list(buffer.take(everything=False)) == []
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"v")]))
+    assert [place for place, _, _ in buffer.take(everything=False)] == [("t", None)]
+    assert [place for place, _, _ in buffer.take()] == [("u", None)]
+
+
+def test_everything_is_taken_where_many_places_have_too_much_together() -> None:
+    buffer = RecordBuffer(100, 120)
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"v" * 60, n) for n in range(2)]))
+    assert [place for place, _, _ in buffer.take(everything=False)] == [("t", 0), ("t", 1)]
+
+
+def test_columns_without_keys_headers_and_times_have_none() -> None:
+    buffer = RecordBuffer(100, 1000)
+    buffer.add(TransactionBatch([ProducerRecord("t", None, b"v"), ProducerRecord("t", None, None)]))
+    ((_, rows, _),) = buffer.take()
+    columns = rows.columns()
+    assert (columns.keys, columns.timestamps, columns.headers) == (None, None, None)
+    assert columns.values.to_pylist() == [b"v", None]
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({}, ColumnarProducer),
+        ({"producer.override.compression.type": "lz4", "producer.override.client.id": "c"}, ColumnarProducer),
+        ({"producer.override.linger.ms": "5"}, TransactionalProducer),
+        ({"exactly.once.source.support": "disabled"}, IdempotentProducer),
+    ],
+)
+def test_a_polled_task_writes_batches_unless_it_asks_for_what_only_librdkafka_heeds(
+    config: dict[str, str], kind: type[TransactionalProducer]
+) -> None:
+    kafka, how = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1), delivery_settings(config)
+    assert batch_producer_class(kafka, how, config, producer_class(how)) is kind
