@@ -74,6 +74,8 @@ class Copy:
     def seen(self, topic: str) -> list[list[Seen]]:
         """What a reader with read_committed sees of each partition."""
         client = {"bootstrap.servers": self.bootstrap, "group.id": "x", "isolation.level": "read_committed"}
+        # Records that are gone from the beginning are an error: "latest" would make an empty partition of them.
+        client |= {"auto.offset.reset": "error"}
         consumer = Consumer(client | {"enable.partition.eof": True, "enable.auto.commit": False})
         found: list[list[Seen]] = [[] for _ in consumer.list_topics(topic, 30).topics[topic].partitions]
         consumer.assign([TopicPartition(topic, p, 0) for p in range(len(found))])

@@ -157,7 +157,7 @@ def test_batches_of_one_record_and_of_a_megabyte(cluster: Sandbox, offsets: str,
         Producer(client | {"batch.size": 4_000_000, "linger.ms": 500}),
     )
     for n in range(20):
-        small.produce(copy.topic, b"small %d" % n, timestamp=1_700_000_000_000 + n)
+        small.produce(copy.topic, b"small %d" % n, timestamp=copy.began + n)
     small.flush(30)
     for n in range(60):
         large.produce(copy.topic, secrets.token_bytes(50_000), b"large %d" % n, timestamp=copy.began + n)
