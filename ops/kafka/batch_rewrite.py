@@ -72,8 +72,8 @@ def codec_of(batch: BatchAt) -> str:
     return NAMES.get(batch.attributes & CODEC, "none")
 
 
-def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> bytes:
-    """``batch`` in ``data`` as one of a transaction of ``stamp``, its records as they are."""
+def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | memoryview]:
+    """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records where they lie."""
     from crc32c import crc32c
 
     _, length, _, magic, _, attributes, delta, first, last, _, _, _, count = batch.fields
@@ -82,7 +82,7 @@ def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> bytes:
         attributes & CODEC | TRANSACTIONAL, delta, first, last, stamp.producer_id, stamp.epoch, stamp.sequence, count
     )
     crc = crc32c(body, crc32c(checked))
-    return b"".join((_UNCHECKED.pack(0, length, -1, magic, crc), checked, body))
+    return [_UNCHECKED.pack(0, length, -1, magic, crc) + checked, body]
 
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:

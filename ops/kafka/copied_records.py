@@ -13,8 +13,8 @@ from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
 
-Encode = Callable[[ProducerState], bytes]
-"""Makes the bytes of a batch for the state of its producer."""
+Encode = Callable[[ProducerState], list[bytes | memoryview]]
+"""Makes the bytes of a batch for the state of its producer, in parts."""
 
 
 @dataclass(frozen=True, slots=True)

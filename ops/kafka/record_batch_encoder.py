@@ -91,8 +91,8 @@ class Batch:
     def __len__(self) -> int:
         return self.end - self.start
 
-    def encode(self, stamp: ProducerState, codec: str = "none") -> bytes:
-        """The batch as one of a transaction. Raises ``KeyError`` for a codec that is not in ``CODECS``."""
+    def encode(self, stamp: ProducerState, codec: str = "none") -> list[bytes | memoryview]:
+        """The batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that is not in ``CODECS``."""
         from crc32c import crc32c
 
         checked = _CHECKED.pack(
@@ -110,7 +110,7 @@ class Batch:
         for part in parts:
             crc = crc32c(part, crc)
         length = _HEAD.size - _CHECKED.size - _BEFORE_LENGTH + sum(map(len, parts))
-        return b"".join((struct.pack(">qiibI", 0, length, -1, 2, crc), *parts))
+        return [struct.pack(">qiibI", 0, length, -1, 2, crc), *parts]
 
 
 def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[Batch]:

@@ -1,22 +1,31 @@
 """Ready-made batches: partitions copied from bytes that were made before the clock starts: the ceiling of ``topiccopy.py``
 and ``dataframe.py``.
 
-    python tests/bench/readymade.py BOOTSTRAP SOURCE TARGET PARTITION…
+    python tests/bench/readymade.py [--fetch] BOOTSTRAP SOURCE TARGET PARTITION…
 
 The batches of the source's partitions are read into memory, and become whole Produce requests of one transaction; then
 "ready" is written, and a line waited for. From there on nothing is done but to send them, ``ON_THE_WAY`` at once on one
 connection, with acks=all, and to commit. All partitions have one leader. ``sent`` runs several of these beside each other.
+
+With ``--fetch`` the source is fetched, too, into one buffer in which each response overwrites the one before, and a request
+is sent when all of its bytes were fetched: what a copy is where a task has nothing to do but to receive and to send.
 """
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 import time
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher
+from connectctl.ops.clients.kafka_protocol.batch_fetcher import FETCH_BYTES, WAIT_MS, BatchFetcher
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import FetchLimits, Position, fetch_request
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.clients.kafka_protocol.transactions import find_request
 from connectctl.ops.kafka.batch_rewrite import restamped
@@ -80,31 +89,86 @@ class Transaction:
         assert answer.error_code == 0, answer
 
 
+class Frame(NamedTuple):
+    """A Produce request with its ``number``, as it goes over the wire: a batch of ``partition`` that ends before ``end``."""
+
+    partition: int
+    end: int
+    number: int
+    data: bytes
+
+
 def main() -> None:
-    bootstrap, source, target, *numbers = sys.argv[1:]
+    fetched = "--fetch" in sys.argv
+    bootstrap, source, target, *numbers = (each for each in sys.argv[1:] if each != "--fetch")
     properties, partitions = {"bootstrap.servers": bootstrap}, list(map(int, numbers))
     transaction = Transaction(properties, f"ready-{target}-{numbers[0]}")
     connection = RawConnection(transaction.wire, transaction.broker, TIMEOUT)
     frames = frames_of(transaction, properties, source, target, partitions, connection._asked + 1)
+    sources = RawConnection(transaction.wire, transaction.broker, TIMEOUT) if fetched else None
     print("ready", flush=True)
     sys.stdin.readline()
     transaction.add(target, partitions)
-    for at, (_, frame) in enumerate(frames):
-        if at >= ON_THE_WAY:
-            answered(connection, frames[at - ON_THE_WAY][0])
-        connection._socket.sendall(frame)
-    for number, _ in frames[-ON_THE_WAY:]:
+    on_the_way = deque[int]()
+    for frame in frames if sources is None else as_fetched(sources, source, frames):
+        if len(on_the_way) >= ON_THE_WAY:
+            answered(connection, on_the_way.popleft())
+        connection._socket.sendall(frame.data)
+        on_the_way.append(frame.number)
+    for number in on_the_way:
         answered(connection, number)
     transaction.commit()
     connection.close()
     transaction.wire.close()
 
 
-def sent(bootstrap: str, source: str, target: str, partitions: int, processes: int) -> float:
+def as_fetched(connection: RawConnection, source: str, frames: list[Frame]) -> Iterator[Frame]:
+    """Each of ``frames`` once its batch was fetched; the next request is on its way while they are sent."""
+    by_partition = groupby(sorted(frames, key=attrgetter("partition")), key=attrgetter("partition"))
+    waiting = {Place(source, partition): deque(some) for partition, some in by_partition}
+    positions = {place: Position(0) for place in waiting}
+    limits = FetchLimits(FETCH_BYTES, FETCH_BYTES, WAIT_MS)
+    buffer = memoryview(bytearray(FETCH_BYTES + (2 << 20)))
+    number = connection.send(fetch_request(positions, {}, limits, committed=True))
+    while any(waiting.values()):
+        connection.await_answer(number)
+        ends = list(response(connection, source, buffer))
+        for place, end in ends:
+            del positions[place]
+            positions[place] = Position(end)
+        number = connection.send(fetch_request(positions, {}, limits, committed=True))
+        for place, end in ends:
+            while waiting[place] and waiting[place][0].end <= end:
+                yield waiting[place].popleft()
+    connection.close()
+
+
+def response(connection: RawConnection, source: str, buffer: memoryview) -> Iterator[tuple[Place, int]]:
+    """What a response of Fetch 11 has: each partition with batches, and the offset behind the last whole one."""
+    connection.take(struct.Struct(">ihi"))
+    for _ in range(connection.take(struct.Struct(">i"))[0]):
+        connection.skip(connection.take(struct.Struct(">h"))[0])
+        for _ in range(connection.take(struct.Struct(">i"))[0]):
+            partition, code, *_ = connection.take(struct.Struct(">ihqqq"))
+            assert code == 0, f"error {code}"
+            connection.skip(16 * max(0, connection.take(struct.Struct(">i"))[0]))
+            _, size = connection.take(struct.Struct(">ii"))
+            connection.into(buffer[: max(0, size)])
+            at, end = 0, None
+            while at + 61 <= size and at + 12 + (length := struct.unpack_from(">i", buffer, at + 8)[0]) <= size:
+                end = struct.unpack_from(">q", buffer, at)[0] + struct.unpack_from(">i", buffer, at + 23)[0] + 1
+                at += 12 + length
+            if end is not None:
+                yield Place(source, partition), end
+    connection.skip(connection.left)
+
+
+def sent(bootstrap: str, source: str, target: str, partitions: int, processes: int, *, fetch: bool = False) -> float:
     """Seconds in which so many processes, each with every so manyth partition, send ``source`` to ``target``."""
     pipe = subprocess.PIPE
     shares = [[str(n) for n in range(first, partitions, processes)] for first in range(processes)]
-    commands = [[sys.executable, __file__, bootstrap, source, target, *share] for share in shares]
+    flags = ["--fetch"] if fetch else []
+    commands = [[sys.executable, __file__, *flags, bootstrap, source, target, *share] for share in shares]
     running = [subprocess.Popen(each, stdin=pipe, stdout=pipe, text=True) for each in commands]
     for process in running:
         assert process.stdout is not None
@@ -120,20 +184,21 @@ def sent(bootstrap: str, source: str, target: str, partitions: int, processes: i
 
 def frames_of(
     transaction: Transaction, properties: dict[str, str], source: str, target: str, partitions: list[int], first: int
-) -> list[tuple[int, bytes]]:
-    """Numbered Produce requests for all that the partitions have, as they go over the wire."""
+) -> list[Frame]:
+    """Produce requests for all that the partitions have, numbered from ``first`` on."""
     fetcher = BatchFetcher(properties, timeout=TIMEOUT, committed=True)
     fetcher.begin({Place(source, number): 0 for number in partitions})
-    sequences, frames = dict.fromkeys(partitions, 0), list[tuple[int, bytes]]()
+    sequences, frames = dict.fromkeys(partitions, 0), list[Frame]()
     while fetcher.behind:
         for part in fetcher.fetch(0.1):
             number = part.place.partition
             for batch in part.batches:
-                made = restamped(part.data, batch, ProducerState(*transaction.who, sequences[number]))
+                made = b"".join(restamped(part.data, batch, ProducerState(*transaction.who, sequences[number])))
                 sequences[number] += batch.records
                 request = transaction.produce(Place(target, number), made)
-                request.with_header(correlation_id=first + len(frames), client_id="ready-made")
-                frames.append((first + len(frames), request.encode(framed=True, header=True)))
+                mark = first + len(frames)
+                request.with_header(correlation_id=mark, client_id="ready-made")
+                frames.append(Frame(number, batch.next_offset, mark, request.encode(framed=True, header=True)))
     fetcher.close()
     return frames
 

@@ -1,7 +1,7 @@
 """A topic copied to another, exactly once: ``connectctl run`` beside Kafka's own MirrorSourceConnector on a real worker.
 
     python tests/bench/topiccopy.py [--records 2000000] [--size 256] [--codec none] [--runs 3]
-        [--sides ready-made,unopened,opened,worker,tuned,strict]
+        [--sides ready-made,fetched,unopened,opened,worker,tuned,strict]
 
 One broker, which is source and target, one source topic of records in four partitions, two tasks on every side (ours on
 Spark ``local[2]``), transactions of the boundary poll. The sides take turns, after a turn of each that is not counted, so
@@ -11,7 +11,8 @@ does; where the source is compressed, its producer has the same codec. ``unopene
 ``copy.batches``, ``strict`` is ``unopened`` with ``epoch.per.transaction``. ``worker`` is the worker's connector as it
 comes, ``tuned`` as an operator makes it quick: transactions of a second, large polls and large batches (``TUNED``).
 ``ready-made`` is the ceiling: two processes send the source's own batches, made ready before the clock starts, in one
-transaction each (``readymade.py``).
+transaction each; ``fetched`` is the same where each batch is sent once it was fetched: what a copy costs that does nothing
+with what it fetches (``readymade.py``). The difference of the two is the source's, which sends from the same cores.
 
 What is timed is the same for all: from the broker's own time of the first record in the remote topic to the moment at which
 the last transaction is seen committed, by read_committed end offsets that are asked for every 50 ms. So the start of
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 
 GOALS = {
     ("unopened", "ready-made"): 0.8,
+    ("unopened", "fetched"): 0.8,
+    ("fetched", "ready-made"): 0.0,
     ("unopened", "opened"): 2.0,
     ("unopened", "worker"): 5.0,
     ("unopened", "tuned"): 1.0,
@@ -141,8 +144,8 @@ def timed(sandbox: cluster.Sandbox, side: str, turn: int, load: Load) -> Turn:
     with Watch(bootstrap, topic, PARTITIONS).watching() as watch:
         if side in WORKERS:
             theirs(sandbox, alias, side, watch, load)
-        elif side == "ready-made":
-            sent(bootstrap, SOURCE, topic, PARTITIONS, TASKS)
+        elif side in ("ready-made", "fetched"):
+            sent(bootstrap, SOURCE, topic, PARTITIONS, TASKS, fetch=side == "fetched")
             watch.wait(records)
         else:
             megabytes = ours(sandbox, alias, config(bootstrap, alias, side, load.codec))

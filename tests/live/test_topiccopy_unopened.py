@@ -296,8 +296,8 @@ def test_what_a_broker_takes_of_a_producers_header(
     (batch,) = part.batches
     place = Place(topic, 0)
 
-    def made(stamp: ProducerState) -> bytes:
-        return changed(restamped(part.data, batch, stamp), **fields)
+    def made(stamp: ProducerState) -> list[bytes | memoryview]:
+        return [changed(b"".join(restamped(part.data, batch, stamp)), **fields)]
 
     def sent() -> None:
         producer.send(place, 3, made)

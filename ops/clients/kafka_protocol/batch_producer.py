@@ -38,6 +38,7 @@ from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+    from connectctl.ops.clients.kafka_protocol.produce_request import Parts
     from connectctl.ops.kafka.group_membership import GroupMembership
 
 __all__ = ["BatchProducer", "Named", "Refusal"]
@@ -208,11 +209,11 @@ class BatchProducer:
         self,
         place: Place,
         records: int,
-        made: Callable[[ProducerState], bytes],
+        made: Callable[[ProducerState], Parts],
         named: Named | None = None,
         answered: Answered | None = None,
     ) -> None:
-        """Produce the batch of so many ``records`` that ``made`` gives for its stamp, to a place that was added.
+        """Produce the batch of so many ``records`` that ``made`` gives, in parts, for its stamp, to a place that was added.
         ``answered`` is called with what comes of it.
         """
         self._added.add(place)

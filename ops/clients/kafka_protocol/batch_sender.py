@@ -14,8 +14,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.produce_request import FLEXIBLE, KEY, Parts, produce_parts
 from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROOM, Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
@@ -46,7 +48,7 @@ class _Batch:
 
     place: Place
     named: Named | None
-    records: bytes
+    parts: Parts
     count: int
     answered: Answered | None = None
     opens: bool = False
@@ -111,12 +113,12 @@ class BatchSender:
         self,
         leader: int,
         place: Place,
-        batch: bytes,
+        batch: Parts,
         named: Named | None = None,
         count: int = 0,
         answered: Answered | None = None,
     ) -> None:
-        """Produce ``batch`` of ``count`` records to ``place``, and wait for no answer that need not be there before it."""
+        """Produce ``batch``, in parts, of ``count`` records; wait for no answer that need not be there before it."""
         while place in self._opening:
             self._open(leader)
             self._await_answer(leader)
@@ -125,7 +127,7 @@ class BatchSender:
             return
         self._opening.add(place)
         self._waiting[leader].append(_Batch(place, named, batch, count, answered, opens=True))
-        if sum(len(each.records) for each in self._waiting[leader]) >= OPENING_BYTES:
+        if sum(len(part) for each in self._waiting[leader] for part in each.parts) >= OPENING_BYTES:
             self._open(leader)
 
     def flush(self) -> None:
@@ -173,21 +175,11 @@ class BatchSender:
         self._post(leader, _Sent(batches, time.monotonic(), self._timeout))
 
     def _post(self, leader: int, sent: _Sent) -> None:
-        from kafka.protocol.producer import ProduceRequest
-
-        topic = ProduceRequest.TopicProduceData
-        topics: dict[str, list[Any]] = defaultdict(list)
-        for each in sent.batches:
-            part = topic.PartitionProduceData(index=each.place.partition, records=each.records)
-            topics[each.place.topic].append(part)
-        request = ProduceRequest[NEW_PRODUCE if self.adds_partitions else OLD_PRODUCE](
-            transactional_id=self._id,
-            acks=-1,
-            timeout_ms=int(self._timeout * 1000),
-            topic_data=[topic(name=name, partition_data=parts) for name, parts in topics.items()],
-        )
+        version = NEW_PRODUCE if self.adds_partitions else OLD_PRODUCE
+        batches = sorted(((each.place, each.parts) for each in sent.batches), key=itemgetter(0))
+        parts = produce_parts(version, self._id, int(self._timeout * 1000), batches)
         try:
-            sent.number = self._connections[leader].send(request)
+            sent.number = self._connections[leader].send_parts(KEY, version, parts, flexible=version >= FLEXIBLE)
         except OSError:
             self._drop(leader)
             raise

@@ -19,6 +19,7 @@ from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Named
+    from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
@@ -72,11 +73,12 @@ class ColumnWriter:
             answered = None if delivered is None else partial(delivered, place.partition, _rows(batch, order))
             self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names, answered)
 
-    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> bytes:
+    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> Parts:
         encoded = batch.encode(stamp, self._codec)
-        if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
+        size = sum(map(len, encoded))
+        if self._largest is not None and named is not None and len(batch) == 1 and size > self._largest:
             takes = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
-            raise self._too_large(named(0), place.topic, f"its record batch has {len(encoded)} bytes; {takes}")
+            raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {takes}")
         return encoded
 
     def _placed_few(self, rows: Rows, partition: int | None, count: int, new: list[Any]) -> Iterator[tuple[int, Batch]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ssl
 import struct
+from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.reauthentication import Session, renewed
@@ -23,6 +25,8 @@ SMALL_ROOM = 1 << 14
 IDLE = 60.0
 """Seconds after which a connection without a request is not used any more: brokers close those that are idle."""
 _PAUSE = 0.005
+_AT_ONCE = 512
+"""Parts of a request that are given to the kernel in one call, which takes 1,024."""
 _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _HEADER = struct.Struct(">hh")
@@ -126,6 +130,26 @@ class RawConnection:
         ]
         self._socket.sendall(b"".join(frames))
         return range(first, self._asked + 1)
+
+    def send_parts(self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool) -> int:
+        """``send`` for a request whose encoded body is all of ``parts``, which are not copied where there is no TLS."""
+        self._renew()
+        self._asked += 1
+        client = self._wire.client_id.encode()
+        header = _HEADER.pack(key, version) + _SIZE.pack(self._asked) + _SHORT.pack(len(client)) + client
+        header += b"\0" if flexible else b""
+        head = _SIZE.pack(len(header) + sum(map(len, parts))) + header
+        if isinstance(self._socket, ssl.SSLSocket):
+            self._socket.sendall(b"".join((head, *parts)))
+            return self._asked
+        left = deque(map(memoryview, (head, *filter(None, parts))))
+        while left:
+            sent = self._socket.sendmsg(islice(left, _AT_ONCE))
+            while left and sent >= len(left[0]):
+                sent -= len(left.popleft())
+            if sent:
+                left[0] = left[0][sent:]
+        return self._asked
 
     def allow(self, seconds: float) -> None:
         """Wait for so much longer from here on: a broker whose quota is used up reads nothing for this time (KIP-219)."""

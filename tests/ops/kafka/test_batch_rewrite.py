@@ -70,7 +70,7 @@ def test_an_unopened_batch_has_its_records_and_the_producer_of_ours(
     data, (batch,) = found(raw)
     assert is_complete(batch, offset)
     assert (batch.offset, batch.next_offset, codec_of(batch)) == (offset, offset + len(rows), codec)
-    sent = restamped(data, batch, STAMP)
+    sent = b"".join(restamped(data, batch, STAMP))
     assert read(sent) == rows
     fields, before = HEADER.unpack_from(sent), HEADER.unpack_from(raw)
     assert fields[:1] + fields[2:4] + fields[9:] == (0, -1, 2, 77, 5, 1234, len(rows))
@@ -90,7 +90,7 @@ def test_an_opened_batch_has_the_records_from_the_wanted_offset_on(
     made = remade(some, limit)
     sent, sequence = [], 40
     for each in made:
-        sent.append(each.encode(ProducerState(77, 5, sequence), "zstd" if compressed else "none"))
+        sent.append(b"".join(each.encode(ProducerState(77, 5, sequence), "zstd" if compressed else "none")))
         sequence += len(each)
         assert compressed or len(sent[-1]) <= limit or len(each) == 1
     assert [row for each in sent for row in read(each)] == rows[behind:]
@@ -145,7 +145,7 @@ def test_times_that_a_broker_has_set_are_those_of_the_records() -> None:
     HEADER.pack_into(raw, 0, *fields)
     data, (batch,) = found(bytes(raw))
     (made,) = remade(opened(data, batch, 0), 1000)
-    assert read(made.encode(STAMP)) == [(123_456, None, b"a", []), (123_456, None, b"b", [])]
+    assert read(b"".join(made.encode(STAMP))) == [(123_456, None, b"a", []), (123_456, None, b"b", [])]
 
 
 def test_a_batch_without_records_is_none() -> None:

@@ -33,7 +33,7 @@ def read(encoded: bytes) -> tuple[Any, list[Any]]:
 @given(st.lists(st.tuples(VALUES, VALUES, TIMES), min_size=1, max_size=40), st.booleans(), st.booleans())
 def test_what_is_read_is_what_was_written(rows: list[tuple[Any, Any, int]], keyed: bool, timed: bool) -> None:
     found = batches(columnar(rows, keyed=keyed, timed=timed), 20_000)
-    records = [record for batch in found for record in read(batch.encode(STAMP))[1]]
+    records = [record for batch in found for record in read(b"".join(batch.encode(STAMP)))[1]]
     assert [record.value for record in records] == [value for _, value, _ in rows]
     assert [record.key for record in records] == [key if keyed else None for key, _, _ in rows]
     assert [len(record.headers) for record in records] == [0] * len(rows)
@@ -59,8 +59,8 @@ def test_headers_are_those_of_their_record_however_the_column_is_cut(given_: lis
     if taken and len(rows):
         rows = rows.take(pa.array(range(len(rows))))
     found = batches(rows, 20_000)
-    assert all(len(batch.encode(STAMP)) <= 20_000 or len(batch) == 1 for batch in found)
-    records = [record for batch in found for record in read(batch.encode(STAMP))[1]]
+    assert all(len(b"".join(batch.encode(STAMP))) <= 20_000 or len(batch) == 1 for batch in found)
+    records = [record for batch in found for record in read(b"".join(batch.encode(STAMP)))[1]]
     assert [(record.value, record.headers) for record in records] == [
         (b"%d" % n, some or []) for n, some in enumerate(given_) if n >= cut
     ]
@@ -73,7 +73,7 @@ def test_headers_are_those_of_their_record_however_the_column_is_cut(given_: lis
 def test_no_batch_is_larger_than_the_limit_or_goes_over_a_cut(values: list[bytes], limit: int, cuts: set[int]) -> None:
     found = batches(RecordColumns(pa.array(values, pa.binary())), limit, sorted(cuts))
     assert [n for batch in found for n in range(batch.start, batch.end)] == list(range(len(values)))
-    assert all(len(batch.encode(STAMP)) <= limit for batch in found)
+    assert all(len(b"".join(batch.encode(STAMP))) <= limit for batch in found)
     assert {cut for cut in cuts if 0 < cut < len(values)} <= {batch.start for batch in found}
 
 
@@ -86,7 +86,7 @@ def test_a_record_that_is_larger_than_the_limit_is_alone() -> None:
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_a_batch_is_of_its_producer_and_its_transaction(codec: str) -> None:
     batch = whole(RecordColumns(pa.array([b"one" * 500, None, b"three"]), pa.array([b"k", None, b"k"])))
-    header, records = read(batch.encode(STAMP, codec))
+    header, records = read(b"".join(batch.encode(STAMP, codec)))
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4_000_000_001, 7, 11)
     assert (header.is_transactional, header.is_control_batch, header.last_offset_delta) == (True, False, 2)
     assert header.compression_type == CODECS[codec]
@@ -96,7 +96,7 @@ def test_a_batch_is_of_its_producer_and_its_transaction(codec: str) -> None:
 def test_records_without_a_time_have_that_of_now_and_the_last_time_is_the_latest() -> None:
     before = int(time.time() * 1000)
     header, (first, second) = read(
-        whole(RecordColumns(pa.array([b"a", b"b"]), None, np.array([1 << 45, 0]))).encode(STAMP)
+        b"".join(whole(RecordColumns(pa.array([b"a", b"b"]), None, np.array([1 << 45, 0]))).encode(STAMP))
     )
     assert first.timestamp == header.max_timestamp == 1 << 45
     assert before <= second.timestamp <= int(time.time() * 1000)
@@ -104,7 +104,7 @@ def test_records_without_a_time_have_that_of_now_and_the_last_time_is_the_latest
 
 def test_slices_of_large_columns_are_written_as_what_they_are() -> None:
     values = pa.array([b"%d" % n for n in range(200)], pa.large_binary()).slice(150, 3)
-    _, records = read(whole(RecordColumns(values, pa.array([b"x", b"y", b"z"]).slice(0, 3))).encode(STAMP))
+    _, records = read(b"".join(whole(RecordColumns(values, pa.array([b"x", b"y", b"z"]).slice(0, 3))).encode(STAMP)))
     assert [record.value for record in records] == [b"150", b"151", b"152"]
 
 

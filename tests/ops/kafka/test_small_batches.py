@@ -29,7 +29,7 @@ def rows_of(records: list[tuple[Any, Any, Any, Any]]) -> Rows:
 
 
 def encoded(found: list[Batch]) -> list[tuple[int, int, bytes]]:
-    return [(batch.start, batch.end, batch.encode(STAMP)) for batch in found]
+    return [(batch.start, batch.end, b"".join(batch.encode(STAMP))) for batch in found]
 
 
 @given(RECORDS, st.randoms(use_true_random=False), st.integers(1, 4), st.sampled_from([300, 9_000, 1_000_000]))
@@ -51,7 +51,7 @@ def test_records_without_a_time_have_that_of_now_and_text_is_as_good_as_bytes() 
     rows = rows_of([given])
     before = int(time.time() * 1000)
     (batch,) = small_batches.small_batches(rows, [0], [], 1000)
-    read: Any = MemoryRecords(batch.encode(STAMP)).next_batch()
+    read: Any = MemoryRecords(b"".join(batch.encode(STAMP))).next_batch()
     (record,) = read
     assert before <= record.timestamp <= int(time.time() * 1000)
     assert (record.key, record.value, record.headers) == (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +13,7 @@ from connectctl.ops.clients.kafka_protocol import batch_producer, batch_sender
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
 from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
@@ -117,11 +119,11 @@ class Sender(BatchSender):
     def __init__(self, coordinator: Coordinator):
         super().__init__(cast(Any, coordinator), "id", 1)
         self._coordinator = coordinator
-        self.sent: list[tuple[Place, bytes]] = []
+        self.sent: list[tuple[Place, Parts]] = []
         self.refused = False
 
     def send(
-        self, leader: int, place: Place, batch: bytes, named: Any = None, count: int = 0, answered: Any = None
+        self, leader: int, place: Place, batch: Parts, named: Any = None, count: int = 0, answered: Any = None
     ) -> None:
         self.sent.append((place, batch))
         if not self.refused:
@@ -147,13 +149,13 @@ def made(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> BatchProd
 
 
 def sent(made: BatchProducer) -> list[tuple[Place, bytes]]:
-    return cast(Sender, made._sender).sent
+    return [(place, b"".join(parts)) for place, parts in cast(Sender, made._sender).sent]
 
 
 def give(made: BatchProducer, *places: Place) -> None:
     made.add(places)
     for place in places:
-        made.send(place, 5, lambda stamp: b"%d %d %d" % (stamp.producer_id, stamp.epoch, stamp.sequence))
+        made.send(place, 5, lambda stamp: [b"%d %d %d" % (stamp.producer_id, stamp.epoch, stamp.sequence)])
 
 
 def test_a_transaction_costs_its_produce_requests_and_one_end_and_has_an_epoch_of_its_own(
@@ -390,8 +392,9 @@ class Connection:
     def allow(self, seconds: float) -> None:
         self.allowed.append(seconds)
 
-    def send(self, request: Any) -> int:
-        self.requests.append(request)
+    def send_parts(self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool) -> int:
+        assert (key, flexible) == (ProduceRequest.API_KEY, ProduceRequest.flexible_version_q(version))
+        self.requests.append(ProduceRequest[version].decode(b"".join(parts)))
         self.waiting.append(len(self.requests))
         return len(self.requests)
 
@@ -447,7 +450,7 @@ def test_only_a_produce_of_the_newer_version_adds_its_partition(
     connection: Connection, adds: bool, version: int
 ) -> None:
     made = sender(connection, adds=adds)
-    made.send(1, PLACE, b"one")
+    made.send(1, PLACE, [b"one"])
     made.flush()
     assert (connection.versions, made.opened) == ({version}, {PLACE})
     assert issubclass(type(connection.requests[0]), ProduceRequest)
@@ -458,11 +461,11 @@ def test_a_partition_that_the_coordinator_is_not_ready_for_is_asked_again_and_no
 ) -> None:
     made = sender(connection)
     connection.codes = [Code.CONCURRENT_TRANSACTIONS, Code.CONCURRENT_TRANSACTIONS]
-    made.send(1, PLACE, b"first")
-    made.send(1, OTHER, b"other")
+    made.send(1, PLACE, [b"first"])
+    made.send(1, OTHER, [b"other"])
     assert connection.batches == []
-    made.send(1, PLACE, b"second")
-    made.send(1, OTHER, b"more")  # which waits for nobody
+    made.send(1, PLACE, [b"second"])
+    made.send(1, OTHER, [b"more"])  # which waits for nobody
     made.flush()
     assert connection.batches == [b"first+other", b"first", b"first", b"second", b"more"]
 
@@ -473,16 +476,16 @@ def test_a_broker_that_does_not_know_yet_that_it_leads_a_new_topic_is_asked_agai
 ) -> None:
     made = sender(connection)
     connection.codes = [code, code]
-    made.send(1, PLACE, b"first")
+    made.send(1, PLACE, [b"first"])
     made.flush()
     assert connection.batches == [b"first"] * 3
     connection.codes = [code]
-    made.send(1, PLACE, b"second")
+    made.send(1, PLACE, [b"second"])
     with pytest.raises((Refusal, OSError)):  # any other batch is not repeated
         made.flush()
     monkeypatch.setattr(batch_sender, "NEW_TOPIC_PATIENCE", 0.0)
     connection.codes = [code]
-    made.send(1, OTHER, b"first")
+    made.send(1, OTHER, [b"first"])
     with pytest.raises((Refusal, OSError)):
         made.flush()
 
@@ -491,7 +494,7 @@ def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(connection
     made, told = sender(connection), list[tuple[str, int, int, int]]()
     connection.codes = [Code.CONCURRENT_TRANSACTIONS, Code.MESSAGE_TOO_LARGE]
     for name, place in (("refused", PLACE), ("arrived", OTHER)):
-        made.send(1, place, b"x", None, 5, lambda *answer, name=name: told.append((name, *answer)))
+        made.send(1, place, [b"x"], None, 5, lambda *answer, name=name: told.append((name, *answer)))
     assert made.unacknowledged == 10
     with pytest.raises(Refusal):
         made.flush()
@@ -502,17 +505,17 @@ def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(connection
 def test_a_broker_that_reads_nothing_for_a_while_is_waited_for_so_much_longer(connection: Connection) -> None:
     made = sender(connection)
     connection.throttles = [2500, 0]
-    made.send(1, PLACE, b"one")
+    made.send(1, PLACE, [b"one"])
     made.flush()
-    made.send(1, PLACE, b"two")
+    made.send(1, PLACE, [b"two"])
     made.flush()
     assert connection.allowed == [2.5, 0.0]
 
 
 def test_first_batches_that_are_large_wait_for_no_others(connection: Connection) -> None:
     made = sender(connection)
-    made.send(1, PLACE, bytes(600_000))
-    made.send(1, OTHER, bytes(600_000))
+    made.send(1, PLACE, [bytes(600_000)])
+    made.send(1, OTHER, [bytes(600_000)])
     assert len(connection.requests) == 1
 
 
@@ -521,8 +524,8 @@ def test_of_several_first_batches_the_one_that_is_refused_is_told_and_nothing_is
 ) -> None:
     made = sender(connection)
     connection.codes = [Code.MESSAGE_TOO_LARGE]
-    made.send(1, PLACE, b"first", lambda record: f"row {record}", 1)
-    made.send(1, OTHER, b"other")
+    made.send(1, PLACE, [b"first"], lambda record: f"row {record}", 1)
+    made.send(1, OTHER, [b"other"])
     with pytest.raises(Refusal) as told:
         made.flush()
     assert told.value.named is not None
@@ -534,7 +537,7 @@ def test_of_several_first_batches_the_one_that_is_refused_is_told_and_nothing_is
 
 def test_what_waits_for_others_is_not_sent_by_an_abort(connection: Connection) -> None:
     made = sender(connection)
-    made.send(1, PLACE, b"first")
+    made.send(1, PLACE, [b"first"])
     made.settle()
     made.begin()
     made.flush()
@@ -544,7 +547,7 @@ def test_what_waits_for_others_is_not_sent_by_an_abort(connection: Connection) -
 def test_behind_its_first_batch_a_partition_has_several_on_their_way(connection: Connection) -> None:
     made = sender(connection)
     for number in range(4):
-        made.send(1, PLACE, b"%d" % number)
+        made.send(1, PLACE, [b"%d" % number])
     assert len(connection.waiting) == 3
     made.flush()
     assert connection.batches == [b"0", b"1", b"2", b"3"]
@@ -554,8 +557,8 @@ def test_behind_its_first_batch_a_partition_has_several_on_their_way(connection:
 def test_a_busy_coordinator_is_an_error_for_any_other_batch(connection: Connection, adds: bool) -> None:
     made = sender(connection, adds=adds)
     connection.codes = [0, Code.CONCURRENT_TRANSACTIONS]
-    made.send(1, PLACE, b"first")
-    made.send(1, PLACE, b"second")
+    made.send(1, PLACE, [b"first"])
+    made.send(1, PLACE, [b"second"])
     with pytest.raises(Refusal) as told:
         made.flush()
     assert told.value.code == Code.CONCURRENT_TRANSACTIONS
@@ -568,10 +571,10 @@ def test_a_coordinator_that_stays_busy_is_an_error_in_the_end(
     made = sender(connection)
     made._timeout = 0.05
     monkeypatch.setattr(connection, "bytes", lambda count: connection.answer(Code.CONCURRENT_TRANSACTIONS))
-    made.send(1, PLACE, b"first")
+    made.send(1, PLACE, [b"first"])
     with pytest.raises(Refusal):
         made.flush()
-    made.send(1, PLACE, b"of the next")  # and nobody waits for what is not on its way
+    made.send(1, PLACE, [b"of the next"])  # and nobody waits for what is not on its way
 
 
 def test_a_connection_that_was_idle_for_long_or_broke_is_replaced(
@@ -582,27 +585,27 @@ def test_a_connection_that_was_idle_for_long_or_broke_is_replaced(
     monkeypatch.setattr(batch_sender, "time", clock)
     monkeypatch.setattr(batch_sender, "RawConnection", lambda wire, broker, timeout, room: others.pop(0))
     made._used[1] = 950.0
-    made.send(1, PLACE, b"soon")
+    made.send(1, PLACE, [b"soon"])
     made.flush()
     now[0] += 61
-    made.send(1, PLACE, b"late")
+    made.send(1, PLACE, [b"late"])
     made.flush()
     other = cast(Any, made._connections[1])
     assert (connection.batches, connection.closed, other.batches) == ([b"soon"], True, [b"late"])
 
-    def broken(request: Any) -> int:
+    def broken(*_: Any, **__: Any) -> int:
         raise BrokenPipeError
 
-    monkeypatch.setattr(other, "send", broken)
+    monkeypatch.setattr(other, "send_parts", broken)
     with pytest.raises(BrokenPipeError):
-        made.send(1, PLACE, b"lost")
-    made.send(1, PLACE, b"of the next")
+        made.send(1, PLACE, [b"lost"])
+    made.send(1, PLACE, [b"of the next"])
     assert cast(Any, made._connections[1]).batches == [b"of the next"]
 
 
 def test_connections_on_which_an_answer_is_missing_can_be_left_behind(connection: Connection) -> None:
     made = sender(connection)
-    made.send(1, PLACE, b"first")
+    made.send(1, PLACE, [b"first"])
     made._open(1)
     made.drop_unanswered()
     made.settle()

@@ -33,7 +33,7 @@ class Sent:
 
     def send(self, place: Place, records: int, made: Any, named: Any) -> None:
         sequence = sum(each[1] for each in self.batches)
-        self.batches.append((place, records, made(ProducerState(77, 1, sequence)), named))
+        self.batches.append((place, records, b"".join(made(ProducerState(77, 1, sequence))), named))
 
 
 def copied(configs: dict[str, str], given: dict[str, str] | None = None, raw: bytes | None = None) -> Any:
