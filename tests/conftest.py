@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from otherbrokers import up_as_asked
 from sparkjvm import Archive, java_options, submit_args
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
 
     Tests give their connectors and topics names of their own, and leave both workers running.
     """
-    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down
 
     _end_what_killed_sessions_left()
-    sandbox = up(SandboxSpec(name="tests", workers=2, support="enabled"))
+    sandbox = up_as_asked(SandboxSpec(name="tests", workers=2, support="enabled"))
     yield sandbox
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state_home))

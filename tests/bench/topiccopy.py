@@ -141,6 +141,7 @@ def timed(sandbox: cluster.Sandbox, side: str, turn: int, load: Load) -> Turn:
     records, megabytes = load.records, 0.0
     bootstrap, alias = sandbox.bootstrap_servers, f"{side}{turn}"
     topic = create_topic(bootstrap, f"{alias}.{SOURCE}", PARTITIONS)
+    os.sync()  # else what the side before has written goes to the disk meanwhile
     with Watch(bootstrap, topic, PARTITIONS).watching() as watch:
         if side in WORKERS:
             theirs(sandbox, alias, side, watch, load)

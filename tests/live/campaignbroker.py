@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+from connectctl.ops.sandbox.cluster import SandboxSpec, down
 from connectctl.ops.sandbox.layout import broker_name
+from otherbrokers import up_as_asked
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -102,7 +103,7 @@ def own_broker(brokers: int = 1, workers: int = 0) -> Iterator[Broker]:
         support="enabled" if workers else "disabled",
         extra_broker_properties=QUICK,
     )
-    broker = Broker(up(spec))
+    broker = Broker(up_as_asked(spec))
     try:
         yield broker
     finally:

@@ -142,7 +142,7 @@ class RawConnection:
         if isinstance(self._socket, ssl.SSLSocket):
             self._socket.sendall(b"".join((head, *parts)))
             return self._asked
-        left = deque(map(memoryview, (head, *filter(None, parts))))
+        left = deque(memoryview(part) for part in (head, *parts) if part)
         while left:
             sent = self._socket.sendmsg(islice(left, _AT_ONCE))
             while left and sent >= len(left[0]):

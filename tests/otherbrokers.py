@@ -1,0 +1,34 @@
+"""Brokers of another release, or with another ``transaction.version``, for all tests of a run.
+
+``CONNECTCTL_TEST_BROKERS=3.9.2`` has the shared cluster and the campaigns run on brokers of that release, whatever their
+workers are, ``CONNECTCTL_TEST_BROKERS=transaction.version=1`` on the latest ones with that feature level. Tests that are
+about transaction version 2 itself fail there.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.sandbox.spec import SandboxSpec
+
+_FEATURE = "transaction.version="
+ASKED = os.environ.get("CONNECTCTL_TEST_BROKERS", "")
+
+
+def up_as_asked(spec: SandboxSpec) -> Sandbox:
+    """``up`` with the brokers that this run of the tests asks for."""
+    from connectctl.ops.sandbox.cluster import up
+    from connectctl.ops.sandbox.jars.versions import KafkaVersion, parse_version
+
+    if ASKED and not ASKED.startswith(_FEATURE):
+        release = parse_version(ASKED)
+        setattr(KafkaVersion, "broker", property(lambda self: release))  # noqa: B010  # a property of the class
+    sandbox = up(spec)
+    if ASKED.startswith(_FEATURE):
+        from live.test_preflight_brokers import set_feature
+
+        set_feature(sandbox.bootstrap_servers, int(ASKED.removeprefix(_FEATURE)), 2)
+    return sandbox
