@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Reba
 from fakes.faultproxy import ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT, FaultProxy
 from live.groupslots import LONG, PATIENCE, Generation, Slots
 from live.real import eventually
+from otherbrokers import VERSION_2
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -49,8 +50,8 @@ def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
         polled = slots.polling(member)
         slots.polling(slots.joined(1))
         eventually(lambda: len(member.assignment) == 2)
+        eventually(lambda: polled.generations[member] > old.number)
         new = polled.generations[member]
-        assert new > old.number
         foreign = Generation.of(slots.settings.group, "nobody", new)
         for who, code in ((old, Code.ILLEGAL_GENERATION), (foreign, Code.UNKNOWN_MEMBER_ID)):
             producer = begun(slots, 7, kind)
@@ -123,6 +124,8 @@ def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
     api: int,
 ) -> None:
     """Under transaction version 2 (``new``) a group is added by its offsets, and a commit is repeated and answered."""
+    if new and not VERSION_2:
+        pytest.skip("the brokers of this run do not have transaction version 2")
     if not new:
         monkeypatch.setattr(batch_producer, "has_version_2", lambda wire: False)
     elif api == ADD_OFFSETS:

@@ -3,7 +3,8 @@
 Where a Produce adds its partitions to the transaction (transaction version 2), the first batches of several partitions go
 in one request, for which their leader asks the coordinator once. Nothing more is sent to these partitions before it is
 answered: CONCURRENT_TRANSACTIONS, which only a first batch can be, means that the coordinator still ends the transaction
-before, and that nothing was written. So it can be sent again, and no batch has come before it.
+before, and that nothing was written. So it can be sent again, and no batch has come before it. With the requests of before,
+the same holds for a partition's first batch of all, which the leader of a new topic may not be ready for.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class BatchSender:
         self._waiting: dict[int, list[_Batch]] = defaultdict(list)
         """First batches that were not sent yet, for each leader."""
         self.opened: set[Place] = set()
-        """Partitions that have a batch of this transaction for certain."""
+        """Partitions that have a batch for certain: where a Produce adds them to it, one of this transaction."""
         self.adds_partitions = False
         """Whether a Produce adds its partition to the transaction."""
 
@@ -101,7 +102,8 @@ class BatchSender:
         """Another transaction begins, behind the answers of the one before."""
         self._opening.clear()
         self._waiting.clear()
-        self.opened.clear()
+        if self.adds_partitions:
+            self.opened.clear()
 
     @property
     def unacknowledged(self) -> int:
@@ -122,7 +124,7 @@ class BatchSender:
         while place in self._opening:
             self._open(leader)
             self._await_answer(leader)
-        if not self.adds_partitions or place in self.opened:
+        if place in self.opened:
             self._transmit(leader, [_Batch(place, named, batch, count, answered)])
             return
         self._opening.add(place)

@@ -470,11 +470,12 @@ def test_a_partition_that_the_coordinator_is_not_ready_for_is_asked_again_and_no
     assert connection.batches == [b"first+other", b"first", b"first", b"second", b"more"]
 
 
+@pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("code", [Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION])
 def test_a_broker_that_does_not_know_yet_that_it_leads_a_new_topic_is_asked_again_for_a_moment(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, code: Code
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, code: Code, adds: bool
 ) -> None:
-    made = sender(connection)
+    made = sender(connection, adds=adds)
     connection.codes = [code, code]
     made.send(1, PLACE, [b"first"])
     made.flush()
@@ -488,6 +489,16 @@ def test_a_broker_that_does_not_know_yet_that_it_leads_a_new_topic_is_asked_agai
     made.send(1, OTHER, [b"first"])
     with pytest.raises((Refusal, OSError)):
         made.flush()
+
+
+def test_where_a_produce_adds_no_partition_only_the_first_batch_of_all_is_waited_for(connection: Connection) -> None:
+    made = sender(connection, adds=False)
+    made.send(1, PLACE, [b"first"])
+    made.flush()
+    made.begin()
+    for number in range(3):
+        made.send(1, PLACE, [b"%d" % number])
+    assert connection.batches == [b"first", b"0", b"1", b"2"]
 
 
 def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(connection: Connection) -> None:
