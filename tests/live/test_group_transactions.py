@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.clients.kafka_protocol import batch_producer
-from connectctl.ops.clients.kafka_protocol.batch_producer import Refusal
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, TopicPartition

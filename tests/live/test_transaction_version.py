@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from connectctl.ops.clients.kafka_protocol import batch_producer
-from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transactions import init_request
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import Unreachable

@@ -19,13 +19,16 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
-from connectctl.ops.clients.kafka_protocol.leaders import Leaders, by_topic
+from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
-from connectctl.ops.clients.kafka_protocol.transaction_offsets import (
+from connectctl.ops.clients.kafka_protocol.transaction_requests import (
     ASK_AGAIN,
     TXN_OFFSET_COMMIT,
     add_offsets_request,
+    add_partitions_request,
     codes_of,
+    end_request,
+    partition_codes,
     txn_offset_commit_request,
 )
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, NEW_OFFSET_COMMIT, OLD_END, has_version_2
@@ -41,15 +44,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.produce_request import Parts
     from connectctl.ops.kafka.group_membership import GroupMembership
 
-__all__ = ["BatchProducer", "Named", "Refusal"]
-
-TOPIC_PAUSE = 0.1
-METADATA_AGE = 300.0
-"""Seconds after which partitions and leaders are looked up again, between two transactions: ``metadata.max.age.ms``."""
-_NOT_ATTEMPTED = 55
-"""What a partition has that is as good as its neighbours, where one of those was refused."""
-_NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTION))
-"""What brokers say of a topic, of which waiting makes nothing else."""
 _LAST_SEQUENCE = 0x7FFFFFFF
 
 
@@ -70,9 +64,7 @@ class BatchProducer:
     ):
         self._wire = wire or KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
-        self._leaders: dict[Place, int | Code] = {}
-        self._counts: dict[str, int] = {}
-        self._looked_up = time.monotonic()
+        self._leaders = PartitionLeaders(self._wire)
         self._added: set[Place] = set()
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
@@ -147,57 +139,23 @@ class BatchProducer:
         self._groups.clear()
         self._offsets_taken = False
         self._sender.begin()
-        if time.monotonic() - self._looked_up > METADATA_AGE:
-            self.forget_leaders()
+        self._leaders.forget_if_old()
 
     def partitions(self, topic: str, patience: float) -> int:
-        """How many partitions ``topic`` has, all of which have a leader. Raises ``Refusal`` where that takes too long, and
-        at once where waiting does not mend it.
-        """
-        deadline = time.monotonic() + patience
-        while topic not in self._counts:
-            found = Leaders(self._wire).of_topic(topic)
-            leaders = {} if isinstance(found, Code) else found
-            codes = (
-                [found] if isinstance(found, Code) else [code for code in leaders.values() if isinstance(code, Code)]
-            )
-            if leaders and not codes and sorted(place.partition for place in leaders) == list(range(len(leaders))):
-                self._leaders |= leaders
-                self._counts[topic] = len(leaders)
-            elif time.monotonic() > deadline or _NEVER.intersection(codes):
-                raise Refusal(codes[0] if codes else Code.UNKNOWN_TOPIC_OR_PARTITION, topic=topic)
-            else:
-                time.sleep(TOPIC_PAUSE)
-        return self._counts[topic]
+        """How many partitions ``topic`` has; see ``PartitionLeaders``."""
+        return self._leaders.partitions(topic, patience)
 
     def forget_leaders(self) -> None:
         """Look the partitions and their leaders up again: what was known may be why a request failed."""
-        self._leaders.clear()
-        self._counts.clear()
-        self._looked_up = time.monotonic()
+        self._leaders.forget()
 
     def add(self, places: Collection[Place]) -> None:
         """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their first Produce is it."""
-        from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
-
         missing = [] if self.bumps_epoch else [place for place in places if place not in self._added]
         if not missing:
             return
-        topic_of = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.id,
-            v3_and_below_producer_id=self._who[0],
-            v3_and_below_producer_epoch=self._who[1],
-            v3_and_below_topics=[topic_of(name=name, partitions=each) for name, each in by_topic(missing).items()],
-            max_version=3,
-        )
-
-        def ask() -> set[int]:
-            answer = self._ask("add partitions to its transaction", request)
-            parts = [p for t in answer.results_by_topic_v3_and_below for p in t.results_by_partition]
-            return {p.partition_error_code for p in parts} - {Code.NONE, _NOT_ATTEMPTED}
-
-        self._insist(ask)
+        request = add_partitions_request(self.id, self._who, missing)
+        self._insist(lambda: partition_codes(self._ask("add partitions to its transaction", request)))
         self._added.update(missing)
 
     @property
@@ -318,17 +276,7 @@ class BatchProducer:
         raise AssertionError("pauses have no end")
 
     def _end(self, commit: bool, version: int) -> Any:
-        from kafka.protocol.producer.transaction import EndTxnRequest
-
-        request = EndTxnRequest(
-            transactional_id=self.id,
-            producer_id=self._who[0],
-            producer_epoch=self._who[1],
-            committed=commit,
-            min_version=version if version == NEW_END else 0,
-            max_version=version,
-        )
-        return self._ask("end its transaction", request)
+        return self._ask("end its transaction", end_request(self.id, self._who, commit, version))
 
     def _insist(self, ask: Callable[[], set[int]]) -> None:
         """Ask again while the coordinator is busy: markers are still being written, or it is about to fence us. It has

@@ -18,8 +18,9 @@ from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batche
 from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Named
+    from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
     from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+    from connectctl.ops.clients.kafka_protocol.refusals import Named
 
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from enum import Enum, auto
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -16,37 +15,19 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
-from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.clients.kafka_protocol.transaction_offsets import ASK_AGAIN
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
-from connectctl.ops.clients.producer.errors import (
-    abort_required,
-    error_of,
-    failed,
-    is_fatal,
-    request_failed,
-)
+from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
 from connectctl.ops.clients.producer.records import ALONE, HeadersGiven, name_of, raw, raw_headers, size_of, too_large
 from connectctl.ops.clients.producer.settings import invalid, settings
-from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.clients.producer.transaction_state import PROBLEMS, State, TransactionState
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.transactions import Place
 
 BUFFER_BYTES = 8_000_000
 """Bytes of keys, values and headers that are kept until they are sent."""
 _NO_PARTITION = -1
-_PROBLEMS = (Refusal, OSError, ConnectctlError)
-
-
-class _State(Enum):
-    NEW = auto()
-    READY = auto()
-    OPEN = auto()
-    ABORTABLE = auto()
-    COMMITTING = auto()
-    """A commit was asked for, and nobody has said whether it was performed."""
-    FAILED = auto()
 
 
 class TransactionalProducer:
@@ -85,8 +66,7 @@ class TransactionalProducer:
         )
         self._deliveries = Deliveries()
         self._lock = threading.RLock()
-        self._state = _State.NEW
-        self._why: KafkaError | None = None
+        self._state = TransactionState(self._drop)
         self._rows: dict[tuple[str, int], Rows] = defaultdict(Rows)
         self._bytes = 0
 
@@ -95,7 +75,7 @@ class TransactionalProducer:
 
     def __exit__(self, *raised: object) -> None:
         try:
-            if self._state in (_State.OPEN, _State.ABORTABLE):
+            if self._state.now in (State.OPEN, State.ABORTABLE):
                 with suppress(KafkaException):
                     self.abort_transaction()
         finally:
@@ -112,8 +92,7 @@ class TransactionalProducer:
         next producer of the id.
         """
         with self._lock:
-            self._state, self._why = _State.FAILED, KafkaError(KafkaError._STATE, "the producer is closed")
-            self._drop()
+            self._state.fail(KafkaError(KafkaError._STATE, "the producer is closed"))
             with suppress(OSError, ConnectctlError):
                 self._producer.close()
             self._deliveries.serve()
@@ -124,16 +103,16 @@ class TransactionalProducer:
         Raises ``RequestFailed`` where that takes longer or nobody answers, and ``ProducerFailed`` where it is not allowed.
         """
         with self._lock:
-            self._expect("init_transactions()", _State.NEW)
-            with self._failing("initialise its producer", request_failed):
+            self._state.expect("init_transactions()", State.NEW)
+            with self._state.failing("initialise its producer", request_failed):
                 self._producer.initialise(timeout)
-            self._state = _State.READY
+            self._state.become(State.READY)
 
     def begin_transaction(self) -> None:
         """Begin a transaction. No request is sent: for the brokers it begins with its first record."""
         with self._lock:
-            self._expect("begin_transaction()", _State.READY)
-            self._state = _State.OPEN
+            self._state.expect("begin_transaction()", State.READY)
+            self._state.become(State.OPEN)
 
     def produce(
         self,
@@ -159,8 +138,8 @@ class TransactionalProducer:
         transaction then.
         """
         with self._lock:
-            if self._state is not _State.OPEN:
-                self._expect("produce()", _State.OPEN)
+            if self._state.now is not State.OPEN:
+                self._state.expect("produce()", State.OPEN)
             raw_key = key if key is None or type(key) is bytes else raw(key)
             raw_value = value if value is None or type(value) is bytes else raw(value)
             given = raw_headers(headers) if headers else None
@@ -185,7 +164,7 @@ class TransactionalProducer:
         with self._lock:
             if (
                 timeout != 0
-                and self._state is _State.OPEN
+                and self._state.now is State.OPEN
                 and not self._deliveries.due
                 and self._deliveries.are_awaited
             ):
@@ -199,8 +178,8 @@ class TransactionalProducer:
         Raises ``AbortRequired``.
         """
         with self._lock:
-            self._expect("flush()", _State.OPEN, _State.READY)
-            if self._state is _State.OPEN:
+            self._state.expect("flush()", State.OPEN, State.READY)
+            if self._state.now is State.OPEN:
                 self._flush()
             self._deliveries.serve()
             return 0
@@ -215,7 +194,7 @@ class TransactionalProducer:
         Raises ``AbortRequired``, also where the group has rebalanced and another member has the partitions.
         """
         with self._lock:
-            self._expect("send_offsets_to_transaction()", _State.OPEN)
+            self._state.expect("send_offsets_to_transaction()", State.OPEN)
             offsets = {Place(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0}
             if not offsets:
                 return
@@ -224,7 +203,7 @@ class TransactionalProducer:
             except ConnectctlError as e:
                 raise invalid(f"group_metadata: {e.what}: {e.why}") from e
             doing = f"commit offsets of the consumer group {member.group}"
-            with self._failing(doing, abort_required, _State.ABORTABLE):
+            with self._state.failing(doing, abort_required, State.ABORTABLE):
                 self._producer.send_group_offsets(member, offsets, timeout)
 
     def commit_transaction(self, timeout: float = 60.0) -> None:
@@ -235,16 +214,16 @@ class TransactionalProducer:
         within ``timeout`` seconds: call it again; ``ProducerFailed`` where only the topic can tell what came of it.
         """
         with self._lock:
-            self._expect("commit_transaction()", _State.OPEN, _State.COMMITTING)
-            if self._state is _State.OPEN:
+            self._state.expect("commit_transaction()", State.OPEN, State.COMMITTING)
+            if self._state.now is State.OPEN:
                 self._flush()
-                self._expect("commit_transaction()", _State.OPEN)  # and no callback has ended it
-            self._state = _State.COMMITTING
+                self._state.expect("commit_transaction()", State.OPEN)  # and no callback has ended it
+            self._state.become(State.COMMITTING)
             try:
                 self._producer.end(commit=True, patience=timeout)
-            except _PROBLEMS as e:
-                raise self._not_committed(e) from e
-            self._state = _State.READY
+            except PROBLEMS as e:
+                raise self._state.not_committed(e, repeatable=self._producer.bumps_epoch) from e
+            self._state.become(State.READY)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Abort: nothing of the transaction will be seen, and another one can be begun. Each request is waited for
@@ -253,10 +232,10 @@ class TransactionalProducer:
         Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id ends it.
         """
         with self._lock:
-            self._expect("abort_transaction()", _State.OPEN, _State.ABORTABLE)
-            doubtful, self._state = self._state is _State.ABORTABLE, _State.ABORTABLE
+            self._state.expect("abort_transaction()", State.OPEN, State.ABORTABLE)
+            doubtful, self._state.now = self._state.now is State.ABORTABLE, State.ABORTABLE
             repeat = request_failed if self._producer.bumps_epoch else failed
-            with self._failing("abort its transaction", repeat, _State.ABORTABLE):
+            with self._state.failing("abort its transaction", repeat, State.ABORTABLE):
                 if not self._producer.bumps_epoch:
                     with suppress(OSError):
                         self._producer.settle()
@@ -267,15 +246,15 @@ class TransactionalProducer:
                     self._producer.forget_leaders()
                     if not self._producer.bumps_epoch:
                         self._producer.resume(self._settings.request_timeout)
-            self._state, self._why = _State.READY, None
+            self._state.become(State.READY)
             self._deliveries.serve()
 
     def _flush(self) -> int:
         """Until nothing is left, also of what callbacks produce; how many of these were called."""
         served = 0
-        while self._state is _State.OPEN:
+        while self._state.now is State.OPEN:
             self._send()
-            with self._failing("write its records", abort_required, _State.ABORTABLE):
+            with self._state.failing("write its records", abort_required, State.ABORTABLE):
                 self._producer.flush()
             served += self._deliveries.serve()
             if not self._rows:
@@ -283,7 +262,7 @@ class TransactionalProducer:
         return served
 
     def _send(self) -> None:
-        with self._failing("write its records", abort_required, _State.ABORTABLE):
+        with self._state.failing("write its records", abort_required, State.ABORTABLE):
             while self._rows:
                 place = topic, partition = next(iter(self._rows))
                 rows = self._rows.pop(place)
@@ -297,50 +276,6 @@ class TransactionalProducer:
         self._deliveries.drop(self._rows)
         self._rows.clear()
         self._bytes = 0
-
-    def _expect(self, call: str, *states: _State) -> None:
-        """Raises where ``call`` does not come in one of ``states``."""
-        if self._state in states:
-            return
-        if self._why is not None:
-            raise failed(self._why) if self._state is _State.FAILED else abort_required(self._why)
-        why = {
-            _State.NEW: "init_transactions() was not called yet",
-            _State.READY: "no transaction was begun" if _State.NEW not in states else "it was called before",
-            _State.OPEN: "a transaction is open",
-            _State.COMMITTING: "the transaction may be committed: call commit_transaction() again",
-        }[self._state]
-        raise KafkaException(KafkaError(KafkaError._STATE, f"{call}: {why}"))
-
-    @contextmanager
-    def _failing(
-        self, doing: str, kind: Callable[[KafkaError], KafkaException], then: _State | None = None
-    ) -> Iterator[None]:
-        """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it has failed for good."""
-        try:
-            yield
-        except _PROBLEMS as e:
-            error = error_of(e, doing)
-            if is_fatal(e) or kind is failed:
-                self._fail(error)
-                raise failed(error) from e
-            if then is not None:
-                self._state, self._why = then, error
-            raise kind(error) from e
-
-    def _not_committed(self, problem: Exception) -> KafkaException:
-        """What ``problem`` of an EndTxn means. The coordinator's answers say that nothing was performed, or is not yet."""
-        error = error_of(problem, "commit its transaction")
-        if isinstance(problem, Refusal) and problem.code in ASK_AGAIN:
-            return request_failed(error)
-        if isinstance(problem, (Unreachable, OSError)) and self._producer.bumps_epoch and not is_fatal(problem):
-            return request_failed(error)
-        self._fail(error)
-        return failed(error)
-
-    def _fail(self, error: KafkaError) -> None:
-        self._state, self._why = _State.FAILED, error
-        self._drop()
 
 
 def _offset(position: TopicPartition) -> CommittedOffset:

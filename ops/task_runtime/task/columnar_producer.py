@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Named, Refusal
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.clients.kafka_protocol.shared_client import SharedProtocolClient
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError

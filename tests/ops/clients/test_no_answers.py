@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from connectctl.ops.clients.kafka_protocol import leaders as leadersmodule
-from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, LATEST, Leaders
+from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka import client as kafkamodule
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
@@ -198,32 +200,31 @@ def test_a_batch_producer_finds_no_coordinator_at_minus_one() -> None:
     assert raised.value.code == Code.COORDINATOR_NOT_AVAILABLE
 
 
+def kept(metadata: Any) -> PartitionLeaders:
+    return PartitionLeaders(cast(Any, Wire(MetadataRequest=metadata)))
+
+
 def test_a_batch_producer_does_not_hash_over_a_part_of_the_partitions() -> None:
-    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
-    producer._wire = Wire(MetadataRequest=[metadata(part(1)), metadata(part(0), part(1))])  # type: ignore[assignment]
-    assert producer.partitions("t", 5.0) == 2
+    assert kept([metadata(part(1)), metadata(part(0), part(1))]).partitions("t", 5.0) == 2
 
 
 @pytest.mark.parametrize("code", [Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTION])
 def test_a_batch_producer_does_not_wait_for_a_topic_that_waiting_does_not_make(code: Code) -> None:
-    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
     once = [metadata(code=int(code)), metadata(part(0))]
-    producer._wire = Wire(MetadataRequest=once)  # type: ignore[assignment]
     with pytest.raises(Refusal) as raised:
-        producer.partitions("t", 60.0)
+        kept(once).partitions("t", 60.0)
     assert (raised.value.code, raised.value.topic, len(once)) == (code, "t", 1)
 
 
 def test_a_batch_producer_waits_for_a_topic_that_comes_and_names_one_that_does_not() -> None:
-    producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
     none = metadata(code=int(Code.UNKNOWN_TOPIC_OR_PARTITION))
-    producer._wire = Wire(MetadataRequest=[none, metadata(part(0, code=5)), metadata(part(0))])  # type: ignore[assignment]
-    assert producer.partitions("t", 60.0) == 1
-    producer._wire = Wire(MetadataRequest=none)  # type: ignore[assignment]
-    producer.forget_leaders()
+    answers = [none, metadata(part(0, code=5)), metadata(part(0)), none]
+    known = kept(answers)
+    assert known.partitions("t", 60.0) == 1
+    known.forget()
     with pytest.raises(Refusal) as raised:
-        producer.partitions("t", -1.0)
-    assert (raised.value.code, raised.value.topic) == (Code.UNKNOWN_TOPIC_OR_PARTITION, "t")
+        known.partitions("t", -1.0)
+    assert (raised.value.code, raised.value.topic, answers) == (Code.UNKNOWN_TOPIC_OR_PARTITION, "t", [none])
 
 
 def committed(*found: tuple[int, int]) -> Any:

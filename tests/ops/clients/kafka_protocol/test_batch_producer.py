@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from connectctl.ops.clients.kafka_protocol import batch_producer, batch_sender
-from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
+from connectctl.ops.clients.kafka_protocol import batch_sender, partition_leaders
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
@@ -144,7 +145,7 @@ def made(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> BatchProd
     monkeypatch.setattr(coordinator, "newest", lambda request: 12, raising=False)
     producer._wire, producer._sender = wire, Sender(coordinator)
     producer._direct = cast(Any, SharedWire(wire))
-    producer._leaders = {PLACE: 1, OTHER: 1}
+    producer._leaders._leaders = {PLACE: 1, OTHER: 1}
     return producer
 
 
@@ -353,15 +354,18 @@ def test_partitions_and_leaders_are_looked_up_again_between_two_transactions_onc
 ) -> None:
     now = [1000.0]
     made.initialise(1)
-    monkeypatch.setattr(batch_producer, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None))
+    monkeypatch.setattr(
+        partition_leaders, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
+    )
     made.forget_leaders()
-    for waited, known in ((299, True), (2, False), (299, True)):
-        made._counts, made._leaders = {"t": 2}, {PLACE: 1}
+    known = made._leaders
+    for waited, kept in ((299, True), (2, False), (299, True)):
+        known._counts, known._leaders = {"t": 2}, {PLACE: 1}
         give(made, PLACE)
         now[0] += waited
-        assert made._counts
+        assert known._counts
         made.end(commit=True)
-        assert bool(made._counts) is bool(made._leaders) is known
+        assert bool(known._counts) is bool(known._leaders) is kept
 
 
 def test_a_transaction_without_anything_is_none(made: BatchProducer, coordinator: Coordinator) -> None:

@@ -12,8 +12,9 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code

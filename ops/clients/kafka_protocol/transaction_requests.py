@@ -1,14 +1,16 @@
-"""Requests that put offsets of a consumer group into a transaction (KIP-98), as what a member commits (KIP-447).
+"""Requests of a transactional producer to its coordinator (KIP-98), those for offsets of a consumer group too (KIP-447).
 
-AddOffsetsToTxn tells the transaction's coordinator of the group; TxnOffsetCommit gives the offsets to the group's, which
+AddOffsetsToTxn names the group to the transaction's coordinator; TxnOffsetCommit gives the offsets to the group's, which
 keeps them pending until the transaction ends. Under transaction version 2 (KIP-890) TxnOffsetCommit does both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic
+from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END
 from connectctl.ops.kafka.error_handling import Code
 
 if TYPE_CHECKING:
@@ -25,6 +27,43 @@ ASK_AGAIN = {
     Code.CONCURRENT_TRANSACTIONS,
 }
 """Answers of a group's coordinator behind which the same offsets may be given again: it has moved, or is not ready."""
+
+_NOT_ATTEMPTED = 55
+"""OPERATION_NOT_ATTEMPTED: the error of a partition that was refused only with others."""
+
+
+def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[Place]) -> Any:
+    """AddPartitionsToTxn of ``places`` for the transactional id ``id_``; ``who`` are its producer id and epoch."""
+    from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
+
+    topic_of = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=id_,
+        v3_and_below_producer_id=who[0],
+        v3_and_below_producer_epoch=who[1],
+        v3_and_below_topics=[topic_of(name=name, partitions=each) for name, each in by_topic(places).items()],
+        max_version=3,
+    )
+
+
+def partition_codes(answer: Any) -> set[int]:
+    """The errors in the answer to an AddPartitionsToTxn."""
+    parts = [part for topic in answer.results_by_topic_v3_and_below for part in topic.results_by_partition]
+    return {part.partition_error_code for part in parts} - {Code.NONE, _NOT_ATTEMPTED}
+
+
+def end_request(id_: str, who: tuple[int, int], commit: bool, version: int) -> Any:
+    """EndTxn of at most ``version``, and of no older one where that is transaction version 2's."""
+    from kafka.protocol.producer.transaction import EndTxnRequest
+
+    return EndTxnRequest(
+        transactional_id=id_,
+        producer_id=who[0],
+        producer_epoch=who[1],
+        committed=commit,
+        min_version=version if version == NEW_END else 0,
+        max_version=version,
+    )
 
 
 def add_offsets_request(id_: str, who: tuple[int, int], group: str) -> Any:

@@ -1,0 +1,87 @@
+"""The states of a transactional producer: which call may come next, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+
+from confluent_kafka import KafkaError, KafkaException
+from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
+from connectctl.ops.clients.producer.errors import abort_required, error_of, failed, is_fatal, request_failed
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
+
+PROBLEMS = (Refusal, OSError, ConnectctlError)
+
+
+class State(Enum):
+    NEW = auto()
+    READY = auto()
+    OPEN = auto()
+    ABORTABLE = auto()
+    COMMITTING = auto()
+    """A commit was asked for, and nobody has said whether it was performed."""
+    FAILED = auto()
+
+
+class TransactionState:
+    """The state of one producer, and why it can do no more than abort, or be closed. ``drop`` is called where it has failed
+    for good, and lets go of what was not sent.
+    """
+
+    def __init__(self, drop: Callable[[], None]):
+        self.now = State.NEW
+        self._drop = drop
+        self._why: KafkaError | None = None
+
+    def become(self, state: State) -> None:
+        """``state``, in which nothing has failed."""
+        self.now, self._why = state, None
+
+    def fail(self, error: KafkaError) -> None:
+        """Nothing but ``close()`` is possible any more, because of ``error``."""
+        self.now, self._why = State.FAILED, error
+        self._drop()
+
+    def expect(self, call: str, *states: State) -> None:
+        """Raises ``KafkaException`` where ``call`` does not come in one of ``states``."""
+        if self.now in states:
+            return
+        if self._why is not None:
+            raise failed(self._why) if self.now is State.FAILED else abort_required(self._why)
+        why = {
+            State.NEW: "init_transactions() was not called yet",
+            State.READY: "no transaction was begun" if State.NEW not in states else "it was called before",
+            State.OPEN: "a transaction is open",
+            State.COMMITTING: "the transaction may be committed: call commit_transaction() again",
+        }[self.now]
+        raise KafkaException(KafkaError(KafkaError._STATE, f"{call}: {why}"))
+
+    @contextmanager
+    def failing(
+        self, doing: str, kind: Callable[[KafkaError], KafkaException], then: State | None = None
+    ) -> Iterator[None]:
+        """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it has failed for good."""
+        try:
+            yield
+        except PROBLEMS as e:
+            error = error_of(e, doing)
+            if is_fatal(e) or kind is failed:
+                self.fail(error)
+                raise failed(error) from e
+            if then is not None:
+                self.now, self._why = then, error
+            raise kind(error) from e
+
+    def not_committed(self, problem: Exception, *, repeatable: bool) -> KafkaException:
+        """What ``problem`` of an EndTxn means, which is ``repeatable`` without an answer under version 2. Answers
+        of the coordinator say that nothing was performed, or is not yet.
+        """
+        error = error_of(problem, "commit its transaction")
+        if isinstance(problem, Refusal) and problem.code in ASK_AGAIN:
+            return request_failed(error)
+        if isinstance(problem, (Unreachable, OSError)) and repeatable and not is_fatal(problem):
+            return request_failed(error)
+        self.fail(error)
+        return failed(error)
