@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
-from connectctl.ops.operations.upgrade.steps import Borrowed, FirstGate
+from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import MigrationInput
@@ -23,7 +23,7 @@ def plan(
 
 def borrowing(ask: MigrationInput, reason: str) -> list[Any]:
     """The steps that came from another operation, behind a look at the cluster's health; none where there are none."""
-    return [FirstGate(), *(Borrowed(step, reason) for step in ask.before)] if ask.before else []
+    return [FirstGate(), *(IncludedStep(step, reason) for step in ask.before)] if ask.before else []
 
 
 def needed(ask: MigrationInput, name: str, what: str) -> str:

@@ -42,7 +42,7 @@ OFFSETS = (
     sink_offsets_steps.BackupGroup,
     sink_offsets_steps.ChangeGroupOffsets,
 )
-KINDS: Mapping[str, type[Any]] = {
+KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *OFFSETS,
@@ -76,14 +76,14 @@ KINDS: Mapping[str, type[Any]] = {
         rolling.FirstGate,
         rolling.CheckModes,
         rolling.RestartFailed,
-        rolling.Borrowed,
+        rolling.IncludedStep,
         remedies.Reconfigure,
         remedies.SettleTasks,
         streams.SetGuarantee,
         streams.RestartInstance,
         streams.AwaitInstance,
         streams.ApplicationGate,
-        fencing.FenceLeftovers,
+        fencing.FenceUnusedIds,
         job.CreateInternalTopic,
         job.StopOnWorkers,
         job.StartConnector,
@@ -94,6 +94,7 @@ KINDS: Mapping[str, type[Any]] = {
         sweep_steps.RemoveOrphans,
     )
 }
+KINDS |= {"Borrowed": rolling.IncludedStep, "FenceLeftovers": fencing.FenceUnusedIds}  # in runs that were saved before
 
 
 def steps_from_data(data: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:

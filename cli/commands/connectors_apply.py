@@ -29,8 +29,8 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
 from connectctl.ops.operations.connectors.config_validation import refuse_invalid
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
-from connectctl.ops.operations.connectors.leftovers import leftovers
 from connectctl.ops.operations.connectors.observe import defined_passwords, matching, select
+from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
@@ -194,7 +194,7 @@ def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: boo
     if with_offsets:
         check_removable(cluster.calls, planner.current.values())
     for name, health in planner.current.items():
-        leaves = leftovers(cluster.calls, health.connector, group, asked, with_offsets=with_offsets)
+        leaves = remaining_resources(cluster.calls, health.connector, group, asked, with_offsets=with_offsets)
         planner.delete(name, leaves, removal(health) if with_offsets else ())
     carry_out(session, cluster, planner.planned(), **how)
 

@@ -18,13 +18,13 @@ from connectctl.ops.operations.connectors.config_origins import Origin, origins
 from connectctl.ops.operations.connectors.config_prune import Pruned, pruned
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import kept
-from connectctl.ops.operations.connectors.leftovers import leftovers
+from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.session import Session
     from connectctl.ops.core.step import Step
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.connectors.config_history import ConfigVersion
     from connectctl.ops.operations.connectors.config_plan import Desired, Planner
     from connectctl.ops.operations.connectors.config_prune import PruneRequest
@@ -82,7 +82,7 @@ class Directory:
         asked = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
         for name in self.pruned.delete:
             connector = planner.current[name].connector
-            planner.delete(name, leftovers(self.cluster.calls, connector, group, asked, with_offsets=False))
+            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, asked, with_offsets=False))
 
     def _with_drift(self, step: Step, planner: Planner, known: Mapping[str, Origin]) -> Step:
         if not isinstance(step, ChangeConnector | DeleteConnector):
@@ -106,7 +106,7 @@ class History:
 
     def __init__(self, session: Session, cluster: Cluster) -> None:
         self._session, self._cluster = session, cluster
-        self._records: dict[bytes, list[Record]] | None = None
+        self._records: dict[bytes, list[ConsumerRecord]] | None = None
         self.unseen: str | None = None
 
     def origins(self, names: Sequence[str]) -> Mapping[str, Origin]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.connectors.config_history import ConfigVersion
 
 MOST_SHOWN = 3
@@ -72,7 +72,7 @@ def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersio
     return cluster, found, unseen.what if unseen is not None else None
 
 
-def config_records(session: Session, cluster: Cluster) -> list[Record]:
+def config_records(session: Session, cluster: Cluster) -> list[ConsumerRecord]:
     """All committed records of the config topic. Raises ``ConnectctlError`` where it is not read to its end."""
     if cluster.kafka is None or cluster.group is None:
         raise BadInput("The config topic was not read: the brokers are not given", next_step="Add --bootstrap-servers.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.status_topic import TaskStatus
 
@@ -125,7 +125,7 @@ def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[st
     return [(workers, ""), *([(run_status_topic(group), RUN_PREFIX)] if run_status_topic(group) in images else [])]
 
 
-def _names(records: Iterable[Record], prefix: str) -> set[str]:
+def _names(records: Iterable[ConsumerRecord], prefix: str) -> set[str]:
     start = prefix.encode()
     ours = [r._replace(key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
     return {name for name, _ in statuses_from_topic(ours)}

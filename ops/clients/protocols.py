@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
-    from connectctl.ops.kafka.records import Record, TopicImage
+    from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
     from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
     from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.kafka.visibility import Gap, Observation
@@ -81,7 +81,7 @@ class KafkaReads(Protocol):
         """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
         ...
 
-    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to tell topics apart."""
         ...
 
@@ -209,7 +209,9 @@ class PrecedingLog:
 class TransactionLogReads(Protocol):
     """What coordinators wrote down, and what came of it in partitions. Raises what ``KafkaReads`` raises."""
 
-    def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
+    def entries(
+        self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]
+    ) -> list[ConsumerRecord]:
         """The records of ``__transaction_state`` whose key and value are ``wanted``, in the order of the log.
 
         Only the partitions of the transactional ``ids`` are read; None: all.

@@ -18,7 +18,7 @@ from connectctl.ops.config.masking import remember
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record, TopicImage
+    from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 
 CONNECTOR = "connector-"
 TASK = "task-"
@@ -72,7 +72,7 @@ class ConfiguredConnector:
 
 @dataclass(frozen=True)
 class ConfigState:
-    """All connectors by name, and the names for which only leftovers of a deleted connector remain."""
+    """All connectors by name, and the names of deleted connectors of which other records remain."""
 
     connectors: dict[str, ConfiguredConnector]
     deleted: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ def state_of(image: TopicImage) -> ConfigState:
     return state
 
 
-def parse(records: Iterable[Record], topic: str) -> ConfigState:
+def parse(records: Iterable[ConsumerRecord], topic: str) -> ConfigState:
     """The state that the newest records of the config topic add up to. What cannot be read becomes a finding."""
     newest: dict[str, tuple[int, Any]] = {}
     own: dict[str, list[Mapping[str, str]]] = {}
@@ -115,12 +115,12 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
     return replace(_assemble(newest, own, findings), limits=limits)
 
 
-def decode(record: Record) -> tuple[str, Any]:
+def decode(record: ConsumerRecord) -> tuple[str, Any]:
     """The key and the JSON value of a record of the config or status topic, None for a tombstone. Raises ``ValueError``."""
     return (record.key or b"").decode(), None if record.value is None else read_json(record.value)
 
 
-def newest(records: Iterable[Record], wanted: Callable[[str], bool]) -> dict[str, tuple[int, dict[str, Any]]]:
+def newest(records: Iterable[ConsumerRecord], wanted: Callable[[str], bool]) -> dict[str, tuple[int, dict[str, Any]]]:
     """Offset and value of the newest record of each key that is ``wanted``, empty for a tombstone.
 
     What is not a Connect record changes nothing, as with workers.
@@ -156,7 +156,7 @@ def _note(
     own.setdefault(name, [base]).append({n: v for n, v in config.items() if base.get(n) != v})
 
 
-def _unreadable(topic: str, record: Record, why: str) -> Finding:
+def _unreadable(topic: str, record: ConsumerRecord, why: str) -> Finding:
     """A record of the config topic that no worker can read; whatever wrote it did nothing by it (RECORD001)."""
     subject = f"{topic}-{record.partition}@{record.offset}"
     return Finding("RECORD001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")

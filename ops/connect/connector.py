@@ -22,7 +22,7 @@ from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
 """What a URL may have in it as it is (RFC 3986)."""
@@ -63,7 +63,7 @@ class Status:
 class Connector:
     """A connector with the statuses of its parts. ``tasks`` has every task that there should be, None without a status.
 
-    ``leftover`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
+    ``stale_tasks`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
     ``committed_tasks`` how many tasks it is to have, both by the config topic; None where only workers were asked: their
     REST API has neither. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
     that is not known, as in a rebalance.
@@ -75,7 +75,7 @@ class Connector:
     config: Mapping[str, str] = field(default_factory=dict)
     type: str | None = None
     target_state: str | None = None
-    leftover: Mapping[int, Status] = field(default_factory=dict)
+    stale_tasks: Mapping[int, Status] = field(default_factory=dict)
     committed_tasks: int | None = None
     assigned: Mapping[int, str] | None = None
 
@@ -186,7 +186,7 @@ def at_rest(connector: Connector) -> bool:
     if connector.target_state is not None:
         return stopped(connector) is True
     own = connector.status.state if connector.status else None
-    tasks = [*connector.tasks.values(), *connector.leftover.values()]
+    tasks = [*connector.tasks.values(), *connector.stale_tasks.values()]
     return own == State.STOPPED and not any(s is not None and s.state in ("RUNNING", "RESTARTING") for s in tasks)
 
 
@@ -261,7 +261,7 @@ def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
         tasks={n: statuses.get(n) for n in expected},
         config=info.get("config") or {},
         type=info.get("type") or said.get("type"),
-        leftover={n: status for n, status in statuses.items() if n not in expected},
+        stale_tasks={n: status for n, status in statuses.items() if n not in expected},
     )
 
 
@@ -269,6 +269,6 @@ def _status(data: Mapping[str, Any]) -> Status:
     return Status(str(data["state"]), data.get("worker_id"), data.get("trace") or None)
 
 
-def statuses_from_topic(records: Iterable[Record]) -> dict[tuple[str, int], Status]:
+def statuses_from_topic(records: Iterable[ConsumerRecord]) -> dict[tuple[str, int], Status]:
     """The newest status by connector and task, from the records of the status topic."""
     return {part: _status(value) for part, (_, value) in status_topic.newest(records).items()}

@@ -20,7 +20,7 @@ from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, decode
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.visibility import Gap
 
 
@@ -92,7 +92,7 @@ def address(url: str) -> str:
     return url.partition("//")[2].partition("/")[0]
 
 
-def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> TopicSignals:
+def classify(topic: str, records: Iterable[ConsumerRecord], partitions: int = 1) -> TopicSignals:
     """What ``topic`` is, from a sample of its records; more than half of them have to say the same."""
     votes: Counter[Role | None] = Counter()
     connectors: set[str] = set()
@@ -110,7 +110,7 @@ def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> Topi
     return TopicSignals(topic, role, False, partitions, frozenset(connectors), frozenset(workers))
 
 
-def _candidate(record: Record) -> tuple[Role | None, str | None, str | None]:
+def _candidate(record: ConsumerRecord) -> tuple[Role | None, str | None, str | None]:
     """``(role, connector, worker)`` as one record has them."""
     if record.key is None:
         return None, None, None

@@ -11,7 +11,7 @@ from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record, UnreadTail
+    from connectctl.ops.kafka.records import ConsumerRecord, UnreadTail
 
 EXACT_IN_A_DOUBLE = 1 << 53
 STALE_MS = 60_000
@@ -193,7 +193,7 @@ def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOff
     return Finding("OFFSETS013", Severity.WARNING, name, message)
 
 
-def of_foreign_records(topic: str, records: Sequence[tuple[Record, str]]) -> Iterator[Finding]:
+def of_foreign_records(topic: str, records: Sequence[tuple[ConsumerRecord, str]]) -> Iterator[Finding]:
     """Records whose key Connect ignores, with the reason."""
     for record, why in records:
         shown = (record.key or b"").decode(errors="backslashreplace")

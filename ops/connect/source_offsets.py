@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 
 class StoredOffset(NamedTuple):
@@ -71,7 +71,7 @@ class ConnectorOffsets:
     bootstrap: str | None = None
 
 
-def read_offset(record: Record) -> StoredOffset:
+def read_offset(record: ConsumerRecord) -> StoredOffset:
     """What ``record`` says, with the reason where a worker could make nothing of it (``OffsetUtils.validateFormat``)."""
     where = (record.timestamp, record.partition, record.offset)
     if record.value is None:

@@ -10,19 +10,21 @@ from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 CONNECTOR, TASK, TOPIC = "status-connector-", "status-task-", "status-topic-"
 MEMBERS = {CONNECTOR: "worker_id", TASK: "worker_id", TOPIC: "topic"}
 """Every kind of record, by the beginning of its key, with a member that its value always has."""
 
 
-def newest(records: Iterable[Record], prefix: str = "") -> dict[tuple[str, int], tuple[Record, dict[str, Any]]]:
+def newest(
+    records: Iterable[ConsumerRecord], prefix: str = ""
+) -> dict[tuple[str, int], tuple[ConsumerRecord, dict[str, Any]]]:
     """The newest status of each connector and task that has one, ``CONNECTOR_INSTANCE`` for the connector itself.
 
     ``prefix`` stands before every key. A tombstone takes a status back; what is not a Connect record changes nothing.
     """
-    found: dict[tuple[str, int], tuple[Record, dict[str, Any]]] = {}
+    found: dict[tuple[str, int], tuple[ConsumerRecord, dict[str, Any]]] = {}
     for record in sorted(records, key=lambda r: r.offset):
         part = _part((record.key or b"").decode(errors="replace"), prefix)
         if part is None:

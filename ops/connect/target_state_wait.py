@@ -64,7 +64,7 @@ def _rests(waiting: WaitState, now: Connector) -> bool:
     if waiting.wanted is State.STOPPED:
         return at_rest(now)
     own = now.status.state if now.status else None
-    tasks = [*now.tasks.values(), *now.leftover.values()]
+    tasks = [*now.tasks.values(), *now.stale_tasks.values()]
     running = any(status and status.state in ("RUNNING", "RESTARTING") for status in tasks)
     return now.target_state in (None, "PAUSED") and own in ("PAUSED", "FAILED") and not running
 

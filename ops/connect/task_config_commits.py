@@ -18,9 +18,9 @@ from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
-_Decoded = tuple[str, Any, "Record"]
+_Decoded = tuple[str, Any, "ConsumerRecord"]
 
 UNDER_WAY = 30.0
 """Seconds in which a changed configuration may still be followed by the tasks that it brings about."""
@@ -41,7 +41,7 @@ class _Reading:
     taken: bool = True
     waiting: set[int] = field(default_factory=set)
 
-    def configure(self, value: Any, record: Record) -> None:
+    def configure(self, value: Any, record: ConsumerRecord) -> None:
         """``connector-X``; a tombstone deletes it."""
         if value is None:
             self.__init__()  # type: ignore[misc]  # all fields at their defaults
@@ -79,7 +79,7 @@ class TaskConfigOrder:
         return self.first < 0
 
 
-def endangered(records: Iterable[Record], now: float) -> Iterator[TaskConfigOrder]:
+def endangered(records: Iterable[ConsumerRecord], now: float) -> Iterator[TaskConfigOrder]:
     """The connectors of a config topic whose tasks get lost, by name. ``records`` are all that the topic still has.
 
     ``now`` is in seconds since the epoch: behind a configuration that changed a moment ago the new tasks are still to come.
@@ -102,7 +102,7 @@ def _name_of(key: str) -> str:
     return key.removeprefix(CONNECTOR if key.startswith(CONNECTOR) else COMMIT)
 
 
-def _decoded(records: Iterable[Record]) -> Iterator[_Decoded]:
+def _decoded(records: Iterable[ConsumerRecord]) -> Iterator[_Decoded]:
     """What the order of commits depends on; of a task's configuration only whether there is one.
 
     One that cannot be read is reported by ``config_topic.parse``: it is not read once more here.

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectctl.ops.connect.source_keys import parse_key
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import Side
 from connectctl.ops.operations.offsets.key_filter import Purpose, is_relevant
@@ -39,9 +39,9 @@ class Row(NamedTuple):
     timestamp: int | None
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ConsumerRecord:
         """The record alone."""
-        return Record(*self[1:])
+        return ConsumerRecord(*self[1:])
 
 
 class Source(NamedTuple):
@@ -145,10 +145,10 @@ def newest(rows: Iterable[Row]) -> list[Row]:
 
 def apart(
     rows: Iterable[Row], places: Sequence[OffsetsTopicState], connector: str
-) -> tuple[list[OffsetsTopicState], dict[tuple[str | None, str], list[Record]]]:
+) -> tuple[list[OffsetsTopicState], dict[tuple[str | None, str], list[ConsumerRecord]]]:
     """``places`` with the records among ``rows`` that lie there, and those of the connector's backup by topic."""
-    there: dict[Source, dict[bytes, list[Record]]] = {}
-    saved: dict[tuple[str | None, str], list[Record]] = {}
+    there: dict[Source, dict[bytes, list[ConsumerRecord]]] = {}
+    saved: dict[tuple[str | None, str], list[ConsumerRecord]] = {}
     for row in rows:
         source, record = source_of(row.source), row.record
         if source.saved_for is None:
@@ -158,7 +158,7 @@ def apart(
     return [_filled(at, there.get(Source(at.bootstrap, at.topic), {})) for at in places], saved
 
 
-def _filled(at: OffsetsTopicState, records: dict[bytes, list[Record]]) -> OffsetsTopicState:
+def _filled(at: OffsetsTopicState, records: dict[bytes, list[ConsumerRecord]]) -> OffsetsTopicState:
     return replace(at, records={key: tuple(found) for key, found in records.items()})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import Place, Spec
-from connectctl.ops.kafka.record_batch_decoder import Columns, Record
+from connectctl.ops.kafka.record_batch_decoder import Columns, DecodedMessage
 
 HELD = 100_000
 """Runs that are held open for each Kafka partition: source partitions that alternate there."""
@@ -115,7 +115,7 @@ class Extraction:
             return None
         numbers, there = _with_nulls(_reach(table, sequence.path))
         for row in (~there).nonzero()[0].tolist():
-            number = _number(Record(some, int(rows[row])), sequence)
+            number = _number(DecodedMessage(some, int(rows[row])), sequence)
             if number is not None:
                 numbers[row], there[row] = number, True
         if "by" in wanted:

@@ -16,7 +16,7 @@ from connectctl.ops.operations.cluster.open_transactions import settled
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.observe import Sources
 
 
@@ -70,14 +70,14 @@ class TopicLayout:
         """The topics that were asked for."""
         return list(self._topics)
 
-    def fill(self, rows: Iterable[Row]) -> dict[str, dict[tuple[str | None, str], list[Record]]]:
+    def fill(self, rows: Iterable[Row]) -> dict[str, dict[tuple[str | None, str], list[ConsumerRecord]]]:
         """Let the topics hold ``rows``, and give those that are of backups, by connector."""
-        found: dict[Source, list[Record]] = {}
+        found: dict[Source, list[ConsumerRecord]] = {}
         for row in rows:
             found.setdefault(source_of(row.source), []).append(row.record)
         for source, topic in self._topics.items():
             topic.image = replace(topic.image, latest=tuple(found.get(source, ())))
-        saved: dict[str, dict[tuple[str | None, str], list[Record]]] = {}
+        saved: dict[str, dict[tuple[str | None, str], list[ConsumerRecord]]] = {}
         for source, records in found.items():
             if source.saved_for is not None:
                 saved.setdefault(source.saved_for, {})[source.bootstrap, source.topic] = records

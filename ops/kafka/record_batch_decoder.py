@@ -146,9 +146,9 @@ class Columns:
         _, _, text = binaries(data, at, size + 1).buffers()
         return text, rows
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[DecodedMessage]:
         """Each record as an object, for what cannot be done column by column."""
-        return [Record(self, row) for row in range(len(self))]
+        return [DecodedMessage(self, row) for row in range(len(self))]
 
     def _bytes(self, at: int, size: int) -> bytes | None:
         return None if size < 0 else bytes(self.data[at : at + size])
@@ -161,7 +161,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DecodedMessage:
     """A record among ``columns``, with librdkafka's names for what a message tells."""
 
     columns: Columns

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 
-class Record(NamedTuple):
+class ConsumerRecord(NamedTuple):
     """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has none."""
 
     key: bytes | None
@@ -30,13 +30,13 @@ VALUE: Final = 6
 """Where a row has what."""
 
 
-def record_in(row: Row) -> Record:
+def record_in(row: Row) -> ConsumerRecord:
     """The record of a row."""
     _, key, without, partition, offset, timestamp, value = row
-    return Record(None if without else key, value, partition, offset, timestamp)
+    return ConsumerRecord(None if without else key, value, partition, offset, timestamp)
 
 
-class SortedRecords(Collection[Record]):
+class SortedRecords(Collection[ConsumerRecord]):
     """Records in the order of groups and keys, which come from where there is more room than in memory."""
 
     @abstractmethod
@@ -69,10 +69,10 @@ class TopicImage:
 
     topic: str
     records: int
-    latest: Collection[Record]
+    latest: Collection[ConsumerRecord]
     end_offsets: Mapping[int, int]
     held_back: tuple[UnreadTail, ...] = ()
-    superseded: tuple[Record, ...] = ()
+    superseded: tuple[ConsumerRecord, ...] = ()
     in_order: bool = False
     made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What was made of ``latest``, so that it is made once; see ``config_topic.state_of``."""

@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.aligned_blocks import aligned
-from connectctl.ops.kafka.records import Record, Row, SortedRecords, record_in
+from connectctl.ops.kafka.records import ConsumerRecord, Row, SortedRecords, record_in
 
 T = TypeVar("T", bound=tuple[Any, ...])
 GroupsOf = Callable[[Iterable[bytes | None]], Iterable[bytes]]
@@ -51,7 +51,7 @@ class Spilled(SortedRecords):
         for run in self._runs:
             run.close()
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add(self, records: Iterable[ConsumerRecord]) -> None:
         """Write a run. Raises ``ConnectctlError`` where there is no room for it."""
         self.add_rows(list(in_order(records, self._groups_of)))
 
@@ -77,7 +77,7 @@ class Spilled(SortedRecords):
         for parts in aligned(runs):
             yield _newest(_sorted(list(chain.from_iterable(parts))))
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[ConsumerRecord]:
         for rows in self.blocks():
             yield from map(record_in, rows)
 
@@ -148,12 +148,14 @@ def _room() -> Iterator[None]:
         ) from e
 
 
-def in_order(records: Iterable[Record], groups_of: GroupsOf, group: bytes | None = None) -> Iterator[Row]:
+def in_order(records: Iterable[ConsumerRecord], groups_of: GroupsOf, group: bytes | None = None) -> Iterator[Row]:
     """The rows of ``records``, of one ``group`` or of all, in the order of groups and keys, wherever they are."""
     return chain.from_iterable(blocks_in_order(records, groups_of, group))
 
 
-def blocks_in_order(records: Iterable[Record], groups_of: GroupsOf, group: bytes | None = None) -> Iterator[list[Row]]:
+def blocks_in_order(
+    records: Iterable[ConsumerRecord], groups_of: GroupsOf, group: bytes | None = None
+) -> Iterator[list[Row]]:
     """The same in blocks, none of which ends amid a key."""
     if isinstance(records, SortedRecords):
         for rows in records.blocks(group):

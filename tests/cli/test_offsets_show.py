@@ -14,7 +14,7 @@ from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owners_of
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder
@@ -29,7 +29,7 @@ RECORDS = [record([name, {"t": n}], {"o": n}) for name in "ab" for n in range(3)
 RECORDS += [record(["c", None], {"o": 1 << 60}), record(b"nonsense", {"o": 1})]
 
 
-def snapshot(records: list[Record], *, big: bool) -> OffsetsSnapshot:
+def snapshot(records: list[ConsumerRecord], *, big: bool) -> OffsetsSnapshot:
     read = topic("global", "global", *records)
     if big:
         there = Spilled(owners_of)
@@ -38,7 +38,7 @@ def snapshot(records: list[Record], *, big: bool) -> OffsetsSnapshot:
     return OffsetsSnapshot(read, {}, None)
 
 
-def printed(records: list[Record], *, big: bool) -> Any:
+def printed(records: list[ConsumerRecord], *, big: bool) -> Any:
     seen, wish = snapshot(records, big=big), OffsetsQuery()
     found = InOrder(seen, wish) if big else assemble(seen, wish)
     data = json.loads("".join(json_lines(_as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON))))

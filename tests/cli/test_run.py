@@ -17,13 +17,13 @@ from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job import prepare, task_count
 from connectctl.ops.task_runtime.job.config_topic_records import task_set
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import Result
-from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
+from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, connector_key, task_key, value
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
@@ -115,7 +115,7 @@ def test_run_tells_of_its_options_and_of_status() -> None:
     assert "--take-over" in CliRunner().invoke(app, ["run", "job", "--help"]).stdout
 
 
-def finished(*reports: TaskReport, outcome: Outcome = Outcome.ENDED, failure: str | None = None) -> Result:
+def finished(*reports: TaskReport, outcome: FinalStatus = FinalStatus.ENDED, failure: str | None = None) -> Result:
     done: Any = None
     made = JobRun({r.task: {} for r in reports}, Until(), done)
     for report in reports:
@@ -123,9 +123,9 @@ def finished(*reports: TaskReport, outcome: Outcome = Outcome.ENDED, failure: st
     return Result(outcome, made, 2.0, failure)
 
 
-def told(*records: tuple[bytes, bytes, int]) -> list[Record]:
+def told(*records: tuple[bytes, bytes, int]) -> list[ConsumerRecord]:
     """Records of a status topic: key, value, and the second in which it was written."""
-    return [Record(key, said, 0, n, at * 1000) for n, (key, said, at) in enumerate(records)]
+    return [ConsumerRecord(key, said, 0, n, at * 1000) for n, (key, said, at) in enumerate(records)]
 
 
 def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> None:
@@ -246,11 +246,11 @@ READY: Any = SimpleNamespace(
     ("result", "code"),
     [
         (finished(TaskReport(0, "ended", records=10, transactions=2, smallest=5, largest=5)), 0),
-        (finished(TaskReport(0, "stopped"), outcome=Outcome.STOPPED), 0),
-        (finished(TaskReport(0, "failed", "boom\nbang", "trace"), outcome=Outcome.FAILED), 1),
-        (finished(TaskReport(0, "stale", "newer"), outcome=Outcome.TAKEN), 1),
-        (finished(TaskReport(0, "ended"), outcome=Outcome.FAILED, failure="too many"), 1),
-        (finished(outcome=Outcome.ENDED), 0),
+        (finished(TaskReport(0, "stopped"), outcome=FinalStatus.STOPPED), 0),
+        (finished(TaskReport(0, "failed", "boom\nbang", "trace"), outcome=FinalStatus.FAILED), 1),
+        (finished(TaskReport(0, "stale", "newer"), outcome=FinalStatus.TAKEN), 1),
+        (finished(TaskReport(0, "ended"), outcome=FinalStatus.FAILED, failure="too many"), 1),
+        (finished(outcome=FinalStatus.ENDED), 0),
     ],
 )
 def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: Result, code: int) -> None:

@@ -15,7 +15,7 @@ from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import Result
-from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
+from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.steps import RunTasks
 from fakes.changingworld import World
 
@@ -55,7 +55,7 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> list[run_execution.Prepared]:
         done: Any = None
         made = JobRun({0: {}}, Until(), done)
         made.totals[0].add(TaskReport(0, "ended"))
-        return Result(parts(RunTasks, lambda: Outcome.ENDED), made, 1.0, None)
+        return Result(parts(RunTasks, lambda: FinalStatus.ENDED), made, 1.0, None)
 
     monkeypatch.setattr(run_execution, "_perform", perform)
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.kafkawrites import FakeKafkaWrites
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class KafkaContract:
     def test_records_know_where_and_when_they_are(self, kafka: Open, topic: str) -> None:
         kafka().transact("contract", [(topic, 1, b"k", b"1")])
         (record,) = kafka().image([topic], patience=5)[topic].latest
-        assert record == Record(b"k", b"1", 1, 0, record.timestamp)
+        assert record == ConsumerRecord(b"k", b"1", 1, 0, record.timestamp)
         assert isinstance(record.timestamp, int)
 
     def test_a_transaction_spans_topics(self, kafka: Open, topic: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchiveTask
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, files_of
@@ -73,7 +73,7 @@ class Archive:
     path: Path
     log: Mapping[int, Sequence[bytes]]
     group: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
-    manifest: dict[tuple[str, bytes | None], Record] = field(default_factory=dict)
+    manifest: dict[tuple[str, bytes | None], ConsumerRecord] = field(default_factory=dict)
     newest: Attempt | None = None
 
     def attempt(self, calls: Calls | None = None, kind: type[ParquetArchiveTask] = ParquetArchiveTask) -> Attempt:
@@ -146,7 +146,7 @@ class Attempt:
             self.consumer.commit(offsets)
             for each in records:
                 number = len(self.archive.manifest)
-                self.archive.manifest[each.topic, each.key] = Record(each.key, each.value, 0, number)
+                self.archive.manifest[each.topic, each.key] = ConsumerRecord(each.key, each.value, 0, number)
 
     def start(self) -> Attempt:
         self.task.start(1.0)

@@ -11,7 +11,7 @@ from typing import Any
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import NotAuthorized
-from connectctl.ops.kafka.records import Record, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -33,7 +33,7 @@ class FakeKafka:
     ``hidden`` topics and ``hidden_groups`` may not be described: nothing tells whether they are there.
     """
 
-    records: dict[str, list[Record]] = field(default_factory=dict)
+    records: dict[str, list[ConsumerRecord]] = field(default_factory=dict)
     groups: dict[str, ConnectGroup] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     config: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class FakeKafka:
         ends = {t: image.end_offsets for t, image in self.image(topics, patience=0).items()}
         return {t: {p: OffsetRange(0, end, end) for p, end in by.items()} for t, by in ends.items()}
 
-    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         return {topic: self.records[topic][-count:] for topic in self._readable(topics)}
 
     def _readable(self, topics: Sequence[str]) -> list[str]:
@@ -108,10 +108,10 @@ class FakeKafka:
         return there
 
 
-def records(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[Record]:
+def records(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[ConsumerRecord]:
     """Records of one partition with these keys and JSON values, None for a tombstone."""
     return [
-        Record(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset)
+        ConsumerRecord(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset)
         for offset, (key, value) in enumerate(pairs)
     ]
 
@@ -155,7 +155,7 @@ class FakeLeader:
     def _write(self, key: str, value: Mapping[str, Any] | None) -> None:
         log = self.kafka.records[self.topic]
         raw = None if value is None else json.dumps(value).encode()
-        log.append(Record(key.encode(), raw, 0, len(log), int(time.time() * 1000)))
+        log.append(ConsumerRecord(key.encode(), raw, 0, len(log), int(time.time() * 1000)))
 
 
 def connect_group(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.kafkareads import FakeKafka
 
 
@@ -35,7 +35,7 @@ class FakeKafkaWrites(FakeKafka):
     def append(self, topic: str, key: bytes, value: bytes | None, partition: int = 0) -> None:
         """Write one record at the end."""
         log = self.records[topic]
-        log.append(Record(key, value, partition, len(log), self.now))
+        log.append(ConsumerRecord(key, value, partition, len(log), self.now))
         self.now += 1
 
     def live(self) -> dict[tuple[str, int, bytes | None], bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange, topic_state
 from connectctl.ops.operations.offsets.snapshot import ReadTopic
 from hypothesis import strategies as st
@@ -22,15 +22,15 @@ def raw(value: Any) -> bytes | None:
     return value if isinstance(value, bytes) or value is None else connect_json(value).encode()
 
 
-def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = NOW) -> Record:
+def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = NOW) -> ConsumerRecord:
     """A record where Java's partitioner puts it, or on ``partition``."""
     spelled = raw(key)
     home = java_partition(spelled or b"", PARTITIONS) if partition is None else partition
-    return Record(spelled, raw(value), home, offset, at)
+    return ConsumerRecord(spelled, raw(value), home, offset, at)
 
 
 def topic(
-    name: str, side: str, *records: Record, held: tuple[UnreadTail, ...] = (), bootstrap: str | None = None
+    name: str, side: str, *records: ConsumerRecord, held: tuple[UnreadTail, ...] = (), bootstrap: str | None = None
 ) -> ReadTopic:
     """A topic that was read; only the newest record of a key on a partition is left."""
     latest = {(r.partition, r.key): r for r in records}
@@ -39,7 +39,10 @@ def topic(
 
 
 def places(
-    global_: Iterable[Record], dedicated: Iterable[Record] | None = None, connector: str = "c", own: str = "own"
+    global_: Iterable[ConsumerRecord],
+    dedicated: Iterable[ConsumerRecord] | None = None,
+    connector: str = "c",
+    own: str = "own",
 ) -> list[OffsetsTopicState]:
     """The global topic and, where there is one, the dedicated one, as ``connector`` sees them."""
     found = [topic_state(topic("global", "global", *global_), connector)]
@@ -55,7 +58,7 @@ def written(
         records = {key: {r.partition: r for r in kept} for key, kept in found.records.items()}
         for write in writes:
             if (write.bootstrap, write.topic) == (found.bootstrap, found.topic):
-                newest = Record(write.key, write.value, write.partition, 10**6, at)
+                newest = ConsumerRecord(write.key, write.value, write.partition, 10**6, at)
                 records.setdefault(write.key, {})[write.partition] = newest
         kept = {key: tuple(by.values()) for key, by in records.items()}
         after.append(replace(found, records=kept, partitions_exist=True))
@@ -92,7 +95,9 @@ VALUES = [{"lsn": 1}, {"lsn": 2, "tx": None}, {"pos": 1.5}, b'{"lsn": 1}', None,
 UNREADABLE = [b"no json", b"[1]", b"\xff", b'{"a":{}}']
 
 
-def histories(values: list[Any] | None = None, keys: list[Any] | None = None) -> st.SearchStrategy[list[Record]]:
+def histories(
+    values: list[Any] | None = None, keys: list[Any] | None = None
+) -> st.SearchStrategy[list[ConsumerRecord]]:
     """Records of one topic in order: any keys, some on partitions where Java would not put them."""
     one = st.tuples(
         st.sampled_from(KEYS if keys is None else keys),
@@ -105,6 +110,6 @@ def histories(values: list[Any] | None = None, keys: list[Any] | None = None) ->
     )
 
 
-def saved(found: Iterable[OffsetsTopicState]) -> Mapping[tuple[str | None, str], list[Record]]:
+def saved(found: Iterable[OffsetsTopicState]) -> Mapping[tuple[str | None, str], list[ConsumerRecord]]:
     """What a backup of ``found`` brings back."""
     return {(at.bootstrap, at.topic): [r for kept in at.records.values() for r in kept] for at in found if at.records}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.kafkareads import connect_group
 from fakes.offsetworld import World
 from fakes.workers import FakeConnector
@@ -26,7 +26,7 @@ class SinkWorld(World):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.kafka.partitions["lines"] = 3
-        self.kafka.records["lines"] = [Record(b"k", b"v", n % 3, n // 3) for n in range(30)]
+        self.kafka.records["lines"] = [ConsumerRecord(b"k", b"v", n % 3, n // 3) for n in range(30)]
         own, tasks = ("STOPPED", []) if self.stopped else ("RUNNING", ["RUNNING"])
         self.workers.connectors["archive"] = FakeConnector(own=own, tasks=tasks, config=SINK | self.more)
         self._configure("archive", SINK | self.more)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.transaction_log import STATES, LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Place
 
@@ -24,11 +24,13 @@ class FakeTransactionLog:
     unseen: ConnectctlError | None = None
     asked: list[tuple[str, ...] | None] = field(default_factory=list)
 
-    def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
+    def entries(
+        self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]
+    ) -> list[ConsumerRecord]:
         self.asked.append(None if ids is None else tuple(ids))
         if self.forbidden:
             raise self.forbidden
-        return [Record(key, value, 0, at) for at, (key, value) in enumerate(self.written) if wanted(key, value)]
+        return [ConsumerRecord(key, value, 0, at) for at, (key, value) in enumerate(self.written) if wanted(key, value)]
 
     def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         if self.unseen:

@@ -15,7 +15,7 @@ from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.operations.transactions.hanging import Hanging, search
-from connectctl.ops.operations.transactions.outcome import Outcome
+from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.transactions import Transactions
@@ -54,5 +54,5 @@ class Operator:
         decided = hanging.decision.outcome
         if decided is None:
             return
-        if self._calls.mark(hanging.place, hanging.producer, commit=decided is Outcome.COMMIT) is Code.NONE:
-            self.ended["committed" if decided is Outcome.COMMIT else "aborted"] += 1
+        if self._calls.mark(hanging.place, hanging.producer, commit=decided is TransactionResult.COMMIT) is Code.NONE:
+            self.ended["committed" if decided is TransactionResult.COMMIT else "aborted"] += 1

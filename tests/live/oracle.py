@@ -20,7 +20,7 @@ from connectctl.ops.operations.transactions.hanging import opened
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 PATIENCE = 90.0
 """Seconds for the transactions of those that were killed to time out."""
@@ -79,8 +79,8 @@ def _stays_open(kafka: Kafka, *topics: str) -> tuple[str, ...]:
     return ()
 
 
-def _verdict(findings: list[str], records: Iterable[Record], committed: Mapping[Any, int]) -> Verdict:
-    numbers: dict[bytes | None, list[Record]] = defaultdict(list)
+def _verdict(findings: list[str], records: Iterable[ConsumerRecord], committed: Mapping[Any, int]) -> Verdict:
+    numbers: dict[bytes | None, list[ConsumerRecord]] = defaultdict(list)
     for record in records:
         numbers[record.key].append(record)
     for key in sorted({*numbers, *committed}, key=str):
@@ -88,7 +88,7 @@ def _verdict(findings: list[str], records: Iterable[Record], committed: Mapping[
     return Verdict(tuple(findings), {key: len(records) for key, records in numbers.items()})
 
 
-def in_order(image: Any) -> list[Record]:
+def in_order(image: Any) -> list[ConsumerRecord]:
     """Every record of a topic, by partition and offset."""
     return sorted((*image.latest, *image.superseded), key=lambda r: (r.partition, r.offset))
 
@@ -125,7 +125,9 @@ def _open(kafka: Kafka, *topics: str) -> list[str]:
     return found or ["open: nobody's, and readers are held back all the same"]
 
 
-def _history(records: Iterable[Record], connector: str, whose: Whose) -> tuple[dict[bytes | None, int], list[str]]:
+def _history(
+    records: Iterable[ConsumerRecord], connector: str, whose: Whose
+) -> tuple[dict[bytes | None, int], list[str]]:
     newest: dict[bytes | None, int] = {}
     places: dict[bytes | None, set[int]] = defaultdict(set)
     findings = []
@@ -150,7 +152,7 @@ def _history(records: Iterable[Record], connector: str, whose: Whose) -> tuple[d
     return newest, findings
 
 
-def _sequence(name: str, records: list[Record], committed: int) -> list[str]:
+def _sequence(name: str, records: list[ConsumerRecord], committed: int) -> list[str]:
     counted = Counter(int(record.value or b"") for record in records)
     twice = sum(n - 1 for n in counted.values())
     missing = [n for n in range(committed) if n not in counted]

@@ -14,7 +14,7 @@ from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, current_states
@@ -26,7 +26,7 @@ from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, Wo
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import Baseline, RollingSnapshot, RollingWorker
-from connectctl.ops.operations.upgrade.steps import Borrowed
+from connectctl.ops.operations.upgrade.steps import IncludedStep
 from fakes.applicationworld import NAME, ApplicationWorld
 
 UP = RollingWorker(
@@ -180,7 +180,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
 
 @pytest.mark.parametrize(("was", "verb"), [("RUNNING", "resume"), ("PAUSED", "pause")])
 def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(was: str, verb: str) -> None:
-    made = (Borrowed(SetTargetState("a", "stop", was), "before its offsets are moved"),)
+    made = (IncludedStep(SetTargetState("a", "stop", was), "before its offsets are moved"),)
     run = Run("r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ())
     restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "own-offsets-topic"), GateSettings())
     stopped = ConnectorState("a", (), State.STOPPED, True, {})
@@ -192,7 +192,7 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
 
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
     def topic_state(topic: str, side: Side, **lsn: int) -> OffsetsTopicState:
-        records = {k.encode(): (Record(k.encode(), str(v).encode(), 0, 0, 0),) for k, v in lsn.items()}
+        records = {k.encode(): (ConsumerRecord(k.encode(), str(v).encode(), 0, 0, 0),) for k, v in lsn.items()}
         return OffsetsTopicState(topic, side, 1, records)
 
     subject = ConnectorState(

@@ -160,14 +160,14 @@ def undo(
     from connectctl.ops.core.journal import Journal, RunState
     from connectctl.ops.operations.offsets.undo import rollbacks
     from connectctl.ops.operations.sink_offsets.undo import group_rollbacks
-    from connectctl.ops.operations.upgrade.steps import Borrowed
+    from connectctl.ops.operations.upgrade.steps import IncludedStep
 
     session: Session = ctx.obj
     options = Options(stop, dry_run, yes, output)
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
-    steps = [s.inner if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
+    steps = [s.inner if isinstance(s, IncludedStep) else s for s in steps_of(found, journal)]
     requests, groups = rollbacks(journal, found, steps), group_rollbacks(journal, found, steps)
     if not requests and not groups:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")

@@ -24,7 +24,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.upgrade import planning, run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
-from connectctl.ops.operations.upgrade.steps import Borrowed, as_taken, planned_turns
+from connectctl.ops.operations.upgrade.steps import IncludedStep, as_taken, planned_turns
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -104,7 +104,7 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         progress=progress,
         lock=scene.session.cluster_lock,
     )
-    if any(isinstance(step, Borrowed) for step in restored.steps):
+    if any(isinstance(step, IncludedStep) for step in restored.steps):
         looked, _ = look_at(scene.session, [])
         context.sources, context.engine = looked.sources, looked.engine
         context.facts = lambda: looked.sources.facts(scene.reader.group_id)

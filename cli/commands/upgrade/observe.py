@@ -18,7 +18,7 @@ from connectctl.ops.operations.streams_upgrade import planning, run_state
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader, observe
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
-from connectctl.ops.operations.upgrade.steps import Borrowed
+from connectctl.ops.operations.upgrade.steps import IncludedStep
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
@@ -193,7 +193,7 @@ def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
     remarks: tuple[str, ...] = ()
     if restored.request.given.get("application"):
         steps, remarks = _application_back(scene, restored)
-    elif any(isinstance(step, Borrowed) for step in restored.steps):
+    elif any(isinstance(step, IncludedStep) for step in restored.steps):
         steps = _offsets_back(scene, restored)
     else:
         steps = runs.tasks_back(restored)
@@ -201,7 +201,7 @@ def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
 
 
 def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
-    plain = [step.inner if isinstance(step, Borrowed) else step for step in restored.steps]
+    plain = [step.inner if isinstance(step, IncludedStep) else step for step in restored.steps]
     requests = rollbacks(scene.journal, restored.run, plain)
     targets = [
         Target(name, None, back.dedicated_topic, new=True, purpose=back.request) for name, back in requests.items()
@@ -214,7 +214,7 @@ def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
     ]
     changes = plan_changes("offsets undo", scene.snapshot.cluster_id, pairs, stop=True, view=looked.view)
     why = f"as it was before {restored.run.id}"
-    return (*(Borrowed(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects))
+    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects))
 
 
 def _application_back(scene: Scene, restored: LoadedRun) -> tuple[tuple[Any, ...], tuple[str, ...]]:

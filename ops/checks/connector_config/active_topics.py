@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 PATIENCE = 3.0
 """Seconds that the workers may take to name one connector's topics."""
@@ -70,7 +70,7 @@ def active_topics(
     return found, (Unseen(f"the active topics of {named(left)}", why, "Name connectors."),) if left else ()
 
 
-def recorded_topics(records: Iterable[Record]) -> dict[str, frozenset[str]]:
+def recorded_topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
     """The active topics of each connector, from the records of the status topic (KIP-558)."""
     found: dict[str, set[str]] = {}
     told = (record for record in records if (record.key or b"").startswith(TOPIC.encode()))

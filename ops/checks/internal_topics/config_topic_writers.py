@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect import config_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record, TopicImage
+    from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
     from connectctl.ops.kafka.transactions import PartitionProducer
 
 _ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")
@@ -64,5 +64,5 @@ def newest_write(image: TopicImage) -> Write | None:
     return Write(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
 
 
-def _has(records: Iterable[Record], offset: int) -> bool:
+def _has(records: Iterable[ConsumerRecord], offset: int) -> bool:
     return any(record.offset == offset for record in records)

@@ -16,7 +16,7 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.batch_headers import Batch, Marker
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.visibility import whole
@@ -38,7 +38,9 @@ class TransactionLog:
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._properties, self._timeout = properties, timeout
 
-    def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
+    def entries(
+        self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]
+    ) -> list[ConsumerRecord]:
         from connectctl.ops.clients.librdkafka.read import read_wanted
 
         kafka = self._kafka()

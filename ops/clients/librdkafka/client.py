@@ -27,7 +27,7 @@ from connectctl.ops.connect.connect_protocol import (
     decode_metadata,
 )
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
-from connectctl.ops.kafka.records import Record, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, observation_of, whole
@@ -185,7 +185,7 @@ class Kafka(Connection):
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         return read_extents(self, self._known(topics))
 
-    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         return self.ask("read topics", lambda: read_tails(self, topics, count))
 
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:

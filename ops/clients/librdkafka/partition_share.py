@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.read import Reading, consumer_of, record_of
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.sentinels import Offset
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ Wanted = Callable[[str, bytes | None], bool]
 
 def read_share(
     kafka: Connection, ends: Mapping[str, Mapping[int, int]], wanted: Wanted
-) -> Iterator[tuple[str, Record]]:
+) -> Iterator[tuple[str, ConsumerRecord]]:
     """The newest record of each wanted key in each partition below its end, with read_committed; topic and record.
 
     ``ends`` are offsets that such a reader can get to. ``wanted`` is asked once for each topic and key that is read.
@@ -54,7 +54,7 @@ class _Choosing(Reading):
             if offset >= end - 1:
                 self._pending.discard((topic, partition))
 
-    def records(self) -> Iterator[tuple[str, Record]]:
+    def records(self) -> Iterator[tuple[str, ConsumerRecord]]:
         """What was kept, given away: nothing is left afterwards."""
         for topic, by_partition in self._latest.items():
             for kept in by_partition.values():

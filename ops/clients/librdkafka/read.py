@@ -18,7 +18,7 @@ from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, rea
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka import spill
-from connectctl.ops.kafka.records import Record, Row, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, UnreadTail
 from connectctl.ops.kafka.spill import GroupsOf, Spilled
 from connectctl.ops.kafka.visibility import read_topic
 
@@ -53,7 +53,7 @@ def read_images(
     return {topic: reading.image(topic) for topic in topics}
 
 
-def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
     """The last ``count`` offsets of every partition, transactions ignored."""
     if not topics:
         return {}
@@ -69,7 +69,7 @@ def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str
 
 def read_wanted(
     kafka: Connection, topic: str, partitions: Iterable[int], wanted: Callable[[bytes | None, bytes | None], bool]
-) -> list[Record]:
+) -> list[ConsumerRecord]:
     """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
     ends = end_offsets(kafka, [topic])[topic]
     consumer = consumer_of(kafka, "read_uncommitted")
@@ -121,7 +121,7 @@ class Reading:
         self._groups_of = None if keep_all else groups_of
         self._spilled: dict[str, Spilled] = {}
         self._only = next(iter(ends)) if len(ends) == 1 else None
-        self.all: dict[str, list[Record]] = {t: [] for t in ends}
+        self.all: dict[str, list[ConsumerRecord]] = {t: [] for t in ends}
 
     def run(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> None:
         """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
@@ -234,8 +234,8 @@ class Reading:
         """What was read of ``topic``: its newest records by key, and what of it is still unread."""
         held = [UnreadTail(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
-        superseded: list[Record] = []
-        records: Collection[Record]
+        superseded: list[ConsumerRecord] = []
+        records: Collection[ConsumerRecord]
         if topic in self._spilled and self._groups_of is not None:
             records = self._spill(topic, self._groups_of)
         elif self._keep_all:
@@ -290,10 +290,10 @@ def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable
     return zip(groups_of(newest), keys, none, *places, times, map(_VALUE, messages), strict=True)
 
 
-def record_of(message: Any) -> Record:
+def record_of(message: Any) -> ConsumerRecord:
     """The record in librdkafka's ``message``."""
     kind, timestamp = message.timestamp()
-    return Record(
+    return ConsumerRecord(
         message.key(),
         message.value(),
         message.partition(),

@@ -17,7 +17,7 @@ from connectctl.ops.operations.connectors.config_values import Config, differenc
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.step import Step
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
 CLOCKS_MS = 60_000
@@ -39,7 +39,7 @@ class ConfigVersion:
     until: bool = False
 
 
-def topic_versions(records: Iterable[Record], name: str) -> list[ConfigVersion]:
+def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigVersion]:
     """What committed ``records`` of the config topic say of the connector ``name``, the oldest first. What no worker can
     read is left out, as with workers.
     """

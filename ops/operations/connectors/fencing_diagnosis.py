@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Case:
     workers: int = 1
 
 
-def times(records: Iterable[Record]) -> dict[str, float]:
+def times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
     """When the newest record of each key was written, in seconds since the epoch."""
     newest = sorted((r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset)
     return {(r.key or b"").decode(errors="replace"): (r.timestamp or 0) / 1000 for r in newest}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
     from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.transactions import Listing
     from connectctl.ops.kafka.visibility import Gap, Observation
 
@@ -133,7 +133,7 @@ def common_overrides(known: Mapping[str, ConfiguredConnector], names: Iterable[s
     return next(iter(clusters.values()))
 
 
-def task_id_ranges(records: Iterable[Record]) -> dict[str, TaskIdRange]:
+def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
     """The task id range of each connector by the latest records of the config topic, deleted connectors included."""
     found: dict[str, TaskIdRange] = {}
     for key, (_, value) in newest(records, lambda key: key.startswith((FENCING, COMMIT))).items():

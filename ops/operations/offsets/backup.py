@@ -19,7 +19,7 @@ from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
@@ -94,7 +94,7 @@ def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ..
     return connectors, lines()
 
 
-def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterator[Record]:
+def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterator[ConsumerRecord]:
     """The records of the ``wanted`` connectors, of all for None; whose they are goes into ``seen``."""
     owners = Owners()
     for record in topic.image.latest:

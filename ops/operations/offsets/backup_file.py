@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.operations.offsets import dump_lines, topic_dump
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved
 
 
@@ -21,7 +21,7 @@ def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:
         yield from lines_of((record for found in at.records.values() for record in found), at.topic, at.bootstrap)
 
 
-def lines_of(records: Iterable[Record], topic: str, bootstrap: str | None) -> Iterator[str]:
+def lines_of(records: Iterable[ConsumerRecord], topic: str, bootstrap: str | None) -> Iterator[str]:
     """Records of one topic as lines of a dump: what ``json`` writes, three times as quick."""
     begin, end = f'{{"topic": {_quoted(topic)}', f', "bootstrapServers": {_quoted(bootstrap)}}}' if bootstrap else "}"
     for key, value, partition, offset, timestamp in records:

@@ -12,7 +12,7 @@ from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, Row, record_
 from connectctl.ops.kafka.spill import blocks_in_order
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
 
@@ -52,7 +52,7 @@ def without_what_is_same(
     """
     configured = here.configs.connectors if here.configs else {}
     known = all(name in configured and configured[name].looks_like != "sink" for name in wanted)
-    kept: tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]] = ({}, {})
+    kept: tuple[dict[str | None, list[ConsumerRecord]], dict[str | None, list[ConsumerRecord]]] = ({}, {})
     named: set[bytes] = set()
     places = [(side, *place) for side, snapshot in enumerate((here, there)) for place in _places(snapshot)]
 
@@ -85,7 +85,7 @@ def _alike(there: Mapping[tuple[int, Owner], list[Row]]) -> bool:
     return all(have_same(left, right, KEY, VALUE, NO_KEY) and are_single(left) for left, right in pairs)
 
 
-def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[Record]]) -> OffsetsSnapshot:
+def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[ConsumerRecord]]) -> OffsetsSnapshot:
     def only(owner: str | None, topic: ReadTopic) -> ReadTopic:
         latest = tuple(kept.get(owner, ()))
         return replace(topic, image=replace(topic.image, latest=latest, superseded=(), in_order=False, made={}))

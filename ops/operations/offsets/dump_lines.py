@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from connectctl.ops.config.json_text import objects_reader, read_json
 from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.records import Record, Row
+from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.operations.sink_offsets.backup_file import is_group
 
 UNNAMED = "dump"
@@ -82,7 +82,7 @@ def _by_line(block: bytes, source: str, number: int) -> Read:
     return read
 
 
-def read_lines(lines: Iterable[str], source: str, first: int = 1) -> Iterator[tuple[dict[str, Any], Record]]:
+def read_lines(lines: Iterable[str], source: str, first: int = 1) -> Iterator[tuple[dict[str, Any], ConsumerRecord]]:
     """Each line that has a record, as JSON and as that. Raises ``BadInput`` that names the line; ``first`` is their first.
 
     Empty lines, and those with the offsets of sinks' groups, are passed over.
@@ -148,12 +148,12 @@ def _texts(block: bytes, source: str) -> Iterator[str]:
             raise BadInput(f"The dump {source} cannot be read", why="it is not UTF-8 text") from e
 
 
-def _record(data: dict[str, Any], number: int) -> Record:
+def _record(data: dict[str, Any], number: int) -> ConsumerRecord:
     if "key" not in data and "keyBase64" not in data:
         raise KeyError("it has no key")
     value = data["value"] if "value" in data else data.get("payload")
     timestamp = data.get("timestamp", data.get("ts"))
-    return Record(
+    return ConsumerRecord(
         _bytes(data.get("key"), data.get("keyBase64")),
         _bytes(value, data.get("valueBase64")),
         int(data.get("partition", -1)),

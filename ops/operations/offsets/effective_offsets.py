@@ -27,7 +27,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnap
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 
 def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
@@ -116,7 +116,7 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
     index: dict[str, ByKey] = {}
     if topic is None:
         return index
-    foreign: list[tuple[Record, str]] = []
+    foreign: list[tuple[ConsumerRecord, str]] = []
     for n, records in enumerate((topic.image.latest, topic.image.superseded), start=1):
         seen: dict[bytes, ByKey] = {}
         for record in records:
@@ -137,7 +137,7 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
     return index
 
 
-Entry = tuple[SourceKey, list["Record"], list["Record"]]
+Entry = tuple[SourceKey, list["ConsumerRecord"], list["ConsumerRecord"]]
 """A key, its newest record of each Kafka partition, and its superseded ones."""
 TOGETHER = 4096
 """Keys whose partitions are computed together."""
@@ -184,7 +184,7 @@ _NOTHING: tuple[None, tuple[StoredOffset, ...]] = (None, ())
 
 
 def _choose(
-    entry: tuple[SourceKey, list[Record], list[Record]], home: int
+    entry: tuple[SourceKey, list[ConsumerRecord], list[ConsumerRecord]], home: int
 ) -> tuple[StoredOffset | None, tuple[StoredOffset, ...]]:
     """The record that counts, and those that lie where Java's partitioner, which says ``home``, does not put the key.
 

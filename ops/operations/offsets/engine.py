@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from connectctl.ops.connect.source_keys import owners_of
-from connectctl.ops.kafka.records import Record, Row, SortedRecords, record_in
+from connectctl.ops.kafka.records import ConsumerRecord, Row, SortedRecords, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of, read_backup
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
@@ -109,7 +109,7 @@ def _sorted(snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTop
     topics = {(topic.bootstrap, topic.image.topic): topic.image.latest for topic in topics_of(snapshot)}
     owner = purpose.connector.encode(errors="surrogatepass")
 
-    def its(records: Iterable[Record]) -> Iterator[list[Row]]:
+    def its(records: Iterable[ConsumerRecord]) -> Iterator[list[Row]]:
         return blocks_in_order(records, owners_of, owner)
 
     def there(at: OffsetsTopicState) -> Iterator[list[Row]]:

@@ -29,7 +29,7 @@ from connectctl.ops.operations.offsets.record_changes import (
 )
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.record_changes import Saved, Where
 
 
@@ -72,7 +72,7 @@ def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTop
     return _lost(key, sides)
 
 
-Kept = list[tuple[bytes, list[tuple["Record", ...]]]]
+Kept = list[tuple[bytes, list[tuple["ConsumerRecord", ...]]]]
 """Keys with their records in each place, and then in each part of a backup."""
 
 
@@ -126,7 +126,9 @@ class Sorted:
         parts = enumerate(self.backup, start=len(self.places))
         return places, {where: [r for _, theirs in kept for r in theirs[n]] for n, where in parts}
 
-    def _keys(self, are_handled: Callable[[Blocks], bool]) -> Iterator[tuple[bytes, list[tuple[Record, ...]], bool]]:
+    def _keys(
+        self, are_handled: Callable[[Blocks], bool]
+    ) -> Iterator[tuple[bytes, list[tuple[ConsumerRecord, ...]], bool]]:
         """Keys with their records by place, but for those that are handled many at once; and which are the first ones."""
         streams, owners = [*self.records, *self.backup.values()], Owners()
         unseen = set(range(len(streams)))
@@ -143,7 +145,7 @@ class Sorted:
             unseen.difference_update(n for n, records in enumerate(theirs) if records)
             yield key, theirs, is_first
 
-    def _matters(self, key: bytes, theirs: list[tuple[Record, ...]]) -> bool:
+    def _matters(self, key: bytes, theirs: list[tuple[ConsumerRecord, ...]]) -> bool:
         if isinstance(self.purpose, AllKeys):
             return True
         found, saved = self._holding([(key, theirs)])
@@ -169,7 +171,7 @@ class _ByKey:
     refusals: list[str] = field(default_factory=list)
     _waiting: Kept = field(default_factory=list)
 
-    def take(self, key: bytes, theirs: list[tuple[Record, ...]]) -> None:
+    def take(self, key: bytes, theirs: list[tuple[ConsumerRecord, ...]]) -> None:
         self._waiting.append((key, theirs))
         if len(self._waiting) >= TOGETHER:
             self.decide()

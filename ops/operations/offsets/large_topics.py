@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, owners_of, parse_key
 from connectctl.ops.kafka.aligned_blocks import are_single
-from connectctl.ops.kafka.records import GROUP, Record, SortedRecords, record_in
+from connectctl.ops.kafka.records import GROUP, ConsumerRecord, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
@@ -224,7 +224,7 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
             start = end
 
 
-def _understood(topic: ReadTopic, there: Iterable[Record], found: list[Finding]) -> Iterator[Group]:
+def _understood(topic: ReadTopic, there: Iterable[ConsumerRecord], found: list[Finding]) -> Iterator[Group]:
     for raw, records in groupby(there, key=attrgetter("key")):
         key = parse_key(raw)
         if isinstance(key, SourceKey):
@@ -249,13 +249,13 @@ def _offsets(
     yield from sides.offsets(_beside(iter(()), own))
 
 
-def _latest(topic: ReadTopic | None) -> Collection[Record]:
+def _latest(topic: ReadTopic | None) -> Collection[ConsumerRecord]:
     if topic is None or topic.image.in_order:
         return topic.image.latest if topic else ()
     return [record_in(row) for row in in_order(topic.image.latest, owners_of)]
 
 
-def names_in(records: Iterable[Record]) -> set[str]:
+def names_in(records: Iterable[ConsumerRecord]) -> set[str]:
     """The connectors that have offsets among ``records``."""
     return {key.connector for record in records if isinstance(key := parse_key(record.key), SourceKey)}
 

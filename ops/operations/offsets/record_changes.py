@@ -28,13 +28,13 @@ from connectctl.ops.operations.offsets.changes import (
 from connectctl.ops.operations.offsets.plain_records import Shapes
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.snapshot import ReadTopic
 
 
 Where = tuple[str | None, str]
 """A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
-Saved = Mapping[Where, Collection["Record"]]
+Saved = Mapping[Where, Collection["ConsumerRecord"]]
 """The records of a backup by topic. Topics of one name on two clusters are two topics."""
 
 
@@ -49,12 +49,12 @@ class OffsetsTopicState:
     topic: str
     side: Side
     partitions: int
-    records: Mapping[bytes, tuple[Record, ...]] = field(default_factory=dict)
+    records: Mapping[bytes, tuple[ConsumerRecord, ...]] = field(default_factory=dict)
     bootstrap: str | None = None
     partitions_exist: bool = True
     problem: str | None = None
 
-    def record(self, key: bytes) -> Record | None:
+    def record(self, key: bytes) -> ConsumerRecord | None:
         """The record of ``key`` that counts: on Java's partition, else the newest."""
         found = self.records.get(key, ())
         if len(found) == 1:
@@ -103,7 +103,7 @@ class OffsetChanges:
     refusals: tuple[str, ...] = ()
 
 
-ByKey = dict[bytes, list["Record"]]
+ByKey = dict[bytes, list["ConsumerRecord"]]
 
 
 def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
@@ -234,11 +234,11 @@ def restored(at: OffsetsTopicState, then: ByPartition, now: ByPartition) -> Iter
             yield RecordChange(at.topic, partition, key, value, before, at.bootstrap)
 
 
-def _own(records: Iterable[Record], connector: str) -> list[Record]:
+def _own(records: Iterable[ConsumerRecord], connector: str) -> list[ConsumerRecord]:
     return [record for record in records if record.key is not None and is_of(record.key, connector)]
 
 
-def _by_partition(records: Iterable[Record], partitions: int) -> ByPartition:
+def _by_partition(records: Iterable[ConsumerRecord], partitions: int) -> ByPartition:
     """The newest value of each key on each partition; a backup that names no partitions is laid out as Java would."""
     found: ByPartition = {}
     for record in sorted(records, key=lambda r: r.offset):
@@ -289,7 +289,9 @@ def _shown(key: bytes) -> str:
     return key.decode(errors="backslashreplace")
 
 
-def _take(policy: Policy, theirs: Record | None, ours: Record | None) -> tuple[Record | None, str]:
+def _take(
+    policy: Policy, theirs: ConsumerRecord | None, ours: ConsumerRecord | None
+) -> tuple[ConsumerRecord | None, str]:
     """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
     if policy is Policy.EFFECTIVE:
         if ours is not None and ours.value is not None:
@@ -303,7 +305,7 @@ def _take(policy: Policy, theirs: Record | None, ours: Record | None) -> tuple[R
     return (theirs if policy is Policy.GLOBAL else ours), f"--policy {policy}"
 
 
-def _text(record: Record) -> str | None:
+def _text(record: ConsumerRecord) -> str | None:
     return None if record.value is None else record.value.decode(errors="backslashreplace")
 
 

@@ -15,7 +15,7 @@ from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
-from connectctl.ops.kafka.records import Record, Row, TopicImage, record_in
+from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, record_in
 from connectctl.ops.kafka.spill import Spilled, in_order
 from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_blocks
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
@@ -26,7 +26,7 @@ CONNECTS_DEFAULT = 25
 
 def read_dump(
     blocks: Iterable[bytes], source: str, *, by_cluster: bool = False, superseded: bool = False
-) -> dict[Any, Collection[Record]]:
+) -> dict[Any, Collection[ConsumerRecord]]:
     """The records of a dump by topic, or ``by_cluster`` by bootstrap servers and topic. Raises ``BadInput`` for a bad line.
 
     What is too much for memory goes to disk, of each key the newest record in each partition; with ``superseded`` all are
@@ -49,13 +49,13 @@ def read_dump(
     return {name: spilled.get(name) or list(map(record_in, its)) for name, its in found.items()}
 
 
-def read_file(path: Path, *, superseded: bool = False) -> dict[str, Collection[Record]]:
+def read_file(path: Path, *, superseded: bool = False) -> dict[str, Collection[ConsumerRecord]]:
     """The records of the dump in ``path`` by topic, standard input for ``-``; see ``read_dump``. Raises ``BadInput``."""
     return read_dump(blocks_of(path), name_of(path), superseded=superseded)
 
 
 def snapshot(
-    topics: Mapping[str, Collection[Record]],
+    topics: Mapping[str, Collection[ConsumerRecord]],
     source: str,
     offsets_topic: str | None,
     query: OffsetsQuery,
@@ -96,21 +96,21 @@ def snapshot(
     )
 
 
-def _holds_configs(records: Collection[Record]) -> bool:
+def _holds_configs(records: Collection[ConsumerRecord]) -> bool:
     beginnings = (config_topic.CONNECTOR, config_topic.COMMIT, config_topic.TARGET, "session-key")
     # Of what has no owner: of a topic too big for memory that is where the first rows are.
     keys = (row[1] for row in in_order(records, owners_of, b""))
     return any(key.decode(errors="replace").startswith(beginnings) for key in keys)
 
 
-def _latest(records: Iterable[Record]) -> tuple[Record, ...]:
-    newest: dict[tuple[int, bytes | None], Record] = {}
+def _latest(records: Iterable[ConsumerRecord]) -> tuple[ConsumerRecord, ...]:
+    newest: dict[tuple[int, bytes | None], ConsumerRecord] = {}
     for record in sorted(records, key=lambda r: r.offset):
         newest[record.partition, record.key] = record
     return tuple(newest.values())
 
 
-def _image(topic: str, records: Collection[Record], partitions: int | None) -> TopicImage:
+def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | None) -> TopicImage:
     """The topic as its dump shows it; a dump without partitions is taken as laid out by Java's partitioner."""
     if isinstance(records, Spilled):
         return _big_image(topic, records, partitions)
@@ -129,7 +129,7 @@ def _image(topic: str, records: Collection[Record], partitions: int | None) -> T
 
 def _big_image(topic: str, records: Spilled, partitions: int | None) -> TopicImage:
     """The same of a topic too big for memory, without what newer records superseded."""
-    sample: list[Record] = []
+    sample: list[ConsumerRecord] = []
     ends: dict[int, int] = {}
     for rows in records.blocks():
         sample += map(record_in, rows[:: len(rows) // 20 + 1])
@@ -146,7 +146,7 @@ def _big_image(topic: str, records: Spilled, partitions: int | None) -> TopicIma
     return replace(_big_image(topic, placed, count), records=records.added)
 
 
-def _likely_partitions(sample: Sequence[Record], least: int) -> int:
+def _likely_partitions(sample: Sequence[ConsumerRecord], least: int) -> int:
     """How many partitions the topic had: a dump shows only those with records, but the keys' places tell.
 
     The count, from the ``least`` possible one on, under which most keys lie where Java's partitioner puts them.
@@ -157,6 +157,6 @@ def _likely_partitions(sample: Sequence[Record], least: int) -> int:
     return max(range(least, least + 200), key=lambda count: (sum(h % count == p for h, p in known), -count))
 
 
-def _placed(record: Record, partitions: int) -> Record:
+def _placed(record: ConsumerRecord, partitions: int) -> ConsumerRecord:
     home = java_partition(record.key or b"", partitions)
-    return Record(record.key, record.value, home, record.offset, record.timestamp)
+    return ConsumerRecord(record.key, record.value, home, record.offset, record.timestamp)

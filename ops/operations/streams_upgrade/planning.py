@@ -17,7 +17,7 @@ from connectctl.ops.kafka.streams_eos import (
     model_of_value,
     process_of,
 )
-from connectctl.ops.operations.streams_upgrade.fencing import FenceLeftovers
+from connectctl.ops.operations.streams_upgrade.fencing import FenceUnusedIds
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance
 from connectctl.ops.operations.streams_upgrade.steps import (
     ApplicationGate,
@@ -183,7 +183,7 @@ def _steps(
         yield RestartInstance(instance.address, 2, _way(instance, value), members=count)
         yield AwaitInstance(instance.address, 2, "", "", _least(request, needed), 0, instance.by_hand)
         yield gate(instance)
-    yield FenceLeftovers(name, request.to)
+    yield FenceUnusedIds(name, request.to)
     for instance in snapshot.instances if request.older else ():
         yield RestartInstance(instance.address, 3, OLDER, members=count)
         yield AwaitInstance(instance.address, 3, OLDER, "", 0, GROUP_AWARE - 1, instance.by_hand)

@@ -18,7 +18,7 @@ from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic, refused
 from connectctl.ops.operations.fencing.observe import describe_ids
-from connectctl.ops.operations.transactions.outcome import Decision, Outcome, unknown
+from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, unknown
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class Hanging:
     @property
     def command(self) -> str:
         """What ends it: the commit that was decided, else an abort."""
-        verb = Outcome.COMMIT if self.decision.outcome is Outcome.COMMIT else Outcome.ABORT
+        verb = (
+            TransactionResult.COMMIT if self.decision.outcome is TransactionResult.COMMIT else TransactionResult.ABORT
+        )
         where = f"--topic {self.place.topic} --partition {self.place.partition}"
         return f"connectctl transactions {verb} {where} --start-offset {self.producer.start_offset}"
 

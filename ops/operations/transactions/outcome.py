@@ -26,7 +26,7 @@ BY_HAND_MS = 10_000
 """From so long after the decision on, a marker with the records' own epoch was written by hand (WriteTxnMarkers)."""
 
 
-class Outcome(StrEnum):
+class TransactionResult(StrEnum):
     """What a coordinator decides."""
 
     COMMIT = "commit"
@@ -41,7 +41,7 @@ class Decision:
     knows of every id, could not be read.
     """
 
-    outcome: Outcome | None
+    outcome: TransactionResult | None
     why: str
     running: bool = False
     log_read: bool = True
@@ -139,10 +139,10 @@ def _of(left: Sequence[Decided], epochs: set[int], behind: PrecedingLog) -> Deci
     if not left:
         marker = behind.marker
         after = f", after the marker at offset {marker.offset}" if marker else ""
-        return Decision(Outcome.ABORT, f"its records came when no transaction had the partition{after}")
+        return Decision(TransactionResult.ABORT, f"its records came when no transaction had the partition{after}")
     if epochs - {each.epoch for each in left}:
         return unknown("records of another epoch are open with it")
     if len({each.commit for each in left}) > 1:
         return unknown("several transactions are open as one, and were decided differently")
-    outcome = Outcome.COMMIT if left[0].commit else Outcome.ABORT
+    outcome = TransactionResult.COMMIT if left[0].commit else TransactionResult.ABORT
     return Decision(outcome, f"its coordinator decided to {outcome} it, and the marker is not in the partition")

@@ -15,7 +15,7 @@ from connectctl.ops.operations.transactions.producer_history import Event, histo
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionLogReads
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.transactions import PartitionProducer, Place
 
 SLACK_MS = 60_000
@@ -102,7 +102,7 @@ class RecordedEnd:
     unreadable: tuple[Unreadable, ...]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> RecordedEnd:
+    def of(cls, records: Iterable[ConsumerRecord]) -> RecordedEnd:
         """The records as entries."""
         found: defaultdict[int, list[LogEntry]] = defaultdict(list)
         unreadable = []

@@ -12,7 +12,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import MARKER, ErrorAction, verdict
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
-from connectctl.ops.operations.transactions.outcome import Outcome
+from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import PartitionProducer
@@ -30,7 +30,7 @@ class MarkHanging(Step):
     subject: str
     hanging: Hanging
     now: str
-    outcome: ClassVar[Outcome]
+    outcome: ClassVar[TransactionResult]
     done: ClassVar[str]
 
     def describe(self) -> str:
@@ -45,7 +45,9 @@ class MarkHanging(Step):
         self._look_again(context)
         deadline = context.now() + context.timeout
         while True:
-            code = context.calls.mark(self.hanging.place, self.hanging.producer, commit=self.outcome is Outcome.COMMIT)
+            code = context.calls.mark(
+                self.hanging.place, self.hanging.producer, commit=self.outcome is TransactionResult.COMMIT
+            )
             said = verdict(MARKER, code)
             if said.move is ErrorAction.DONE:
                 break
@@ -71,7 +73,7 @@ class MarkHanging(Step):
         found = seen.found if self.hanging.proven else (*seen.found, *seen.unproven)
         (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
         # A commit is decided for the records that were there; an abort is as right for one that is still written to.
-        same = now is not None and (now.producer == producer or self.outcome is Outcome.ABORT)
+        same = now is not None and (now.producer == producer or self.outcome is TransactionResult.ABORT)
         if now is None or not same or now.producer.epoch != producer.epoch:
             why = "it changed since the plan was made" if now else "its coordinator knows it now, or does not answer"
             raise self._failure("changed", why, "Look again: connectctl transactions hanging.")
@@ -90,7 +92,7 @@ class MarkHanging(Step):
 class AbortHanging(MarkHanging):
     """Take the records of a hanging transaction from readers."""
 
-    outcome = Outcome.ABORT
+    outcome = TransactionResult.ABORT
     done = "aborted"
 
 
@@ -98,7 +100,7 @@ class AbortHanging(MarkHanging):
 class CommitHanging(MarkHanging):
     """Give the records of a hanging transaction to readers."""
 
-    outcome = Outcome.COMMIT
+    outcome = TransactionResult.COMMIT
     done = "committed"
 
 
@@ -129,7 +131,7 @@ def plan_abort_hanging(
     if not found.proven and not force:
         what = f"The transaction on {found.place} was not aborted, because it is not proven to hang"
         raise refused(gaps, what, force=OVERRIDDEN)
-    if found.decision.outcome is Outcome.COMMIT and not force:
+    if found.decision.outcome is TransactionResult.COMMIT and not force:
         raise Refused(
             f"The transaction that hangs on {found.place} was not aborted, because committed records would be lost",
             why=found.decision.why,
@@ -148,10 +150,10 @@ def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...
     if not found.proven:
         raise refused(gaps, f"The transaction on {found.place} was not committed, because it is not proven to hang")
     decision = found.decision
-    if decision.outcome is Outcome.COMMIT:
+    if decision.outcome is TransactionResult.COMMIT:
         steps = (CommitHanging(str(found.place), found, found.why),)
         return Plan("transactions commit", cluster_id, steps, group_id=group_id, independent=True)
-    aborted = decision.outcome is Outcome.ABORT
+    aborted = decision.outcome is TransactionResult.ABORT
     raise Refused(
         f"The transaction that hangs on {found.place} was not committed, because "
         f"{'it is to be aborted' if aborted else 'nothing proves that this was decided'}",

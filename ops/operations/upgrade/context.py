@@ -42,7 +42,7 @@ class GateSettings:
 
 @dataclass
 class UpgradeContext(OffsetContext):
-    """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
+    """What the steps of a roll work with; steps of changes of offsets find theirs in it, too.
 
     ``reader`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
     ``wall`` is a clock that other processes share, in seconds since 1970.

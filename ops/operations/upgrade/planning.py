@@ -18,11 +18,11 @@ from connectctl.ops.operations.upgrade import plan_caveats
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.restart_order import Group, restart_order
 from connectctl.ops.operations.upgrade.steps import (
-    Borrowed,
     ChangeProperty,
     CheckModes,
     FirstGate,
     Gate,
+    IncludedStep,
     Rejoin,
     ReplaceBinaries,
     RestartFailed,
@@ -231,7 +231,7 @@ def _steps(
 ) -> Iterator[Any]:
     yield FirstGate()
     yield from (
-        Borrowed(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
+        IncludedStep(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
     )
     order: Sequence[str] = request.order
     busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]

@@ -22,7 +22,7 @@ from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import Baseline
-from connectctl.ops.operations.upgrade.steps import Borrowed, Gate, WorkerStep, as_taken
+from connectctl.ops.operations.upgrade.steps import Gate, IncludedStep, WorkerStep, as_taken
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -56,8 +56,8 @@ class LoadedRun:
         """
         undone = next((n for n in range(len(self.steps)) if not self.run.done(n)), len(self.steps))
         step = self.steps[undone] if undone < len(self.steps) else None
-        if isinstance(step, Borrowed):
-            return first_to_do(self.run, [s.inner if isinstance(s, Borrowed) else s for s in self.steps])
+        if isinstance(step, IncludedStep):
+            return first_to_do(self.run, [s.inner if isinstance(s, IncludedStep) else s for s in self.steps])
         if isinstance(step, WorkerStep) and not isinstance(step, Gate):
             turn = (step.phase, step.slot)
             return next(n for n, s in enumerate(self.steps) if isinstance(s, WorkerStep) and (s.phase, s.slot) == turn)
@@ -175,7 +175,7 @@ def _lowest(values: set[SourceSupport]) -> SourceSupport:
 
 def has_own_way_back(restored: LoadedRun) -> bool:
     """Whether the run changed no worker, but offsets, connectors or a stream application."""
-    own = any(isinstance(step, Borrowed | Reconfigure | InstanceStep) for step in restored.steps)
+    own = any(isinstance(step, IncludedStep | Reconfigure | InstanceStep) for step in restored.steps)
     return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
 
 
@@ -188,12 +188,12 @@ def resumed(restored: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any
             continue
         verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
         back = [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]
-        found += [Borrowed(step, "as it was before") for step in back]
+        found += [IncludedStep(step, "as it was before") for step in back]
     return found
 
 
 def _stops(step: Any, connector: str) -> bool:
-    inner = step.inner if isinstance(step, Borrowed) else None
+    inner = step.inner if isinstance(step, IncludedStep) else None
     return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
 
 

@@ -290,7 +290,7 @@ class RestartFailed(Step):
 
 
 @dataclass(frozen=True)
-class Borrowed(Step):
+class IncludedStep(Step):
     """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
 
     inner: Step

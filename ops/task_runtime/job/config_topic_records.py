@@ -15,7 +15,7 @@ from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARG
 from connectctl.ops.connect.source_keys import connect_json
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 STARTED, STOPPED = "STARTED", "STOPPED"
 KeyValue = tuple[bytes, bytes]
@@ -43,7 +43,7 @@ class ConfigTopicState:
         return max(self.task_count or 0, self.committed_tasks)
 
 
-def config_topic_state(records: Iterable[Record], name: str) -> ConfigTopicState:
+def config_topic_state(records: Iterable[ConsumerRecord], name: str) -> ConfigTopicState:
     """What ``records`` of a config topic, in any order, add up to for the connector ``name``."""
     found = newest(records, lambda key: _of(key, name))
     commit_at, commit = found.get(COMMIT + name, (-1, {}))
@@ -107,7 +107,7 @@ class Generation:
             return max(self.target_at, 0)
         return max(self.commit, 0)
 
-    def stale_because(self, records: Iterable[Record]) -> str | None:
+    def stale_because(self, records: Iterable[ConsumerRecord]) -> str | None:
         """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it is."""
         now = config_topic_state(records, self.connector)
         if self.target_at is not None:

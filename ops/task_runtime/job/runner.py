@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicStat
 from connectctl.ops.task_runtime.job.environment import JobEnvironment
 from connectctl.ops.task_runtime.job.prepare import create_topics
 from connectctl.ops.task_runtime.job.rounds import Rounds, StartedTasks, write_final_statuses
-from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
+from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.spark_round import warm
 from connectctl.ops.task_runtime.job.status_topic import StatusWriter
 from connectctl.ops.task_runtime.job.steps import CreateInternalTopic, RunTasks, StartTasks
@@ -46,7 +46,7 @@ def driver_conf(ready: PreparedJob) -> dict[str, str]:
 class Result:
     """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
 
-    outcome: Outcome
+    outcome: FinalStatus
     run: JobRun
     seconds: float
     connector_failure: str | None = None
@@ -135,7 +135,7 @@ class JobRunner(JobEnvironment):
             raise
         finally:
             statuses.flush()
-        failed = Outcome.FAILED if started.failure else outcome
+        failed = FinalStatus.FAILED if started.failure else outcome
         return Result(failed, run, time.monotonic() - began, started.failure)
 
     def _ended(self, started: StartedTasks, run: JobRun, statuses: StatusWriter) -> None:

@@ -35,7 +35,7 @@ POLL = 0.2
 """Seconds between two looks at a round."""
 
 
-class Outcome(StrEnum):
+class FinalStatus(StrEnum):
     """How a run came to its end. TAKEN: another run or worker has its tasks."""
 
     ENDED = "ended"
@@ -199,23 +199,23 @@ class JobRun:
         told = [messages.get(number, {}) for number in self.active]
         return any(each.get("over") for each in told) and all(each.get("begun") for each in told)
 
-    def run(self) -> Outcome:
+    def run(self) -> FinalStatus:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
         active = dict(self.tasks)
         lost = 0
         while active:
             terms = self._limits()
             if terms is None:
-                return self._outcome(Outcome.ENDED)
+                return self._outcome(FinalStatus.ENDED)
             if self.stop_requested():
-                return self._outcome(Outcome.STOPPED)
+                return self._outcome(FinalStatus.STOPPED)
             before = self.records
             round_ = self._round(active, terms)
             if round_.lost is not None:
                 lost += 1
                 self.lost_rounds += 1
                 if self.stop_requested():
-                    return self._outcome(Outcome.STOPPED)
+                    return self._outcome(FinalStatus.STOPPED)
                 if lost >= MAX_LOST_ROUNDS:
                     raise _rounds_lost(lost, round_.lost)
                 self.sleep(PAUSE)
@@ -223,7 +223,7 @@ class JobRun:
             if ended := self._add_reports(round_.reports, active):
                 return self._outcome(ended)
             lost = 0 if self.records > before else lost
-        return self._outcome(Outcome.ENDED)
+        return self._outcome(FinalStatus.ENDED)
 
     def _round(self, active: Mapping[int, Mapping[str, str]], terms: TaskLimits) -> Lease:
         round_ = self.lease(active, terms)
@@ -241,7 +241,7 @@ class JobRun:
             self.on_progress(self)
         return round_
 
-    def _add_reports(self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]) -> Outcome | None:
+    def _add_reports(self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]) -> FinalStatus | None:
         for report in reports:
             total = self.totals[report.task]
             total.add(report)
@@ -257,18 +257,18 @@ class JobRun:
         if self.reason is not None:
             self.reason = self.regain(self.reason)
             if self.reason is not None:
-                return Outcome.STOPPED if self.stop_requested() else Outcome.TAKEN
+                return FinalStatus.STOPPED if self.stop_requested() else FinalStatus.TAKEN
             for total in self.totals.values():
                 total.fenced_in_a_row = 0
             return None
         for number, total in self.totals.items():
             if total.fenced_in_a_row >= MAX_FENCED_ROUNDS:
                 self.reason = f"task {number} is fenced repeatedly: another producer uses its transactional id"
-                return Outcome.TAKEN
+                return FinalStatus.TAKEN
         if active and any(r.reason == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
         if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
-            return None if self._waits_for_partitions(reports) else Outcome.ENDED
+            return None if self._waits_for_partitions(reports) else FinalStatus.ENDED
         return None
 
     def _waits_for_partitions(self, reports: Iterable[TaskReport]) -> bool:
@@ -302,11 +302,11 @@ class JobRun:
             return None
         return TaskLimits(seconds, self.until.idle, records)
 
-    def _outcome(self, ended: Outcome) -> Outcome:
-        if ended is Outcome.STOPPED and (why := self.overtaken()):
+    def _outcome(self, ended: FinalStatus) -> FinalStatus:
+        if ended is FinalStatus.STOPPED and (why := self.overtaken()):
             self.reason = why
-            return Outcome.TAKEN
-        return Outcome.FAILED if any(total.failure for total in self.totals.values()) else ended
+            return FinalStatus.TAKEN
+        return FinalStatus.FAILED if any(total.failure for total in self.totals.values()) else ended
 
 
 def _rounds_lost(lost: int, why: str) -> ConnectctlError:

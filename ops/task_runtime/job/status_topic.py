@@ -22,7 +22,7 @@ from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 RUNNING, FAILED, STOPPED, UNASSIGNED = "RUNNING", "FAILED", "STOPPED", "UNASSIGNED"
 RUN_PREFIX = "run-"
@@ -72,7 +72,7 @@ class TaskStatus:
     metrics: Mapping[str, Any] | None = None
 
 
-def statuses_from(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | None, TaskStatus]:
+def statuses_from(records: Iterable[ConsumerRecord], name: str, prefix: str = "") -> dict[int | None, TaskStatus]:
     """The newest statuses of the tasks of ``name`` by number; None stands for the connector itself."""
     found: dict[int | None, TaskStatus] = {}
     for (connector, number), (record, data) in newest(records, prefix).items():

@@ -15,7 +15,7 @@ from connectctl.ops.connect.internal_topics import (
     choose_config,
     classify,
 )
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.kafkareads import connect_group, records
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,19 +65,19 @@ def test_a_topic_without_records_is_empty_and_no_particular_one() -> None:
 
 
 def test_a_few_stray_records_do_not_hide_what_a_topic_is() -> None:
-    stray = Record(b"\xff\xfe", b"\x00", 0, 9)
+    stray = ConsumerRecord(b"\xff\xfe", b"\x00", 0, 9)
     assert classify("t", [*records(("commit-a", {"tasks": 1}), ("commit-b", {"tasks": 1})), stray]).role is Role.CONFIG
     assert classify("t", [*records(("commit-a", {"tasks": 1})), stray]).role is None
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary())))
 def test_no_records_of_others_break_the_classification(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
-    classify("t", [Record(key, value, 0, n) for n, (key, value) in enumerate(pairs)])
+    classify("t", [ConsumerRecord(key, value, 0, n) for n, (key, value) in enumerate(pairs)])
 
 
 @given(st.text(min_size=1), st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
 def test_every_source_offset_key_is_recognised(name: str, partition: dict[str, Any]) -> None:
-    clues = classify("t", [Record(json.dumps([name, partition]).encode(), b'{"at":1}', 3, 5)])
+    clues = classify("t", [ConsumerRecord(json.dumps([name, partition]).encode(), b'{"at":1}', 3, 5)])
     assert clues.role is Role.OFFSETS
     assert clues.connectors == {name}
 

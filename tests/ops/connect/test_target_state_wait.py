@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def conn(own: str | None, *tasks: str, trace: str = "boom", leftover: tuple[str, ...] = ()) -> Connector:
+def conn(own: str | None, *tasks: str, trace: str = "boom", stale_tasks: tuple[str, ...] = ()) -> Connector:
     def status(state: str) -> Status:
         return Status(state, "one:8083", trace if state == "FAILED" else None)
 
@@ -15,7 +15,7 @@ def conn(own: str | None, *tasks: str, trace: str = "boom", leftover: tuple[str,
         "c",
         status(own) if own else None,
         {n: status(s) for n, s in enumerate(tasks)},
-        leftover={n + 9: status(s) for n, s in enumerate(leftover)},
+        stale_tasks={n + 9: status(s) for n, s in enumerate(stale_tasks)},
     )
 
 
@@ -77,8 +77,8 @@ def test_running_is_what_is_new_and_lasts(
     ("wanted", "now", "done"),
     [
         (State.STOPPED, conn("STOPPED"), True),
-        (State.STOPPED, conn("STOPPED", leftover=("RUNNING",)), False),
-        (State.STOPPED, conn("STOPPED", leftover=("UNASSIGNED",)), True),
+        (State.STOPPED, conn("STOPPED", stale_tasks=("RUNNING",)), False),
+        (State.STOPPED, conn("STOPPED", stale_tasks=("UNASSIGNED",)), True),
         (State.STOPPED, conn("RUNNING", "RUNNING"), False),
         (State.STOPPED, conn("FAILED"), False),
         (State.STOPPED, conn(None), False),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.connect import task_config_commits
 from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, endangered, task_configs_lost
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 
 NOW = 1_000_000.0
 CONFIG = {"properties": {"connector.class": "X", "tasks.max": "2"}}
@@ -17,14 +17,16 @@ OTHER = {"properties": {"connector.class": "X", "tasks.max": "3"}}
 TASK = {"properties": {"task.class": "T"}}
 
 
-def topic(*records: tuple[int, str, Any], age: float = 1000.0) -> list[Record]:
+def topic(*records: tuple[int, str, Any], age: float = 1000.0) -> list[ConsumerRecord]:
     return [
-        Record(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset, int((NOW - age) * 1000))
+        ConsumerRecord(
+            key.encode(), None if value is None else json.dumps(value).encode(), 0, offset, int((NOW - age) * 1000)
+        )
         for offset, key, value in records
     ]
 
 
-def found(records: Sequence[Record]) -> list[TaskConfigOrder]:
+def found(records: Sequence[ConsumerRecord]) -> list[TaskConfigOrder]:
     return list(endangered(records, NOW))
 
 
@@ -65,7 +67,7 @@ def test_a_connector_without_tasks_yet_has_none_to_lose() -> None:
 
 
 @pytest.mark.parametrize("deletion", [[], topic((8, "connector-x", None))], ids=["compacted away", "as a tombstone"])
-def test_the_commit_of_a_deleted_namesake_is_not_of_this_connector(deletion: list[Record]) -> None:
+def test_the_commit_of_a_deleted_namesake_is_not_of_this_connector(deletion: list[ConsumerRecord]) -> None:
     old = HEALTHY if deletion else HEALTHY[1:]
     fresh = topic((10, "task-x-0", TASK), (11, "commit-x", {"tasks": 1}))
     assert found([*old, *deletion, *COPY, *fresh]) == []
@@ -96,7 +98,7 @@ def test_tasks_that_are_being_published_are_no_loss() -> None:
 
 @pytest.mark.parametrize("key", ["commit-x", "task-x-0", "connector-y", "session-key", "\udcff"])
 def test_what_is_no_record_of_a_worker_is_passed_over(key: str) -> None:
-    odd = Record(key.encode("utf-8", "surrogateescape"), b"{broken", 0, 8)
+    odd = ConsumerRecord(key.encode("utf-8", "surrogateescape"), b"{broken", 0, 8)
     assert found([*HEALTHY, odd]) == []
 
 

@@ -12,7 +12,7 @@ from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import SCHEMA, Looked, Row, Source, named, source_of
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import Record, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.operations.offsets import planning
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, RestoreOffsets, Side
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 History = Sequence[tuple[bytes | None, bytes | None, int | None, int | None]]
-Histories = dict[str, list[Record]]
+Histories = dict[str, list[ConsumerRecord]]
 PARTITIONS = 3
 TOPICS = {"global": Source(None, "offsets"), "dedicated": Source(None, "own")}
 OURS = [
@@ -77,18 +77,18 @@ histories = st.lists(written, max_size=80)
 rich = st.lists(written, min_size=40, max_size=160)
 
 
-def records(history: History) -> list[Record]:
+def records(history: History) -> list[ConsumerRecord]:
     """A history as a topic has it: where Java puts a key, unless a place is given; offsets count up per partition."""
     ends = dict.fromkeys(range(PARTITIONS), 0)
-    found: list[Record] = []
+    found: list[ConsumerRecord] = []
     for key, value, elsewhere, at in history:
         partition = java_partition(key or b"", PARTITIONS) if elsewhere is None else elsewhere
-        found.append(Record(key, value, partition, ends[partition], at))
+        found.append(ConsumerRecord(key, value, partition, ends[partition], at))
         ends[partition] += 1 + len(found) % 2
     return found
 
 
-def local(role: str, history: Sequence[Record]) -> ReadTopic:
+def local(role: str, history: Sequence[ConsumerRecord]) -> ReadTopic:
     """The topic as the local engine has it in the end: a dictionary that newer records overwrite."""
     newest = {(r.partition, r.key): r for r in history}
     ends = dict.fromkeys(range(PARTITIONS), len(history) * 2)
@@ -100,7 +100,7 @@ def rows(by_role: Histories, saved: Saved) -> list[Row]:
     return found + [_row(Source(*where, "c"), r) for where, rs in saved.items() for r in rs]
 
 
-def _row(source: Source, r: Record) -> Row:
+def _row(source: Source, r: ConsumerRecord) -> Row:
     return Row(named(source), r.key, r.value, r.partition, r.offset, r.timestamp)
 
 
@@ -250,7 +250,7 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
 
 
 def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic(spark: SparkSession) -> None:
-    history = [Record(key, b"{}", 0, n, 5) for n, key in enumerate([*OURS, *THEIRS, *GARBAGE])]
+    history = [ConsumerRecord(key, b"{}", 0, n, 5) for n, key in enumerate([*OURS, *THEIRS, *GARBAGE])]
     frame = spark.createDataFrame(rows({"global": history, "dedicated": history}, {}), SCHEMA)
     owners = {TOPICS["global"]: None, TOPICS["dedicated"]: frozenset(["d"])}
     found = [json.loads(row.value) for row in offsets.backup(frame, owners, 2).toLocalIterator()]
@@ -260,10 +260,13 @@ def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of
 
 def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSession) -> None:
     same = [
-        Record(b'["c",{"t":%d}]' % n, b'{"o":1}', java_partition(b'["c",{"t":%d}]' % n, PARTITIONS), n, 5)
+        ConsumerRecord(b'["c",{"t":%d}]' % n, b'{"o":1}', java_partition(b'["c",{"t":%d}]' % n, PARTITIONS), n, 5)
         for n in range(500)
     ]
-    by_role = {"global": same, "dedicated": [*same[:-1], Record(same[-1].key, b'{"o":2}', same[-1].partition, 999, 6)]}
+    by_role = {
+        "global": same,
+        "dedicated": [*same[:-1], ConsumerRecord(same[-1].key, b'{"o":2}', same[-1].partition, 999, 6)],
+    }
     found = kept(spark, by_role, MergeOffsets("c", "dedicated", "global"))
     assert same[-1].key in {row.key for row in found}
     assert len(found) <= 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.kafka import spill
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.spill import Spilled
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,14 +20,14 @@ ADDED = st.lists(
 def test_the_newest_record_of_each_key_and_partition_comes_out_in_the_order_of_keys(
     added: list[list[tuple[bytes | None, bytes | None, int, int | None]]], chunk: int
 ) -> None:
-    newest: dict[tuple[bytes | None, int], Record] = {}
+    newest: dict[tuple[bytes | None, int], ConsumerRecord] = {}
     spilled, offset = Spilled(owners_of), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spill, "_CHUNK", chunk)
         for some in added:
             run = []
             for key, value, partition, timestamp in some:
-                run.append(Record(key, value, partition, offset, timestamp))
+                run.append(ConsumerRecord(key, value, partition, offset, timestamp))
                 newest[key, partition] = run[-1]
                 offset += 1
             spilled.add(run)

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
-    from connectctl.ops.kafka.records import Record
+    from connectctl.ops.kafka.records import ConsumerRecord
 
 MANIFEST = "-archive"
 """What the name of a manifest topic has behind its connector's."""
@@ -74,7 +74,7 @@ def manifest_of(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tupl
     return files_of(newest_records(kafka, topic, timeout))
 
 
-def newest_records(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tuple[Record, ...]:
+def newest_records(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> tuple[ConsumerRecord, ...]:
     """The newest record of each key of a manifest topic. Raises as ``read_manifest`` does, but for what is in them."""
     image = kafka.image([topic], patience=timeout).get(topic)
     if image is None:
@@ -86,7 +86,7 @@ def newest_records(kafka: KafkaReads, topic: str, timeout: float = TIMEOUT) -> t
     return tuple(image.latest)
 
 
-def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
+def files_of(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
     """The files that the newest ``records`` of a manifest topic name, in order. Raises ``ConnectctlError`` for a record that
     is not of a manifest, and where two files have the same offsets.
     """
@@ -101,13 +101,13 @@ def files_of(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
     return found
 
 
-def described(records: Iterable[Record]) -> tuple[ArchivedFile, ...]:
+def described(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
     """As ``files_of``, also where files overlap."""
     found = [_file(each) for each in records if each.value is not None]
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.first)))
 
 
-def names_in(records: Iterable[Record]) -> frozenset[str]:
+def names_in(records: Iterable[ConsumerRecord]) -> frozenset[str]:
     """The names of files in ``records`` of what may be a manifest topic."""
     found: set[str] = set()
     for each in records:
@@ -124,7 +124,7 @@ def ends_of(files: Collection[ArchivedFile]) -> dict[TopicPartition, int]:
     return ends
 
 
-def _file(record: Record) -> ArchivedFile:
+def _file(record: ConsumerRecord) -> ArchivedFile:
     try:
         key, value = json.loads(record.key or b""), json.loads(record.value or b"")
         first, last, rows, size = (int(value[name]) for name in ("first", "last", "rows", "bytes"))

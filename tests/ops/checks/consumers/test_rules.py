@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachab
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.brokers import GroupMember, ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
 from fakes.brokers import FakeBrokers
 from fakes.check_context import check_context
@@ -255,7 +255,7 @@ def test_where_no_worker_tells_topics_the_status_topic_does() -> None:
 
 def test_records_of_the_status_topic_that_are_no_topics_are_passed_over() -> None:
     said = {"topic": {"name": "t", "connector": "a"}}
-    odd = [Record(b"status-topic-x:connector-a", b"{", 0, 9), Record(None, b"1", 0, 10)]
+    odd = [ConsumerRecord(b"status-topic-x:connector-a", b"{", 0, 9), ConsumerRecord(None, b"1", 0, 10)]
     some = records(
         ("status-task-a-0", {"state": "RUNNING"}), ("status-topic-t:connector-a", said), ("status-topic-y", None)
     )

@@ -12,7 +12,7 @@ from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from connectctl.ops.operations.connectors.observe import with_health
 from fakes.kafkareads import FakeKafka, connect_group, records
@@ -241,12 +241,12 @@ def test_a_refusal_is_told_from_other_failures() -> None:
     assert tasks_max_observe.refusal_in(None) is None
 
 
-def sets(connectors: Sequence[Connector], topic: list[Record] | None) -> dict[str, TaskSet]:
+def sets(connectors: Sequence[Connector], topic: list[ConsumerRecord] | None) -> dict[str, TaskSet]:
     image = None if topic is None else FakeKafka({"cfg": topic}).image(["cfg"], patience=0)["cfg"]
     return {each.name: each for each in tasks_max_observe.sets_of(with_health(connectors, None), image)}
 
 
-def config_topic(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[Record]:
+def config_topic(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[ConsumerRecord]:
     config = {"properties": {"connector.class": "x.Source", "tasks.max": "1"}}
     return records(("connector-a", config), *pairs)
 
@@ -270,7 +270,7 @@ def test_the_config_topic_tells_the_size_and_the_last_run() -> None:
 
 def test_a_first_task_that_is_missing_or_unreadable_proves_no_last_run() -> None:
     running = Connector("a", Status("RUNNING"), {0: None}, {}, "source")
-    broken = [*config_topic(task(1)), Record(b"task-a-0", b"{", 0, 99), Record(None, b"x", 0, 100)]
+    broken = [*config_topic(task(1)), ConsumerRecord(b"task-a-0", b"{", 0, 99), ConsumerRecord(None, b"x", 0, 100)]
     assert sets([running], broken)["a"].last is None
 
 

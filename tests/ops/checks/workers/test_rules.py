@@ -14,7 +14,7 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.records import Record, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Observation
 from connectctl.ops.operations.cluster import observe as cluster_observe
@@ -185,7 +185,7 @@ def test_messages_name_workers_and_evidence() -> None:
 
 
 def image(*records: tuple[int, str, float], end: int, superseded: Sequence[int] = ()) -> TopicImage:
-    made = [Record(key.encode(), b"{}", 0, offset, int(at * 1000)) for offset, key, at in records]
+    made = [ConsumerRecord(key.encode(), b"{}", 0, offset, int(at * 1000)) for offset, key, at in records]
     older = tuple(r for r in made if r.offset in superseded)
     return TopicImage("cfg", len(made), tuple(r for r in made if r not in older), {0: end}, superseded=older)
 
@@ -219,11 +219,11 @@ STATUS = b'{"state":"RUNNING","trace":null,"worker_id":"three:8083","generation"
 
 def kafka(*, other_groups: Mapping[str, ConnectGroup] | None = None) -> FakeKafka:
     config = [
-        Record(b"connector-a", b'{"properties":{"connector.class":"x.Source"}}', 0, 0, int(NOW * 1000)),
-        Record(b"task-a-0", b'{"properties":{}}', 0, 1, int(NOW * 1000)),
-        Record(b"commit-a", b'{"tasks":1}', 0, 2, int(NOW * 1000)),
+        ConsumerRecord(b"connector-a", b'{"properties":{"connector.class":"x.Source"}}', 0, 0, int(NOW * 1000)),
+        ConsumerRecord(b"task-a-0", b'{"properties":{}}', 0, 1, int(NOW * 1000)),
+        ConsumerRecord(b"commit-a", b'{"tasks":1}', 0, 2, int(NOW * 1000)),
     ]
-    status = [Record(b"status-task-a-0", STATUS, 0, 0, int(NOW * 1000))]
+    status = [ConsumerRecord(b"status-task-a-0", STATUS, 0, 0, int(NOW * 1000))]
     return FakeKafka({"cfg": config, "off": [], "sta": status}, groups=dict(other_groups or {}))
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.config_history import (
     CLOCKS_MS,
     ConfigVersion,
@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 A, B, C = {"x": "1"}, {"x": "2"}, {"x": "2", "y": "3"}
 
 
-def record(offset: int, key: str, value: object, at: int | None = None) -> Record:
-    return Record(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset, at)
+def record(offset: int, key: str, value: object, at: int | None = None) -> ConsumerRecord:
+    return ConsumerRecord(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset, at)
 
 
 def test_the_config_topic_tells_each_write_and_each_deletion_in_its_order() -> None:
@@ -33,7 +33,7 @@ def test_the_config_topic_tells_each_write_and_each_deletion_in_its_order() -> N
             record(3, "task-orders-0", {"properties": B}, 100),
             record(4, "connector-orders-eu", {"properties": C}, 100),
             record(5, "connector-orders", "no object", 200),
-            Record(b"connector-orders", b"{", 0, 6, 200),
+            ConsumerRecord(b"connector-orders", b"{", 0, 6, 200),
         ],
         "orders",
     )

@@ -8,7 +8,7 @@ import pytest
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.republish import (
     AwaitPublished,
     RepublishContext,
@@ -55,7 +55,7 @@ def test_tasks_that_do_not_come_are_a_time_out_with_their_offsets() -> None:
 
 def kafka() -> FakeKafka:
     values = [("task-x-0", {"properties": {}}), ("commit-x", {"tasks": 1}), ("connector-x", {"properties": {"a": "b"}})]
-    records = [Record(k.encode(), json.dumps(v).encode(), 0, n) for n, (k, v) in enumerate(values)]
+    records = [ConsumerRecord(k.encode(), json.dumps(v).encode(), 0, n) for n, (k, v) in enumerate(values)]
     return FakeKafka(records={"configs": records})
 
 

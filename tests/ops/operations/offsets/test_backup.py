@@ -10,7 +10,7 @@ import pytest
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.backup import everything, saved
@@ -72,8 +72,11 @@ def test_topics_too_big_for_memory_are_saved_as_those_in_memory(names: tuple[str
             f'["{name}",{{"t":{n}}}]' for name in ("own", "c1", "snk", "a\\u0062") for n in ("1", '"é"', "1.5", "{}")
         ]
         kafka.records["own"] = records(*[(key, {"at": 1}) for key in keys], ("[1]", {}))
-        kafka.records["ofs"] += (*records(*[(key, {"at": 2}) for key in keys]), Record(b"\xff", None, 0, 99))
-        kafka.records["ofs"] += (Record(b'["c1",null]', b"\xff", 0, 100, 5), Record(b'["c1",{}]', None, 1, 0))
+        kafka.records["ofs"] += (*records(*[(key, {"at": 2}) for key in keys]), ConsumerRecord(b"\xff", None, 0, 99))
+        kafka.records["ofs"] += (
+            ConsumerRecord(b'["c1",null]', b"\xff", 0, 100, 5),
+            ConsumerRecord(b'["c1",{}]', None, 1, 0),
+        )
         kafka.partitions["ofs"], kafka.big = 2, big
         connectors, lines, _ = saved(sources, names)
         told.append((sorted(lines), connectors))
@@ -82,7 +85,7 @@ def test_topics_too_big_for_memory_are_saved_as_those_in_memory(names: tuple[str
 
 
 def test_a_backup_is_json() -> None:
-    odd = [Record(b"\xff", '\u2028\x7f\\"é'.encode(), 3, 4, 5), Record(None, None, 0, 0)]
+    odd = [ConsumerRecord(b"\xff", '\u2028\x7f\\"é'.encode(), 3, 4, 5), ConsumerRecord(None, None, 0, 0)]
     found = [json.loads(line) for line in lines_of(odd, 'a"b', "b:1")]
     where = {"topic": 'a"b', "bootstrapServers": "b:1"}
     assert found == [
@@ -117,7 +120,7 @@ def test_what_an_open_transaction_hides_is_saved_by_nobody(names: tuple[str, ...
 def test_a_dump_that_goes_by_partitions_shows_how_many_there_were_and_nothing_odd() -> None:
     keys = [f'["orders",{{"t":{n}}}]'.encode() for n in range(15_000)]
     by_partition = sorted((java_partition(key, 5), key) for key in keys)
-    saved = [Record(key, b'{"at":1}', partition, n) for n, (partition, key) in enumerate(by_partition)]
+    saved = [ConsumerRecord(key, b'{"at":1}', partition, n) for n, (partition, key) in enumerate(by_partition)]
     look = OffsetsQuery()
     snapshot = topic_dump.snapshot({"ofs": saved}, "dump", None, look)
     assert snapshot.global_topic is not None

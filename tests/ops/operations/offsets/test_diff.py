@@ -6,7 +6,7 @@ import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.kafka import aligned_blocks, spill
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
@@ -46,7 +46,7 @@ def test_bytes_that_are_no_text_are_shown_all_the_same() -> None:
     assert said_by("c", at) == {("c", '["c",{"t":"a"}]'): "\\xff"}
 
 
-def snapshot(global_: list[Record], dedicated: list[Record] | None) -> OffsetsSnapshot:
+def snapshot(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None) -> OffsetsSnapshot:
     config = {"connector.class": "RedditSource"} | ({} if dedicated is None else {"offsets.storage.topic": "own"})
     configs = ConfigState({"c": ConfiguredConnector("c", config)})
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
@@ -71,10 +71,10 @@ topics = histories(VALUES + UNREADABLE)
     st.integers(1, 4),
 )
 def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
-    one: list[Record],
-    own: list[Record] | None,
-    other: list[Record],
-    others_own: list[Record] | None,
+    one: list[ConsumerRecord],
+    own: list[ConsumerRecord] | None,
+    other: list[ConsumerRecord],
+    others_own: list[ConsumerRecord] | None,
     same: str | None,
     size: int,
     few: int,

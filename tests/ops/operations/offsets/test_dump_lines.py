@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.records import Record, record_in
+from connectctl.ops.kafka.records import ConsumerRecord, record_in
 from connectctl.ops.operations.offsets import dump_lines
 from connectctl.ops.operations.offsets.backup_file import lines_of
 from connectctl.ops.operations.offsets.dump_lines import blocks_of, checked, read_blocks, read_lines
@@ -82,7 +82,7 @@ def test_a_dump_is_the_same_however_it_is_cut(lines: list[str], size: int, ends:
 @given(
     st.lists(
         st.builds(
-            Record,
+            ConsumerRecord,
             st.none() | st.binary(max_size=5) | st.sampled_from([b'["c",{}]', b'["d",{"t":1}]']),
             st.none() | st.binary(max_size=5) | st.text(max_size=5).map(str.encode),
             st.integers(0, 9),
@@ -92,7 +92,7 @@ def test_a_dump_is_the_same_however_it_is_cut(lines: list[str], size: int, ends:
     ),
     st.sampled_from([None, "b:9092,c:9092"]),
 )
-def test_what_a_backup_has_is_read_again(records: list[Record], bootstrap: str | None) -> None:
+def test_what_a_backup_has_is_read_again(records: list[ConsumerRecord], bootstrap: str | None) -> None:
     blocks = [f"{line}\n".encode() for line in lines_of(records, "t", bootstrap)]
     for some in (blocks, [b"".join(blocks)] if blocks else []):
         read = list(read_blocks(some, "x"))

@@ -12,7 +12,7 @@ from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 from hypothesis import given
@@ -21,18 +21,18 @@ from hypothesis import strategies as st
 PARTITIONS = 5
 
 
-def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = 1000) -> Record:
+def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = 1000) -> ConsumerRecord:
     raw = key if isinstance(key, bytes) or key is None else connect_json(key).encode()
     data = value if isinstance(value, bytes) or value is None else connect_json(value).encode()
     home = java_partition(raw or b"", PARTITIONS) if partition is None else partition
-    return Record(raw, data, home, offset, at)
+    return ConsumerRecord(raw, data, home, offset, at)
 
 
-def topic(name: str, role: str, *records: Record, held: tuple[UnreadTail, ...] = ()) -> ReadTopic:
+def topic(name: str, role: str, *records: ConsumerRecord, held: tuple[UnreadTail, ...] = ()) -> ReadTopic:
     return ReadTopic(TopicImage(name, len(records), records, dict.fromkeys(range(PARTITIONS), 9), held), role)
 
 
-def answer(global_: list[Record], dedicated: list[Record] | None = None, *wanted: str) -> SourceOffsets:
+def answer(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None = None, *wanted: str) -> SourceOffsets:
     config = {"connector.class": "RedditSource"} | ({} if dedicated is None else {"offsets.storage.topic": "own"})
     configs = ConfigState({"c": ConfiguredConnector("c", config)})
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
@@ -143,7 +143,7 @@ def test_without_a_dedicated_topic_a_worker_reads_the_global_one(value: Any, rea
         (record(["gone", A], {"o": 1}), "OFFSETS012"),
     ],
 )
-def test_an_oddity_is_told_and_nothing_else(entry: Record, finding: str) -> None:
+def test_an_oddity_is_told_and_nothing_else(entry: ConsumerRecord, finding: str) -> None:
     assert ids(answer([entry])) == [finding]
 
 
@@ -203,14 +203,16 @@ def test_an_unknown_connector_is_told_with_the_nearest_name() -> None:
 
 raw_keys = st.sampled_from([b'["c",{"p":1}]', b'["c",{"p":2}]', b'["d",{"p":1}]', b"garbage", b"", None])
 raw_values = st.sampled_from([b'{"o":1}', b'{"o":2}', b"junk", None, b"null", b"[]"])
-records = st.lists(st.builds(Record, raw_keys, raw_values, st.integers(0, 4), st.integers(0, 8), st.integers(0, 10**6)))
+records = st.lists(
+    st.builds(ConsumerRecord, raw_keys, raw_values, st.integers(0, 4), st.integers(0, 8), st.integers(0, 10**6))
+)
 
 
 @given(records, records)
 def test_every_record_is_shown_or_told_whatever_is_in_the_topics(
-    global_: list[Record], dedicated: list[Record]
+    global_: list[ConsumerRecord], dedicated: list[ConsumerRecord]
 ) -> None:
-    def newest(found: list[Record]) -> list[Record]:
+    def newest(found: list[ConsumerRecord]) -> list[ConsumerRecord]:
         return list({(r.partition, r.key): r for r in found}.values())
 
     theirs, ours = newest(global_), newest(dedicated)

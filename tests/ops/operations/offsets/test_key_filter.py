@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka import aligned_blocks, spill
-from connectctl.ops.kafka.records import Record, Row
+from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets import key_filter
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def on_disk(records: list[Record], size: int = 3) -> list[list[Row]]:
+def on_disk(records: list[ConsumerRecord], size: int = 3) -> list[list[Row]]:
     """Blocks of ``size`` rows, and those that a key needs beyond that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spill, "_CHUNK", size)
         return list(blocks_in_order(latest(records), owners_of))
 
 
-def latest(records: list[Record]) -> list[Record]:
+def latest(records: list[ConsumerRecord]) -> list[ConsumerRecord]:
     return sorted(topic("t", "global", *records).image.latest, key=lambda r: (r.key or b"", r.partition))
 
 
@@ -54,7 +54,7 @@ sizes, fews = st.integers(1, 9), st.integers(1, 4)
     fews,
 )
 def test_a_merge_and_a_difference_are_what_they_are_of_all_records(
-    left: list[Record], right: list[Record], policy: str, into: str, shared: bool, size: int, few: int
+    left: list[ConsumerRecord], right: list[ConsumerRecord], policy: str, into: str, shared: bool, size: int, few: int
 ) -> None:
     both = left + right if shared else right
     found, streams = places(both, left), [on_disk(both, size), on_disk(left, 10 - size)]
@@ -88,9 +88,9 @@ def _is_as_of_all_records(
     fews,
 )
 def test_a_restore_is_what_it_is_of_all_records(
-    left: list[Record],
-    then: list[Record],
-    own: list[Record],
+    left: list[ConsumerRecord],
+    then: list[ConsumerRecord],
+    own: list[ConsumerRecord],
     of: str,
     run: str | None,
     placed: bool,
@@ -99,7 +99,7 @@ def test_a_restore_is_what_it_is_of_all_records(
 ) -> None:
     found, streams = places(left, own), [on_disk(left, size), on_disk(own, 10 - size)]
     name = {"global": "global", "own": "own"}.get(of, "elsewhere")
-    backup: dict[Where, list[Record]] = {(None, name): latest(then)}
+    backup: dict[Where, list[ConsumerRecord]] = {(None, name): latest(then)}
     if of == "both":
         backup[None, "global"] = latest(left)
     if not placed:
@@ -116,7 +116,7 @@ def test_a_restore_is_what_it_is_of_all_records(
     assert decide(wish, here, saved).refusals == all_.refusals
 
 
-def _unplaced(records: list[Record]) -> list[Record]:
+def _unplaced(records: list[ConsumerRecord]) -> list[ConsumerRecord]:
     return [r._replace(partition=-1) for r in sorted(records, key=lambda r: r.offset)]
 
 

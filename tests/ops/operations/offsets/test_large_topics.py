@@ -13,7 +13,7 @@ from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
@@ -32,7 +32,7 @@ def on_disk(read: ReadTopic, run: int) -> ReadTopic:
     return replace(read, image=replace(read.image, latest=there, in_order=True))
 
 
-def snapshot(global_: list[Record], dedicated: list[Record] | None) -> OffsetsSnapshot:
+def snapshot(global_: list[ConsumerRecord], dedicated: list[ConsumerRecord] | None) -> OffsetsSnapshot:
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
     configs = ConfigState({"c": ConfiguredConnector("c", {"connector.class": "RedditSource"})})
     stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
@@ -67,7 +67,7 @@ topics = histories(VALUES + UNREADABLE)
 
 @given(topics, st.none() | topics, st.integers(1, 20), st.sampled_from([(), ("c",), ("cc", "c")]))
 def test_the_answer_is_the_one_of_a_topic_in_memory(
-    global_: list[Record], own: list[Record] | None, run: int, wanted: tuple[str, ...]
+    global_: list[ConsumerRecord], own: list[ConsumerRecord] | None, run: int, wanted: tuple[str, ...]
 ) -> None:
     small, wish = snapshot(global_, own), OffsetsQuery(wanted)
     assert small.global_topic is not None
@@ -95,8 +95,18 @@ def test_a_connector_that_nobody_looks_into_is_passed_over() -> None:
 def test_of_a_key_in_several_runs_the_newest_record_counts() -> None:
     there = Spilled(owners_of)
     for offset in (7, 9, 8):
-        there.add([Record(b"k", b"%d" % offset, 0, offset), Record(b"k", b"x", 1, offset), Record(None, b"", 0, 1)])
-    assert list(there) == [Record(None, b"", 0, 1), Record(b"k", b"9", 0, 9), Record(b"k", b"x", 1, 9)]
+        there.add(
+            [
+                ConsumerRecord(b"k", b"%d" % offset, 0, offset),
+                ConsumerRecord(b"k", b"x", 1, offset),
+                ConsumerRecord(None, b"", 0, 1),
+            ]
+        )
+    assert list(there) == [
+        ConsumerRecord(None, b"", 0, 1),
+        ConsumerRecord(b"k", b"9", 0, 9),
+        ConsumerRecord(b"k", b"x", 1, 9),
+    ]
     assert list(there) == list(there)
     assert len(there) == 3
 
@@ -107,5 +117,5 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(ConnectctlError, match="needs room") as error:
-        Spilled(owners_of).add([Record(b"k", b"v", 0, 0)])
+        Spilled(owners_of).add([ConsumerRecord(b"k", b"v", 0, 0)])
     assert "TMPDIR" in str(error.value.next_step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectctl.ops.connect.source_keys import owners_of
-from connectctl.ops.kafka.records import Record, Row
+from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.plain_records import Owners, Plain, Shapes
 from fakes.offsettopics import KEYS, PARTITIONS, UNREADABLE, VALUES, histories, raw, topic
@@ -36,7 +36,9 @@ def test_all_keys_are_a_connectors_where_each_is(before: list[bytes], raws: list
     st.integers(1, 5),
     st.booleans(),
 )
-def test_rows_are_plain_together_where_they_are_one_by_one(history: list[Record], size: int, alone: bool) -> None:
+def test_rows_are_plain_together_where_they_are_one_by_one(
+    history: list[ConsumerRecord], size: int, alone: bool
+) -> None:
     rows: list[Row] = list(in_order(topic("t", "global", *history).image.latest, owners_of))
     together, singly = (Plain(PARTITIONS, lambda name: alone) for _ in range(2))
     for start in range(0, len(rows), size):

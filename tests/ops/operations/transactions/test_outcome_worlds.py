@@ -13,7 +13,7 @@ from connectctl.ops.clients.kafka_protocol.transaction_log import behind
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Place
-from connectctl.ops.operations.transactions.outcome import Decision, Outcome, decide
+from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, decide
 from connectctl.ops.operations.transactions.producer_history import history, of_place
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,11 +133,11 @@ def test_a_known_decision_is_the_one_that_was_made(version: int, doings: list[tu
     if not world.open:
         return
     outcome = world.judge().outcome
-    if outcome is Outcome.COMMIT:
+    if outcome is TransactionResult.COMMIT:
         # One that comes late although no marker came before it cannot be told from those that came in time.
         assert set(world.open) <= {"commit", "late"}
         assert "commit" in world.unmarked
-    elif outcome is Outcome.ABORT:
+    elif outcome is TransactionResult.ABORT:
         assert "commit" not in world.open
 
 

@@ -11,15 +11,15 @@ import jsonschema
 import pytest
 from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import NotAuthorized, Refused
-from connectctl.ops.core.plan import Outcome as Came
 from connectctl.ops.core.plan import Plan, Result
+from connectctl.ops.core.plan import TransactionResult as Came
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id
 from connectctl.ops.operations.transactions.abort import TransactionContext
 from connectctl.ops.operations.transactions.hanging import Hanging, search
-from connectctl.ops.operations.transactions.outcome import Decision, Outcome
+from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult
 from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging, plan_commit_hanging, warnings_of
 from fakes.coordinators import FakeCoordinators
 from fakes.executing import performed
@@ -31,7 +31,8 @@ AT = Place("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
 HANGS = Hanging(AT, OPEN, "g-orders-0", "no coordinator knows its producer id")
 COMMIT, ABORT, UNKNOWN = (
-    replace(HANGS, decision=Decision(outcome, "as the log says")) for outcome in (Outcome.COMMIT, Outcome.ABORT, None)
+    replace(HANGS, decision=Decision(outcome, "as the log says"))
+    for outcome in (TransactionResult.COMMIT, TransactionResult.ABORT, None)
 )
 
 

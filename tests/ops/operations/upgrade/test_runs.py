@@ -15,7 +15,7 @@ from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import Baseline
-from connectctl.ops.operations.upgrade.steps import Borrowed, FirstGate
+from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 
 def _loaded(*steps: Step, marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
@@ -24,7 +24,7 @@ def _loaded(*steps: Step, marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
 
 
 def test_what_changed_no_worker_has_its_own_way_back() -> None:
-    assert runs.has_own_way_back(_loaded(FirstGate(), Borrowed(SetTargetState("a", "stop", "RUNNING"), "why")))
+    assert runs.has_own_way_back(_loaded(FirstGate(), IncludedStep(SetTargetState("a", "stop", "RUNNING"), "why")))
     assert not runs.has_own_way_back(_loaded(FirstGate()))
 
 

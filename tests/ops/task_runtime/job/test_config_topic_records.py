@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectctl.ops.connect import config_topic
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.job.config_topic_records import (
     ConfigTopicState,
     Generation,
@@ -19,12 +19,12 @@ CONFIG = {"connector.class": "FileStreamSource", "tasks.max": "2", "name": "c-1"
 TASKS = [{"n": "0"}, {"n": "1"}]
 
 
-def log(*sets: list[KeyValue]) -> list[Record]:
+def log(*sets: list[KeyValue]) -> list[ConsumerRecord]:
     """The records as a topic has them: every transaction is followed by a marker."""
     found, offset = [], 0
     for records in sets:
         for key, value in records:
-            found.append(Record(key, value, 0, offset))
+            found.append(ConsumerRecord(key, value, 0, offset))
             offset += 1
         offset += 1
     return found
@@ -68,7 +68,11 @@ def test_a_set_with_a_task_missing_is_no_set() -> None:
 
 
 def test_records_that_are_no_json_and_tombstones_say_nothing() -> None:
-    records = [Record(b"commit-c-1", b"{", 0, 0), Record(b"tasks-fencing-c-1", None, 0, 1), Record(None, b"", 0, 2)]
+    records = [
+        ConsumerRecord(b"commit-c-1", b"{", 0, 0),
+        ConsumerRecord(b"tasks-fencing-c-1", None, 0, 1),
+        ConsumerRecord(None, b"", 0, 2),
+    ]
     assert config_topic_state(records, "c-1") == ConfigTopicState(fenced=1)
 
 
@@ -96,7 +100,7 @@ def test_a_taken_over_connector_is_ours_while_it_is_stopped() -> None:
 
 
 def test_a_connector_that_was_deleted_on_its_workers_is_not_ours_any_more() -> None:
-    records = [*log(target("STOPPED")), Record(b"target-state-c-1", None, 0, 9)]
+    records = [*log(target("STOPPED")), ConsumerRecord(b"target-state-c-1", None, 0, 9)]
     assert Generation("t", "c-1", -1, target_at=0).stale_because(records)
 
 

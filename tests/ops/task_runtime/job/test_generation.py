@@ -10,7 +10,7 @@ import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job import generation
 from connectctl.ops.task_runtime.job.config_topic_records import (
@@ -36,7 +36,7 @@ def tasks(count: int) -> list[dict[str, str]]:
 class World:
     """A config topic, the coordinator of the leader's id, and those of the tasks' ids; ``trace`` is what was asked."""
 
-    log: list[Record] = field(default_factory=list)
+    log: list[ConsumerRecord] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     epoch: int = 0
     known: set[str] = field(default_factory=set)
@@ -56,8 +56,8 @@ class World:
             raise Unreachable("Kafka at h:1 does not answer", why=what)
 
     def append(self, records: Any) -> None:
-        self.log += [Record(k, v, 0, len(self.log) + n) for n, (k, v) in enumerate(records)]
-        self.log.append(Record(b"session-key", b"{}", 0, len(self.log)))
+        self.log += [ConsumerRecord(k, v, 0, len(self.log) + n) for n, (k, v) in enumerate(records)]
+        self.log.append(ConsumerRecord(b"session-key", b"{}", 0, len(self.log)))
 
     def partitions(self, topic: str) -> list[int]:
         self.request("partitions")

@@ -13,7 +13,7 @@ import pytest
 from connectctl.cli.main import app
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import Unreachable
-from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.left_members import left_members
 from connectctl.ops.task_runtime.job.status_topic import connector_key, value
@@ -32,7 +32,9 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, config: dict[str, str] | None = None):
         self.group: Any = Group(member("g-c-0", 0), member("g-c-1", 1), member("other"), member(None))
         configs = records(("connector-c", {"properties": config or CONFIG}), ("connector-s", {"properties": {}}))
-        said = [Record(connector_key(name), value("RUNNING", "driver:1", 0), 0, n, 0) for n, name in enumerate("cs")]
+        said = [
+            ConsumerRecord(connector_key(name), value("RUNNING", "driver:1", 0), 0, n, 0) for n, name in enumerate("cs")
+        ]
         self.kafka = FakeKafka({"g-configs": configs, "g-status": said, "g-offsets": []}, {"g": connect_group("g")})
         self.session = FakeSession(told={"group_id": "g"}, reads=self.kafka)
 

@@ -12,7 +12,7 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.records import Record, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
@@ -61,7 +61,7 @@ class World:
         return {n: TopicFacts(n, count, {}, {}, {"cleanup.policy": how}) for n, (count, how) in found.items()}
 
     def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
-        records = tuple(Record(k, v, 0, n) for n, (k, v) in enumerate(self.configs))
+        records = tuple(ConsumerRecord(k, v, 0, n) for n, (k, v) in enumerate(self.configs))
         return {topics[0]: TopicImage(topics[0], len(records), records, {0: len(records)})}
 
     def describe(self, ids: Sequence[str]) -> dict[str, Any]:

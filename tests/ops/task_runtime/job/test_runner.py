@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.job.executor_monitor import ExecutorMonitor
 from connectctl.ops.task_runtime.job.job_file import Job
 from connectctl.ops.task_runtime.job.prepare import PreparedJob
 from connectctl.ops.task_runtime.job.runner import JobRunner
-from connectctl.ops.task_runtime.job.scheduler import Outcome
+from connectctl.ops.task_runtime.job.scheduler import FinalStatus
 from connectctl.ops.task_runtime.job.stop_signals import Signals
 from connectctl.ops.task_runtime.job.task_count import TooManyTasks
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
@@ -175,7 +175,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def test_a_running_connector_is_stopped_run_here_and_resumed(stage: Stage) -> None:
     result = stage.launch().go()
-    assert (result.outcome, result.run.records) == (Outcome.ENDED, 3)
+    assert (result.outcome, result.run.records) == (FinalStatus.ENDED, 3)
     changes = [step for step in stage.trace if not step.startswith(("connector", "task", "only"))]
     assert changes == ["stop", "STOPPED", "fence 3", "round", "fence 1", "resume", "RUNNING"]
 
@@ -191,7 +191,7 @@ def test_a_run_ends_well_whichever_of_its_requests_is_not_answered(stage: Stage)
         told: list[str] = []
         launch_ = stage.launch()
         launch_.outage = RetryPolicy(60, told.append, sleep=lambda seconds: None)
-        assert launch_.go().outcome is Outcome.ENDED
+        assert launch_.go().outcome is FinalStatus.ENDED
         assert (stage.trace, len(told)) == (trace, 2)
 
 
@@ -253,7 +253,7 @@ def test_whatever_breaks_in_between_the_connector_is_handed_back(stage: Stage) -
 def test_a_connector_that_its_workers_have_again_is_left_alone(stage: Stage) -> None:
     stage.report = TaskReport(0, "stale", "c was started on the Connect cluster (target state STARTED)")
     result = stage.launch().go()
-    assert result.outcome is Outcome.TAKEN
+    assert result.outcome is FinalStatus.TAKEN
     assert not {"resume", "fence 1", "connector STOPPED"} & set(stage.trace)
 
 
@@ -269,7 +269,7 @@ def test_sigterm_ends_a_run_well_and_gives_the_signal_back(stage: Stage) -> None
     before = signal.getsignal(signal.SIGTERM)
     stage.report = TaskReport(0, "stopped", records=1, transactions=1)
     stage.during = lambda: signal.raise_signal(signal.SIGTERM)
-    assert stage.launch().go().outcome is Outcome.STOPPED
+    assert stage.launch().go().outcome is FinalStatus.STOPPED
     assert signal.getsignal(signal.SIGTERM) is before
     assert stage.trace[-2:] == ["resume", "RUNNING"]
 

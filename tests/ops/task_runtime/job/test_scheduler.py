@@ -13,8 +13,8 @@ from connectctl.ops.task_runtime.job.scheduler import (
     MAX_FENCED_ROUNDS,
     MAX_LOST_ROUNDS,
     UNASSIGNED_FOR,
+    FinalStatus,
     JobRun,
-    Outcome,
 )
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 
@@ -95,12 +95,12 @@ def test_leases_end_with_the_first_of_them_unless_a_task_has_not_begun() -> None
 
 def test_a_source_that_has_ended_ends_the_run() -> None:
     run = Spark([[report(how="stopped", records=5)], [report(how="ended", records=2)]]).run()
-    assert (run.run(), run.records) == (Outcome.ENDED, 7)
+    assert (run.run(), run.records) == (FinalStatus.ENDED, 7)
 
 
 def test_tasks_that_ended_are_not_leased_again() -> None:
     spark = Spark([[report(0, "ended"), report(1)], [report(1, "ended")]])
-    assert spark.run(2).run() is Outcome.ENDED
+    assert spark.run(2).run() is FinalStatus.ENDED
     assert [tasks for tasks, _ in spark.asked] == [[0, 1], [1]]
 
 
@@ -108,18 +108,18 @@ def test_tasks_that_were_stale_and_are_ours_again_are_leased_again() -> None:
     spark = Spark([[report(0, "stale", why="newer configs"), report(1)], [report(0, "ended"), report(1, "ended")]])
     asked: list[str] = []
     run = spark.run(2, regain=asked.append)
-    assert (run.run(), run.reason, asked) == (Outcome.ENDED, None, ["newer configs"])
+    assert (run.run(), run.reason, asked) == (FinalStatus.ENDED, None, ["newer configs"])
     assert [tasks for tasks, _ in spark.asked] == [[0, 1], [0, 1]]
 
 
 def test_tasks_that_are_another_s_end_the_run_with_why() -> None:
     run = Spark([[report(how="stale", why="newer configs")]]).run(regain=lambda why: f"{why}, of a run that lives")
-    assert (run.run(), run.reason) == (Outcome.TAKEN, "newer configs, of a run that lives")
+    assert (run.run(), run.reason) == (FinalStatus.TAKEN, "newer configs, of a run that lives")
 
 
 def test_a_run_is_idle_once_all_its_tasks_are_in_the_same_round() -> None:
     spark = Spark([[report(0, idle=True), report(1, records=1)], [report(0, idle=True), report(1, idle=True)]])
-    assert spark.run(2, Until(idle=1.0)).run() is Outcome.ENDED
+    assert spark.run(2, Until(idle=1.0)).run() is FinalStatus.ENDED
     assert len(spark.asked) == 2
 
 
@@ -136,7 +136,7 @@ def test_idle_tasks_go_on_while_a_partition_is_on_its_way_from_one_to_the_other(
     on_its_way: Answer = [member(0, "in-0", known=("in-0", "in-1")), member(1)]
     spark = Spark([on_its_way, [member(0, "in-0"), member(1, "in-1")]])
     run = spark.run(2, Until(idle=1.0))
-    assert run.run() is Outcome.ENDED
+    assert run.run() is FinalStatus.ENDED
     assert len(spark.asked) == 2
 
 
@@ -144,26 +144,26 @@ def test_a_partition_that_stays_another_members_is_not_waited_for_for_ever_and_i
     lines: list[str] = []
     gone: Answer = [member(0, "in-0", known=("in-0", "in-1")), member(1)]
     spark = Spark([gone])
-    assert spark.run(2, Until(idle=1.0), note=lines.append).run() is Outcome.ENDED
+    assert spark.run(2, Until(idle=1.0), note=lines.append).run() is FinalStatus.ENDED
     assert spark.time > UNASSIGNED_FOR
     assert "No task of this run has had in-1 for 60 s" in "".join(lines)
 
 
 def test_the_partitions_of_a_task_that_failed_are_not_waited_for() -> None:
     spark = Spark([[member(0, "in-0"), member(1, known=("in-1",), failed=True)]])
-    assert spark.run(2, Until(idle=1.0)).run() is Outcome.FAILED
+    assert spark.run(2, Until(idle=1.0)).run() is FinalStatus.FAILED
     assert len(spark.asked) == 1
 
 
 def test_records_are_counted_over_rounds_and_leases_are_told_what_is_left() -> None:
     spark = Spark([[report(records=6)]])
-    assert spark.run(until=Until(records=10)).run() is Outcome.ENDED
+    assert spark.run(until=Until(records=10)).run() is FinalStatus.ENDED
     assert [terms.records for _, terms in spark.asked] == [10, 4]
 
 
 def test_the_last_lease_is_as_short_as_what_is_left_of_the_duration() -> None:
     spark = Spark([[report()]])
-    assert spark.run(until=Until(duration=70.0)).run() is Outcome.ENDED
+    assert spark.run(until=Until(duration=70.0)).run() is FinalStatus.ENDED
     assert [terms.seconds for _, terms in spark.asked] == [30.0, 30.0, 10.0]
 
 
@@ -171,7 +171,7 @@ def test_a_lost_round_is_run_again_and_progress_forgives_those_before() -> None:
     answers: list[Answer] = ["killed"] * (MAX_LOST_ROUNDS - 1) + [[report(records=1)]]
     answers += ["killed"] * (MAX_LOST_ROUNDS - 1) + [[report(how="ended")]]
     run = Spark(answers).run()
-    assert (run.run(), run.lost_rounds) == (Outcome.ENDED, 2 * (MAX_LOST_ROUNDS - 1))
+    assert (run.run(), run.lost_rounds) == (FinalStatus.ENDED, 2 * (MAX_LOST_ROUNDS - 1))
 
 
 def test_rounds_that_are_lost_again_and_again_end_it_with_sparks_words() -> None:
@@ -182,25 +182,25 @@ def test_rounds_that_are_lost_again_and_again_end_it_with_sparks_words() -> None
 def test_a_task_that_failed_leaves_the_others_at_work_and_fails_the_run() -> None:
     spark = Spark([[report(0, "failed", why="bang"), report(1)], [report(1, "ended", 3)]])
     run = spark.run(2)
-    assert run.run() is Outcome.FAILED
+    assert run.run() is FinalStatus.FAILED
     assert (run.totals[0].failure, run.totals[0].state, run.records) == ("bang", "FAILED", 3)
     assert spark.asked[1][0] == [1]
 
 
 def test_a_stale_task_means_that_another_run_has_them_all() -> None:
     run = Spark([[report(0, "stale", why="newer"), report(1)]]).run(2)
-    assert (run.run(), run.reason) == (Outcome.TAKEN, "newer")
+    assert (run.run(), run.reason) == (FinalStatus.TAKEN, "newer")
 
 
 def test_a_task_fenced_by_an_attempt_of_its_own_goes_on_in_the_next_round() -> None:
     run = Spark([[report(how="fenced")], [report(how="fenced", records=1)], [report(how="ended", records=1)]]).run()
-    assert (run.run(), run.totals[0].fenced) == (Outcome.ENDED, 2)
+    assert (run.run(), run.totals[0].fenced) == (FinalStatus.ENDED, 2)
 
 
 def test_a_task_fenced_again_and_again_is_anothers() -> None:
     spark = Spark([[report(how="fenced")]])
     run = spark.run()
-    assert (run.run(), len(spark.asked)) == (Outcome.TAKEN, MAX_FENCED_ROUNDS)
+    assert (run.run(), len(spark.asked)) == (FinalStatus.TAKEN, MAX_FENCED_ROUNDS)
     assert "fenced repeatedly" in str(run.reason)
 
 
@@ -209,39 +209,39 @@ def test_a_task_whose_transactions_outlive_their_time_fails_with_what_can_be_don
 ):
     spark = Spark([[report(how="fenced", why=f"its epoch is old. {REMEDIES}")]])
     run = spark.run()
-    assert (run.run(), len(spark.asked), run.reason) == (Outcome.FAILED, 2, None)
+    assert (run.run(), len(spark.asked), run.reason) == (FinalStatus.FAILED, 2, None)
     assert (run.totals[0].end, REMEDIES in str(run.totals[0].failure)) == ("FAILED", True)
 
 
 def test_one_slow_transaction_is_no_failure() -> None:
     slow = report(how="fenced", why=f"its epoch is old. {REMEDIES}")
     run = Spark([[slow], [report(how="stopped", records=1)], [slow], [report(how="ended", records=1)]]).run()
-    assert (run.run(), run.totals[0].failure) == (Outcome.ENDED, None)
+    assert (run.run(), run.totals[0].failure) == (FinalStatus.ENDED, None)
 
 
 def test_a_wish_to_stop_is_passed_on_once_and_ends_it_after_the_round() -> None:
     told: list[int] = []
     spark = Spark([[report(records=1)]], waits=5)
     run = spark.run(stop_requested=once(), stop=lambda: told.append(1))
-    assert (run.run(), told, len(spark.asked)) == (Outcome.STOPPED, [1], 1)
+    assert (run.run(), told, len(spark.asked)) == (FinalStatus.STOPPED, [1], 1)
     assert not spark.leases[0].cancelled
 
 
 def test_a_second_wish_cancels_the_round() -> None:
     spark = Spark(["cancelled"], waits=1000)
     run = spark.run(stop_requested=once(), stop_now=lambda: True)
-    assert (run.run(), spark.leases[0].cancelled) == (Outcome.STOPPED, True)
+    assert (run.run(), spark.leases[0].cancelled) == (FinalStatus.STOPPED, True)
 
 
 @pytest.mark.parametrize(
     ("wanted", "until", "expected"),
     [
-        (once(), Until(), Outcome.STOPPED),
-        (lambda: False, Until(duration=20.0), Outcome.ENDED),
+        (once(), Until(), FinalStatus.STOPPED),
+        (lambda: False, Until(duration=20.0), FinalStatus.ENDED),
     ],
 )
 def test_where_nobody_runs_tasks_the_end_of_a_round_is_not_waited_for(
-    wanted: Callable[[], bool], until: Until, expected: Outcome
+    wanted: Callable[[], bool], until: Until, expected: FinalStatus
 ) -> None:
     spark = Spark(["cancelled"], waits=1000)
     run = spark.run(until=until, stop_requested=wanted, no_executors=lambda: True)
@@ -250,11 +250,11 @@ def test_where_nobody_runs_tasks_the_end_of_a_round_is_not_waited_for(
 
 def test_a_round_without_anybody_waits_for_somebody_as_long_as_no_end_is_wanted() -> None:
     spark = Spark([[report(how="ended")]], waits=1000)
-    assert (spark.run(no_executors=lambda: True).run(), spark.leases[0].cancelled) == (Outcome.ENDED, False)
+    assert (spark.run(no_executors=lambda: True).run(), spark.leases[0].cancelled) == (FinalStatus.ENDED, False)
 
 
 def test_a_connector_without_tasks_has_nothing_to_do() -> None:
-    assert Spark([[]]).run(0).run() is Outcome.ENDED
+    assert Spark([[]]).run(0).run() is FinalStatus.ENDED
 
 
 def test_sizes_of_transactions_are_kept_over_rounds() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.task_runtime.connectors.parquet_archive import manifest
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     ArchivedFile,
@@ -20,9 +20,9 @@ from connectctl.ops.task_runtime.group.consumer import TopicPartition
 FILE = ArchivedFile("t", 0, 5, 9, 4, 1234, "t/0/5-9-x.parquet")
 
 
-def stored(*files: ArchivedFile) -> list[Record]:
+def stored(*files: ArchivedFile) -> list[ConsumerRecord]:
     made = [each.record("a-archive") for each in files]
-    return [Record(each.key, each.value, 0, n) for n, each in enumerate(made)]
+    return [ConsumerRecord(each.key, each.value, 0, n) for n, each in enumerate(made)]
 
 
 def test_a_record_says_where_a_file_is_and_what_it_has() -> None:
@@ -33,7 +33,7 @@ def test_a_record_says_where_a_file_is_and_what_it_has() -> None:
 
 def test_files_come_in_the_order_of_their_offsets() -> None:
     later, other = replace(FILE, first=10, last=10), replace(FILE, topic="s", first=0)
-    gone = Record(b"k", None, 0, 9)
+    gone = ConsumerRecord(b"k", None, 0, 9)
     assert files_of([*stored(later, FILE, other), gone]) == (other, FILE, later)
     assert ends_of([later, FILE, other]) == {TopicPartition("t", 0): 11, TopicPartition("s", 0): 10}
 
@@ -46,7 +46,7 @@ def test_two_files_with_the_same_offsets_are_refused() -> None:
 @pytest.mark.parametrize("value", [b"{", b"[]", b'{"file": "x"}', b"7"])
 def test_a_record_of_something_else_is_named(value: bytes) -> None:
     with pytest.raises(ConnectctlError, match="Record 0:3 of the manifest topic does not describe a file"):
-        files_of([Record(b'{"topic":"t","partition":0,"first":5}', value, 0, 3)])
+        files_of([ConsumerRecord(b'{"topic":"t","partition":0,"first":5}', value, 0, 3)])
 
 
 @dataclass

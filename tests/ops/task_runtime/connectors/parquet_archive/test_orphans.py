@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused, TimedOut
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
@@ -30,12 +30,12 @@ def name(first: int, last: int, unique: str = "a", topic: str = "t") -> str:
     return f"{topic}/0/{first}-{last}-{unique * 32}.parquet"
 
 
-def manifest(*files: tuple[int, int], connector: str = "a", unique: str = "a") -> list[Record]:
+def manifest(*files: tuple[int, int], connector: str = "a", unique: str = "a") -> list[ConsumerRecord]:
     found = []
     for n, (first, last) in enumerate(files):
         file = ArchivedFile("t", 0, first, last, last - first + 1, 1, name(first, last, unique))
         made = file.record(f"{connector}-archive")
-        found.append(Record(made.key, made.value, 0, n))
+        found.append(ConsumerRecord(made.key, made.value, 0, n))
     return found
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_removed_on_a_blind_look(place: Place, blind: str, monkeypatc
         monkeypatch.setattr(FakeKafka, "image", held_back)
         raises = TimedOut
     else:
-        place.kafka.records["a-archive"].append(Record(b"k", b"v", 0, 9))
+        place.kafka.records["a-archive"].append(ConsumerRecord(b"k", b"v", 0, 9))
     with pytest.raises(raises):
         place.remove(place.orphan)
     assert place.orphan in place.there
@@ -133,7 +133,7 @@ def test_the_directory_of_another_archive_is_refused(place: Place) -> None:
 
 
 def test_files_of_another_archive_in_the_same_directory_are_kept(place: Place) -> None:
-    place.kafka.records["b-archive"] = [*manifest((0, 3), connector="b", unique="b"), Record(b"k", b"v", 0, 9)]
+    place.kafka.records["b-archive"] = [*manifest((0, 3), connector="b", unique="b"), ConsumerRecord(b"k", b"v", 0, 9)]
     assert place.sweeper.orphans() == ()
     place.kafka.forbidden.add("b-archive")
     with pytest.raises(NotAuthorized):

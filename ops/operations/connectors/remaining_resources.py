@@ -18,7 +18,7 @@ DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 MOST_NAMED = 5
 
 
-def leftovers(
+def remaining_resources(
     calls: ConnectCalls,
     connector: Connector,
     group_id: str,
