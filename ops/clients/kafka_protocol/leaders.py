@@ -61,6 +61,7 @@ class Leaders:
         return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        """The producers of each place that its leader has state of, or why it says none (DescribeProducers, KIP-664)."""
         from kafka.protocol.admin.transactions import DescribeProducersRequest
 
         def request(some: Sequence[Place]) -> Any:
@@ -82,6 +83,7 @@ class Leaders:
         return self._of_leaders("describe producers", places, request, read)
 
     def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        """The last stable offset and the high watermark of each place, or why its leader has none."""
         stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
         found: dict[Place, Bounds | Code] = {}
         for place in places:

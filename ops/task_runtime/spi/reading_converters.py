@@ -91,6 +91,7 @@ class _Envelopes:
         self._prefix, self._schema = b"", None
 
     def read(self, data: bytes | None) -> tuple[Any, Schema | None]:
+        """The payload of JsonConverter's envelope and its schema, twice None without data. Raises ``DataError``."""
         if data is None:
             return None, None
         if self._prefix and data.startswith(self._prefix) and data.endswith(b"}"):
