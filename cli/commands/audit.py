@@ -113,8 +113,6 @@ def audit(
     if archive is not None or manifest is not None:
         from connectctl.cli.commands.audit_archive import audit_archive
 
-        if archive is None:
-            raise BadInput("--manifest is of an archive", next_step="Give --archive DIR, too.")
         others = {
             "TOPIC": topics,
             "--sequence": sequence,
@@ -135,10 +133,7 @@ def audit(
         return
     if not topics:
         raise BadInput("No topic was given", next_step="Name the topics to audit, or give --archive and --manifest.")
-    from connectctl.cli.commands.audit_execution import look
-    from connectctl.cli.views import audit as audit_view
     from connectctl.ops.audit import field_extractor, plan
-    from connectctl.ops.audit.to_json import as_json
 
     request = plan.AuditRequest(
         topics=tuple(dict.fromkeys(topics)),
@@ -156,9 +151,23 @@ def audit(
         group=group,
         subset=subset,
     )
-    plan.check_bounds(request)
-    plan.check_inputs(request)
     _check(request, evidence)
+    _audit(session, request, engine, patience, evidence, html, output)
+
+
+def _audit(
+    session: Session,
+    request: AuditRequest,
+    engine: Choice,
+    patience: float,
+    evidence: Path | None,
+    html: Path | None,
+    output: Output,
+) -> None:
+    from connectctl.cli.commands.audit_execution import look
+    from connectctl.cli.views import audit as audit_view
+    from connectctl.ops.audit.to_json import as_json
+
     html_file.check(html)
     began = time.time()
     found = look(session, request, engine, patience, evidence)
@@ -175,6 +184,10 @@ def audit(
 
 def _check(request: AuditRequest, evidence: Path | None) -> None:
     """Raises ``BadInput`` for what does not go together, before anything is opened."""
+    from connectctl.ops.audit import plan
+
+    plan.check_bounds(request)
+    plan.check_inputs(request)
     if request.headers_only and (request.sequence or request.by or request.first is not None):
         raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
     if request.offset_field and not request.connector:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def audit_archive(
     session: Session,
-    directory: str,
+    directory: str | None,
     manifest: str | None,
     group: str | None,
     inputs: Sequence[str],
@@ -46,6 +46,8 @@ def audit_archive(
 
     Raises ``BadInput`` for those, and what looking at the manifest, the directory and the topics raises.
     """
+    if directory is None:
+        raise BadInput("--manifest is of an archive", next_step="Give --archive DIR, too.")
     if given := [name for name, value in others.items() if value]:
         raise BadInput(f"{given[0]} does not go with --archive", next_step=f"Leave out {given[0]}.")
     if not manifest:

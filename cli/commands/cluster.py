@@ -17,6 +17,8 @@ from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from connectctl.ops.operations.cluster.observe import ClusterView
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See a Connect cluster.")
@@ -71,7 +73,11 @@ def show(
     html_file.check(html)
     if watch:
         _watch(session, interval, output)
-        return
+    else:
+        _show(session, html, exit_code, output)
+
+
+def _show(session: Session, html: Path | None, exit_code: bool, output: Output) -> None:
     from connectctl.cli.views import cluster as cluster_view
 
     began = time.time()

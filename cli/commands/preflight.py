@@ -115,12 +115,16 @@ def preflight(
     run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
     if emit is not None:
         _emit(run, emit, prefixed=prefixed)
-        return
+    else:
+        _report(run, fail_on, ignore, output)
+
+
+def _report(run: CheckRun, fail_on: FailOn, ignore: list[str] | None, output: ReportOutput) -> None:
     found = findings.kept(run.findings(), ignore)
     data = {
         "clusterId": run.context.view.cluster_id,
         "groupId": run.context.group.id,
-        "for": for_.value,
+        "for": run.goal.value,
         "connectors": list(run.context.names),
     }
     findings.emit_report(

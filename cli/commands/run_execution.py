@@ -18,7 +18,7 @@ from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.task_runtime.job import job_file as jobs
-from connectctl.ops.task_runtime.job import prepare, run_request, task_count
+from connectctl.ops.task_runtime.job import preconditions, prepare, run_request, task_count
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.local_plugin import import_from
@@ -71,7 +71,7 @@ def run_job(
     """
     job = jobs.read(Path(request.job))
     where = request.master or job.master or str(session.settings.get("spark.master"))
-    prepare.check_master(where, session.timeout)
+    preconditions.check_master(where, session.timeout)
     importable(job.plugins)
     if job.directory is not None:
         import_from(job.directory)

@@ -101,10 +101,7 @@ def merge(
         raise BadInput("--unset-topic goes with --into global")
     if topic and len(connectors) > 1:
         raise BadInput("--topic names the topic of one connector", next_step="Merge one connector at a time.")
-    session: Session = ctx.obj
-
-    def hint(name: str) -> changes.MergeOffsets:
-        return changes.MergeOffsets(name, into.value, (policy or changes.Policy.EFFECTIVE).value)
+    chosen = (policy or changes.Policy.EFFECTIVE).value
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         own = topic or next((at.topic for at in subject.places if at.side is changes.Side.DEDICATED), None)
@@ -112,11 +109,11 @@ def merge(
             hint = "Name one: --topic NAME." if into is changes.Side.DEDICATED else "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
         moved = own if into is changes.Side.DEDICATED or unset_topic else None
-        chosen = policy or changes.Policy.EFFECTIVE
-        return changes.MergeOffsets(subject.name, into.value, chosen.value, policy is not None, moved)
+        return changes.MergeOffsets(subject.name, into.value, chosen, policy is not None, moved)
 
-    targets = [Target(n, request, topic, via=(via or Via.KAFKA).value, purpose=hint(n)) for n in connectors]
-    change(session, "offsets merge", targets, Options(stop, dry_run, yes, output))
+    hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
+    targets = [Target(hint.name, request, topic, via=(via or Via.KAFKA).value, purpose=hint) for hint in hints]
+    change(ctx.obj, "offsets merge", targets, Options(stop, dry_run, yes, output))
 
 
 def copy(

@@ -29,8 +29,6 @@ from connectctl.ops.operations.offsets.engine_choice import Choice
 if TYPE_CHECKING:
     from connectctl.cli.commands.offsets.execution import Looked
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.planning import ConnectorState
 
 PENDING = 3
 
@@ -166,14 +164,11 @@ def undo(
     options = Options(stop, dry_run, yes, output)
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
-    # An upgrade borrows the steps of a change of offsets.
+    # An upgrade includes the steps of a change of offsets.
     steps = [s.inner if isinstance(s, IncludedStep) else s for s in steps_of(found, journal)]
     requests, groups = rollbacks(journal, found, steps), group_rollbacks(journal, found, steps)
     if not requests and not groups:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
-
-    def request_of(subject: ConnectorState) -> OffsetRequest:
-        return requests[subject.name].request
 
     def same_cluster(looked: Looked) -> None:
         check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
@@ -184,7 +179,9 @@ def undo(
             journal.end(run, RunState.UNDONE)
         return
     targets = [
-        Target(name, request_of, back.dedicated_topic, new=True, purpose=back.request)
+        Target(
+            name, lambda subject: requests[subject.name].request, back.dedicated_topic, new=True, purpose=back.request
+        )
         for name, back in requests.items()
     ]
     if change(session, "offsets undo", targets, options, check=same_cluster):

@@ -46,7 +46,7 @@ from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.job.generation import Leader, check_fenced
 from connectctl.ops.task_runtime.job.internal_topics import REPLICAS, default_topics
-from connectctl.ops.task_runtime.job.prepare import brokers_verify
+from connectctl.ops.task_runtime.job.preconditions import brokers_verify
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, current_ends

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.offset_store import separate_store
-from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
 from connectctl.ops.task_runtime.job.group_members import TaskMembers, check_group_is_free
@@ -22,6 +19,7 @@ from connectctl.ops.task_runtime.job.internal_topics import (
     check_layout,
     internal_topics,
 )
+from connectctl.ops.task_runtime.job.preconditions import check_brokers, check_target, live_workers
 from connectctl.ops.task_runtime.job.steps import (
     OPERATION,
     CreateInternalTopic,
@@ -49,7 +47,6 @@ from connectctl.ops.task_runtime.spi.validation import validated
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import BrokerReads
     from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
@@ -57,9 +54,6 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.tasks_max import TasksMaxResult
 
 PATIENCE = 10.0
-AUTO_CREATE = "auto.create.topics.enable"
-BUILT_IN_FROM = "connectctl.ops.task_runtime.connectors."
-_MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
 
 
 @dataclass(frozen=True)
@@ -115,22 +109,13 @@ class PreparedJob:
 
 def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
-    for brokers in scene.brokers:
-        if input_topics(job.config) or REGEX in job.config:
-            brokers_know_groups(brokers)
-        brokers_verify(brokers)
+    check_brokers(scene, reads_groups=bool(input_topics(job.config)) or REGEX in job.config)
     live = bool(scene.group.members)
     if live and not take_over:
-        raise Refused(
-            f"Group {scene.group.id} has live workers; running here would fence their tasks",
-            why=f"{len(scene.group.members)} workers are members of the group",
-            next_step="Use a separate --group-id, or --take-over to stop the connector on its workers during the run.",
-            code="live-workers",
-        )
+        raise live_workers(scene.group)
     topics, create = internal_topics(scene, job.name, live=live)
-    before = ConfigTopicState()
-    if topics["config"] not in create:
-        before = _current_state(scene.kafka, topics["config"], job.name)
+    known = topics["config"] not in create
+    before = _current_state(scene.kafka, topics["config"], job.name) if known else ConfigTopicState()
     if live and before.config is None:
         raise BadInput(
             f"Cannot take over {job.name}: no such connector on the workers of group {scene.group.id}",
@@ -168,51 +153,6 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
     found, told = counting.check(outlook)
     return replace(ready, tasks_max=found, notes=(*notes, *told))
-
-
-def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:
-    """Raises ``Refused`` where the topic that a built-in connector writes to is not there, and no broker will create it.
-
-    The topics of other connectors are unknown here: its tasks fail with the brokers' words.
-    """
-    topic = config.get("topic")
-    if not path.startswith(BUILT_IN_FROM) or topic is None or those_that_exist(scene.target, topic):
-        return
-    answers = scene.brokers[-1].settings([AUTO_CREATE]).values()
-    if {answer[AUTO_CREATE] for answer in answers if isinstance(answer, dict) and AUTO_CREATE in answer} == {"false"}:
-        raise Refused(
-            f"The topic {topic} of {name} does not exist, and the brokers do not create topics automatically",
-            why=f"{AUTO_CREATE}=false",
-            next_step=f"Create it: kafka-topics.sh --create --topic {topic}",
-            code="no-topic",
-        )
-
-
-def brokers_know_groups(brokers: BrokerReads) -> None:
-    """Raises ``Refused`` where a broker takes offsets into a transaction without the group's generation (KIP-447): a member
-    that the group has lost could commit. librdkafka would leave the generation out, and say nothing.
-    """
-    versions = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion)]
-    if old := [lacks for v in versions if (lacks := v.lacks_of_groups)]:
-        raise Refused(
-            "Brokers do not support the group metadata commit API, which requires 2.5 or above (KIP-447)",
-            why="; ".join(old),
-            next_step="Upgrade the brokers to 3.6 or newer.",
-            code="old-brokers",
-        )
-
-
-def brokers_verify(brokers: BrokerReads) -> None:
-    """Raises ``Refused`` where a broker does not verify transactions: a late write of a fenced task could be committed."""
-    old = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion) and not v.verifies]
-    if old:
-        told = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
-        raise Refused(
-            f"Brokers older than 3.6 do not guarantee exactly-once: {told}",
-            why="they can add a late write of a fenced task to a transaction of its successor (KIP-890, part 1)",
-            next_step="Upgrade the brokers.",
-            code="old-brokers",
-        )
 
 
 def _current_state(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:
@@ -326,24 +266,6 @@ def plan(
 def offsets_topic(ready: PreparedJob) -> str:
     """The topic that is written in the tasks' transactions."""
     return ready.dedicated_offsets_topic or ready.topics["offsets"]
-
-
-def check_master(master: str, timeout: float) -> None:
-    """Raises ``BadInput`` for what is no Spark master, ``Unreachable`` where a standalone one does not answer."""
-    if not _MASTERS.fullmatch(master):
-        hint = "Use local[N], spark://HOST:PORT, k8s://URL or yarn."
-        raise BadInput(f"Invalid Spark master {master}", next_step=hint, code="bad-master")
-    if not master.startswith("spark://"):
-        return
-    failures: list[str] = []
-    for address in master.removeprefix("spark://").split(","):
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout).close()
-            return
-        except (OSError, ValueError) as e:
-            failures.append(str(e))
-    raise Unreachable(f"The Spark master {master} does not answer", why=failures[0], next_step="Check spark.master.")
 
 
 def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:

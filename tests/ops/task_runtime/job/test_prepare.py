@@ -21,9 +21,9 @@ from connectctl.ops.task_runtime.job import prepare
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Job, parse
+from connectctl.ops.task_runtime.job.preconditions import check_master
 from connectctl.ops.task_runtime.job.prepare import (
     PreparedJob,
-    check_master,
     offsets_topic,
     plan,
     prepare_job,
