@@ -121,7 +121,7 @@ def show(plan: Plan, output: Output) -> None:
 
 
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
-    """Show the plan on standard error and ask, unless ``yes`` says that there is no need to.
+    """Show the plan on standard error and ask, unless ``yes`` is given.
 
     A protected context requires its name: typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` for
     a no, ``BadInput`` without a terminal to ask on.

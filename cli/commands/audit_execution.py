@@ -101,7 +101,7 @@ def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | 
     found = assemble(snapshot, OffsetsQuery((request.connector,)))
     if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
         why = "; ".join(finding.message.rstrip(".") for finding in unread)
-        raise ConnectctlError(f"The offsets of {request.connector} cannot be read whole", why=why, code="hidden")
+        raise ConnectctlError(f"Could not read all offsets of {request.connector}", why=why, code="hidden")
     configured = snapshot.configs.connectors.get(request.connector) if snapshot.configs else None
     pairs: list[Pair] = [
         (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective
@@ -119,7 +119,7 @@ def _compared(request: AuditRequest, guess: Inferred | None, before: list[Pair],
     if guess.lines and request.offset_field is None:
         return Offsets()  # compared by their length
     if not _whole(request):
-        return Offsets(why="only a part of the topics is looked at")
+        return Offsets(why="only a part of the topics is audited")
     return compared(before, after, request.offset_field or guess.member)
 
 

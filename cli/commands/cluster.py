@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See a Connect cluster.")
 
 SHORTEST = 0.5
-"""Seconds between two looks, so that a watch is no load on the cluster."""
+"""Least seconds between two looks, which a cluster does not notice."""
 
 
 @app.callback()

@@ -86,7 +86,8 @@ def apply(
     ctx: typer.Context,
     file: FilesOption,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete what was applied from the same place and is there no more.")
+        bool,
+        typer.Option("--prune", help="Delete connectors that were applied from there before and are not there now."),
     ] = False,
     prune_match: Annotated[
         list[str] | None,

@@ -102,7 +102,7 @@ class Directory:
 
 
 class History:
-    """What the journal and the config topic tell of connectors; each is read when it is first needed, and once."""
+    """What the journal and the config topic have of connectors; each is read when it is first needed, and once."""
 
     def __init__(self, session: Session, cluster: Cluster) -> None:
         self._session, self._cluster = session, cluster

@@ -14,7 +14,7 @@ from connectctl.cli.output.sanitize import on_one_line
 
 GAP = 3
 LEAST_SENTENCE = 16
-"""Cells below which a wrapped sentence is no longer read with pleasure."""
+"""Fewest cells in which a wrapped sentence can still be read."""
 
 
 Part = tuple[str, str | None]

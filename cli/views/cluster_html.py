@@ -43,7 +43,7 @@ _RANK = {
 }
 _CLASS = {State.FAILED: "bad", State.DEGRADED: "bad", State.UNASSIGNED: "bad", State.RUNNING: "good"}
 _FROM = {
-    "workers": "as a worker tells them",
+    "workers": "as a worker reports them",
     "topics": "from the config and status topics, because no worker answered",
     "nothing": "",
 }
@@ -115,7 +115,7 @@ def _unseen(view: ClusterView) -> Iterator[Html]:
 
 def _missing(view: ClusterView) -> Iterator[str]:
     if not view.workers:
-        yield "Workers: none is in the group, so nobody could be asked."
+        yield "Workers: none is in the group."
     if view.group.state not in ("Stable", "Empty", "Dead"):
         yield f"Who runs what: the group is rebalancing ({view.group.state})."
     for worker in view.workers:

@@ -11,7 +11,7 @@ _HEAD = """\
 # The rights that connectctl needs
 
 What the principal of a context has to be allowed, by command. `connectctl preflight --self` asks the brokers which of these
-rights the principal in use has, and says which commands work whole, which see a part and which are refused;
+rights the principal in use has, and says which commands work in full, which see a part and which are refused;
 `--emit kafka-acls` prints what is missing. This page is made from `ops/core/rights.py`.
 
 Rights are on the workers' own Kafka cluster. On another cluster that a connector writes to, the rows about its topics, its

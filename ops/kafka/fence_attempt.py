@@ -90,12 +90,12 @@ def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
     if attempt.epochs < MOST_EPOCHS:
         return True, attempt
     said = attempt.last.meaning if attempt.last else "it is not fenced"
-    message = f"Given up after {attempt.epochs} requests that may each have used up an epoch: {said}."
+    message = f"Stopped after {attempt.epochs} requests that may each have used up an epoch: {said}."
     return False, Problem("epoch-guard", f"{message} Check the coordinator before fencing it again.")
 
 
 def problem(code: Code, said: ErrorVerdict) -> Problem:
-    """Why an id is given up, in words."""
+    """Why an id is not fenced, in words."""
     advice = f" {said.advice}" if said.advice else ""
     return Problem(code.name, f"{said.meaning[:1].upper()}{said.meaning[1:]}.{advice}")
 

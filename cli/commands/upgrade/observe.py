@@ -118,7 +118,7 @@ def stale_topics(scene: Scene, given: Given) -> Found:
 def _policy(given: Given) -> tuple[str | None, bool]:
     policy = given.get("policy")
     if policy is not None and policy not in list(Policy):
-        raise BadInput(f"policy={policy} is none of {', '.join(Policy)}")
+        raise BadInput(f"policy={policy} is not one of {', '.join(Policy)}")
     return policy, policy is not None
 
 

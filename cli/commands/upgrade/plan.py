@@ -128,7 +128,7 @@ def usage_of(
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
     if without and plan_file is not None:
-        raise BadInput("--without does not go with a plan", next_step="The plan records whom it leaves out.")
+        raise BadInput("--without does not go with a plan", next_step="The plan names the workers that it leaves out.")
     if pairs and migration is None:
         raise BadInput("--set goes with --migration")
     return given_of(pairs or ())

@@ -125,7 +125,7 @@ class Leaders:
                     none = found is None and timestamp in (LATEST, EARLIEST)
                     yield Place(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
 
-        return self._of_leaders("tell offsets", places, request, read)
+        return self._of_leaders("list offsets", places, request, read)
 
     def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
         """Write a marker behind the transaction of ``producer`` that is open on ``place``."""

@@ -121,13 +121,13 @@ def _map_problems(what: str, value: Any) -> list[str]:
     found = [f"{what} has a key that is not a text: {name!r}" for name in value if not isinstance(name, str)]
     for name, inner in value.items():
         if isinstance(inner, dict | list):
-            found.append(f"{what} may hold primitive values only, and {name} is none")
+            found.append(f"{what} may hold primitive values only, and {name} is not one")
         elif isinstance(inner, str) and not _is_text(inner):
-            found.append(f"{what}: {name} is half of a character, which no UTF-8 can hold")
+            found.append(f"{what}: {name} is half of a surrogate pair, which UTF-8 cannot encode")
         elif isinstance(inner, float) and not math.isfinite(inner):
-            found.append(f"{what}: {name} is {inner}, which JSON has not")
+            found.append(f"{what}: {name} is {inner}, which JSON does not have")
         elif inner is not None and not isinstance(inner, str | int | float | bool):
-            found.append(f"{what}: {name} is a {type(inner).__name__}, which JSON has not")
+            found.append(f"{what}: {name} is a {type(inner).__name__}, which JSON does not have")
         elif type(inner) is int and not -(1 << 63) <= inner < 1 << 63:
             found.append(f"{what}: {name} does not fit 64 bits")
     return found

@@ -109,7 +109,7 @@ def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, Ch
     try:
         rest = Choice(given.get("others", Choice.RAISE))
     except ValueError as e:
-        raise BadInput(f"others={given['others']} is none of {', '.join(Choice)}") from e
+        raise BadInput(f"others={given['others']} is not one of {', '.join(Choice)}") from e
     chosen: dict[str, Choice] = {}
     for choice in Choice:
         for name in filter(None, (n.strip() for n in given.get(choice, "").split(","))):

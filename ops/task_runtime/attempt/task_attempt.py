@@ -248,7 +248,7 @@ def run(
 
 
 def _failed_while_stopping(task: int, stats: TaskStats, error: Exception) -> TaskReport:
-    """The report of a task that failed when it was to stop anyway, which is no failure of the task (``WorkerTask``)."""
+    """The report of a task that failed when it was to stop anyway, which does not make the task FAILED (``WorkerTask``)."""
     return TaskReport.of(task, EndReason.STOPPED.value, stats, detail=f"{type(error).__name__}: {error}")
 
 

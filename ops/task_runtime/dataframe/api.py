@@ -243,7 +243,7 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
 
 
 def _task_spec(target: Target) -> TaskSpec:
-    """What tasks get before their generation has started: until then there is no topic that would tell of it."""
+    """What tasks get before their generation has started: until then no topic has it."""
     return TaskSpec(
         group=target.group_id,
         connector=target.connector,

@@ -4,7 +4,7 @@ Static membership (KIP-345) with the slot's transactional id as ``group.instance
 over at once and fences the older one, and a lease that ends and begins again rebalances nobody. Facts: FENCED_INSTANCE_ID
 is fatal to a consumer; a callback that raises, raises out of the poll, whose records are lost then: so the member reads
 again from what is committed (``rewind``), or where it was not a revocation, a new one begins there. A new static member in
-the middle of a cooperative rebalance would get what the older one had in the first half, and what that one was to give up
+the middle of a cooperative rebalance would get what the older one had in the first half, and what that one was to revoke
 nobody would get. A member of KIP-848's protocol that is assigned nothing hears of no assignment, so it has joined as soon as
 it has an epoch.
 """

@@ -85,7 +85,7 @@ def brokers_verify(brokers: BrokerReads) -> None:
 
 
 def check_master(master: str, timeout: float) -> None:
-    """Raises ``BadInput`` for what is no Spark master, ``Unreachable`` where a standalone one does not answer."""
+    """Raises ``BadInput`` for what is not a Spark master, ``Unreachable`` where a standalone one does not answer."""
     if not _MASTERS.fullmatch(master):
         hint = "Use local[N], spark://HOST:PORT, k8s://URL or yarn."
         raise BadInput(f"Invalid Spark master {master}", next_step=hint, code="bad-master")

@@ -81,7 +81,7 @@ class PreparedJob:
     tasks_max: TasksMaxResult | None = None
     """What ``tasks.max`` lets run, by what the connector generates now; None where that is known only when it is started."""
     subscription: Subscription | None = None
-    """What it reads, where it is no source."""
+    """What it reads, unless it is a source."""
     own_topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Topics of a sink's own that are to be created, each with its configuration."""
 

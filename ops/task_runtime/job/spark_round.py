@@ -1,7 +1,7 @@
 """A round of leases on Spark: as many Spark tasks as can run at once, and in each its share of the connector's tasks.
 
 Tasks that share a Spark task run side by side on threads, so that a connector with more tasks than cores runs all of them
-at once, as a worker of Connect does. Each has its own producer, line and report; what one raises is no other's business.
+at once, as a worker of Connect does. Each has its own producer, channel and report; what one raises does not end another.
 
 Spark may run a Spark task again, or twice at once, or believe one dead that is not. All attempts of a task have one
 transactional id, so that the newest fences the others; which of them Spark takes for the result does not matter, because

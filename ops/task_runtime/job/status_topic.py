@@ -85,7 +85,7 @@ def statuses_from(records: Iterable[ConsumerRecord], name: str, prefix: str = ""
 
 
 class StatusWriter:
-    """The statuses of one connector, written as ``worker``. What a broker does not take is no reason to end a run.
+    """The statuses of one connector, written as ``worker``. A status that a broker refuses does not end a run.
 
     ``prefix`` is ``RUN_PREFIX`` where ``topic`` is one of runs. Nothing is written where there is no such topic.
     """

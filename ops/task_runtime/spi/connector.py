@@ -210,7 +210,7 @@ class Setting:
 
 
 def not_above_zero(configs: Mapping[str, str], *names: str) -> dict[str, list[str]]:
-    """An error message for each property of ``names`` that has a value which is no whole number above 0."""
+    """An error message for each property of ``names`` that has a value which is not a whole number above 0."""
     found = {}
     for name in names:
         value = configs.get(name, "1").strip()

@@ -1,4 +1,4 @@
-"""What a task has committed, held against what it reads afterwards: a reading that lacks it is no reading.
+"""What a task has committed, compared with what it reads afterwards: a reading that lacks it is not used.
 
 A task that begins a source partition behind its own commits delivers records twice, whatever made the reading short: an
 end that was none, a log that lost its own, a topic in which somebody deleted. Offsets are opaque, so that values cannot

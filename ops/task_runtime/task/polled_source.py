@@ -195,7 +195,7 @@ class PolledSource:
             self._track(partition, offset)
 
     def _track(self, partition: Partition, offset: Offset) -> None:
-        """Raises ``ConnectctlError`` for what is no place in a source: JSON's objects are, of plain values."""
+        """Raises ``ConnectctlError`` for what is not a JSON object of plain values."""
         try:
             connect_json(dict(offset))
             self._moved[self._offsets.key(partition)] = partition, offset

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SLOW = 5.0
-"""Seconds without an answer that are nothing to tell of."""
+"""Seconds without an answer that are not reported."""
 _LONGEST = 500
 
 

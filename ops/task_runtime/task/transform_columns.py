@@ -14,7 +14,7 @@ from pyarrow import types
 
 def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
     """What ``made`` has for ``topic``: a table of Arrow, a DataFrame of pandas, or several. Raises ``ConnectctlError`` for
-    what is no output of a transform of columns.
+    what is neither.
     """
     tables = [_checked(each) for each in _tables(made)]
     if not (tables := [table for table in tables if table.num_rows]):

@@ -25,7 +25,7 @@ class OutputSettings:
     """Whether everything is columns for ``topic``, which are kept as columns."""
 
     def batch(self, made: Any) -> TransactionBatch:
-        """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is no output."""
+        """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is not a record."""
         if self.columnar and self.topic is not None:
             from connectctl.ops.task_runtime.task.transform_columns import column_batches  # which loads pyarrow
 
@@ -33,7 +33,7 @@ class OutputSettings:
         return TransactionBatch(self.records(made), more=True)
 
     def records(self, made: Any) -> list[ProducerRecord]:
-        """The records in ``made``. Raises ``ConnectctlError`` for what is no output."""
+        """The records in ``made``. Raises ``ConnectctlError`` for what is not a record."""
         if made is None:
             return []
         if hasattr(made, "to_pylist"):  # Arrow
@@ -83,7 +83,7 @@ class OutputSettings:
 def _parts(made: Any) -> Iterable[Any]:
     if isinstance(made, str | bytes | Mapping) or not isinstance(made, Iterable):
         raise ConnectctlError(
-            f"The transform gave {type(made).__name__}, which is no record",
+            f"The transform gave {type(made).__name__}, which is not a record",
             next_step="Give Record objects, a pyarrow.Table or a pandas.DataFrame.",
         )
     return made
