@@ -23,6 +23,8 @@ from connectctl.ops.kafka.bootstrap import share_a_server
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectctl.ops.clients.kafka_protocol.client import ClusterClient
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.clients.protocols import (
         AclReads,
         BrokerReads,
@@ -45,7 +47,8 @@ SANDBOX = "sandbox-"
 REBALANCE_PATIENCE = 15.0
 """Seconds to wait for a group that rebalances to tell its workers' addresses."""
 REBALANCE_PAUSE = 0.3
-Client = TypeVar("Client", bound="AclReads | BrokerReads | KafkaReads | RightsReads | TransactionCalls")
+Client = TypeVar("Client", bound="Kafka | ClusterClient")
+Kind = TypeVar("Kind", bound="ClusterClient")
 
 
 @dataclass
@@ -132,8 +135,7 @@ class Session:
         """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 
-        client = Transactions(self.client_properties, timeout=self.timeout)
-        return self._checked(self._closing.enter_context(closing(client)))
+        return self._checked(self._opened(Transactions, self.client_properties))
 
     @cached_property
     def cluster_lock(self) -> ClusterLock:
@@ -170,31 +172,27 @@ class Session:
         """The brokers of the same Kafka cluster, and who reads from it. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
-        client = Brokers(self.client_properties, timeout=self.timeout)
-        return self._checked(self._closing.enter_context(closing(client)))
+        return self._checked(self._opened(Brokers, self.client_properties))
 
     @cached_property
     def acls(self) -> AclReads:
         """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.acls import Acls
 
-        client = Acls(self.client_properties, timeout=self.timeout)
-        return self._checked(self._closing.enter_context(closing(client)))
+        return self._checked(self._opened(Acls, self.client_properties))
 
     @cached_property
     def own_rights(self) -> RightsReads:
         """What the principal in use may do on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
 
-        client = OwnRights(self.client_properties, timeout=self.timeout)
-        return self._checked(self._closing.enter_context(closing(client)))
+        return self._checked(self._opened(OwnRights, self.client_properties))
 
     def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
         """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.acls import Acls
 
-        client = Acls(self._properties_of(bootstrap, overrides), timeout=self.timeout)
-        return self._closing.enter_context(closing(client))
+        return self._opened(Acls, self._properties_of(bootstrap, overrides))
 
     @cached_property
     def spark(self) -> Engine:
@@ -226,15 +224,17 @@ class Session:
         """As ``brokers``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
-        client = Brokers(self._properties_of(bootstrap, overrides), timeout=self.timeout)
-        return self._closing.enter_context(closing(client))
+        return self._opened(Brokers, self._properties_of(bootstrap, overrides))
 
     def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
         """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 
-        client = Transactions(self._properties_of(bootstrap, overrides), timeout=self.timeout)
-        return self._closing.enter_context(closing(client))
+        return self._opened(Transactions, self._properties_of(bootstrap, overrides))
+
+    def _opened(self, kind: type[Kind], properties: dict[str, Any]) -> Kind:
+        """A client of ``kind``, closed with the session."""
+        return self._closing.enter_context(closing(kind(properties, timeout=self.timeout)))
 
     def _checked(self, client: Client) -> Client:
         """``client``, if it is of the context's cluster. Raises ``Refused``."""

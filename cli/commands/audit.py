@@ -151,6 +151,8 @@ def audit(
         group=group,
         subset=subset,
     )
+    plan.check_bounds(request)
+    plan.check_inputs(request)
     _check(request, evidence)
     _audit(session, request, engine, patience, evidence, html, output)
 
@@ -184,10 +186,6 @@ def _audit(
 
 def _check(request: AuditRequest, evidence: Path | None) -> None:
     """Raises ``BadInput`` for what does not go together, before anything is opened."""
-    from connectctl.ops.audit import plan
-
-    plan.check_bounds(request)
-    plan.check_inputs(request)
     if request.headers_only and (request.sequence or request.by or request.first is not None):
         raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
     if request.offset_field and not request.connector:

@@ -10,6 +10,7 @@ from connectctl.cli.commands.connectors_cluster import cluster_id_of, group_id_o
 from connectctl.cli.output import terminal
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.config_history import (
     changes,
@@ -135,8 +136,7 @@ def _changed(row: dict[str, Any]) -> str:
     if row["what"] == "oldest known":
         return f"{len(row['changes'])} properties"
     parts = [f"{name}-" if value is None else f"{name}={value}" for name, value in row["changes"].items()]
-    more = len(parts) - MOST_SHOWN
-    return ", ".join(parts[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return some_of(parts, MOST_SHOWN)
 
 
 def _by(row: dict[str, Any]) -> str:

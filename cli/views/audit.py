@@ -8,6 +8,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
 from connectctl.cli.output.times import utc
 from connectctl.ops.audit.to_json import as_json, named
+from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.verdict import Audit
@@ -34,7 +35,7 @@ def _headline(audit: Audit, data: dict[str, Any]) -> str:
     if audit.summary.reads is None or (audit.request.sequence is None and audit.inputs is None):
         return ""
     counts = ((data["duplicates"], "duplicate"), (data["gaps"], "gap"))
-    return f" ({', '.join(f'{n:,} {word}' + ('' if n == 1 else 's') for n, word in counts)})"
+    return f" ({', '.join(counted(n, word) for n, word in counts)})"
 
 
 def _numbers(audit: Audit, data: dict[str, Any]) -> Block:

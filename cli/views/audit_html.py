@@ -24,6 +24,7 @@ from connectctl.cli.output.times import utc
 from connectctl.ops.audit.to_json import as_json
 from connectctl.ops.audit.violations import KINDS
 from connectctl.ops.config.masking import addresses_masked
+from connectctl.ops.core.finding import counted, some_of
 
 if TYPE_CHECKING:
     from connectctl.cli.views.html_origin import Origin
@@ -50,7 +51,6 @@ def page(audit: Audit, origin: Origin) -> str:
     """The page, whole."""
     data = as_json(audit)
     names = data["topics"]
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     found, meanings = html_findings.sections(audit.findings)
     counts = ", ".join(f"{data[n]:,} {what}" for n, what in _WRONG)
     kind = _CLASS.get(data["verdict"], "bad")
@@ -70,7 +70,7 @@ def page(audit: Audit, origin: Origin) -> str:
         *_evidence(audit, data["evidence"]),
         *meanings,
     ]
-    return document(f"Audit of {', '.join(names[:_NAMED])}{more}", top, sections)
+    return document(f"Audit of {some_of(names, _NAMED)}", top, sections)
 
 
 _WRONG = (("duplicates", "duplicates"), ("gaps", "missing"), ("reordered", "out of order"), ("torn", "torn"))
@@ -189,9 +189,8 @@ def _partitions(audit: Audit) -> Section:
     heads = ("from", "until", "readable until", "batches", "markers", "producers", "outside transactions", "read")
     columns = [Column("partition", "code"), *(Column(head, "n") for head in heads)]
     caption = "offsets, and what was found between them" + _cut(len(rows), len(parts))
-    listed = table(columns, rows, caption)
-    what = f"{len(parts):,} partition{'' if len(parts) == 1 else 's'}"
-    return Section("partitions", "What was looked at", [details(what, listed, opened=len(parts) <= _OPENED)])
+    listed = details(counted(len(parts), "partition"), table(columns, rows, caption), opened=len(parts) <= _OPENED)
+    return Section("partitions", "What was looked at", [listed])
 
 
 def _cut(shown: int, every: int) -> str:
@@ -206,7 +205,7 @@ def _evidence(audit: Audit, evidence: Sequence[Mapping[str, Any]]) -> Iterator[S
     for kind, some in groupby(evidence, key=lambda e: str(e["kind"])):
         rows = [list(_violation(each)) for each in some]
         found, weight = audit.summary.found.get(kind, len(rows)), audit.summary.weights.get(kind, 0)
-        heading = f"{KINDS.get(kind, kind)}: {found:,} place{'' if found == 1 else 's'}, {weight:,} records"
+        heading = f"{KINDS.get(kind, kind)}: {counted(found, 'place')}, {weight:,} records"
         caption = f"the worst {len(rows):,} of {found:,}" if found > len(rows) else f"all {len(rows):,}"
         said = [n for n in range(len(_COLUMNS)) if any(row[n] is not _NOTHING for row in rows)]
         listed = table([_COLUMNS[n] for n in said], [[row[n] for n in said] for row in rows], caption)

@@ -24,6 +24,7 @@ from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.sink_group import sink_group, unknown_group
 from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.health import complaints
 
 if TYPE_CHECKING:
@@ -76,11 +77,10 @@ def _headline(view: ClusterView) -> Html:
         word, kind = ("healthy, as far as it could be seen", "doubt") if any(_missing(view)) else ("healthy", "good")
     states = Counter(health.verdict.state for health in view.connectors)
     told = ", ".join(f"{states[state]:,} {state}" for state in State if states[state])
-    count = len(view.connectors)
-    known = f"{count:,} connector{'' if count == 1 else 's'}{f': {told}' if told else ''}"
+    known = counted(len(view.connectors), "connector") + (f": {told}" if told else "")
     known = "connectors could not be seen" if view.connectors_from == "nothing" else known
-    workers = f"{len(view.workers):,} worker{'' if len(view.workers) == 1 else 's'} in the group"
-    return Html(f'<p class="verdict {kind}">{word} <small>{known}; {workers}.</small></p>')
+    workers = counted(len(view.workers), "worker")
+    return Html(f'<p class="verdict {kind}">{word} <small>{known}; {workers} in the group.</small></p>')
 
 
 def _group(view: ClusterView) -> Iterator[tuple[str, object]]:

@@ -63,7 +63,7 @@ def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
         )
     count, size = audit.orphans
     if count:
-        message = f"{count:,} file{'' if count == 1 else 's'} of {size:,} bytes in {audit.directory}"
+        message = f"{counted(count, 'file')} of {size:,} bytes in {audit.directory}"
         hint = "Remove them while nothing archives: connectctl run JOB --sweep"
         yield audit_findings.ORPHANS.found(manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import Finding, Severity, counted
 
 LEADER_LIMIT = 90.0
 FORWARD_LIMIT = 30.0
@@ -86,9 +86,8 @@ def diagnose(round_: FencingRound) -> Finding | None:
     """A round of fencing keeps the tasks from starting; None for one that is quick (FENCE008)."""
     cure = f"connectctl connectors cure {round_.connector}"
     if round_.failed:
-        message = (
-            f"The leader could not finish a round of fencing for {sum(round_.ids)} ids; {_tasks(round_)} failed by it."
-        )
+        failed = counted(len(round_.failed), "task")
+        message = f"The leader could not finish a round of fencing for {sum(round_.ids)} ids; {failed} failed by it."
         return Finding("FENCE008", Severity.ERROR, round_.connector, message, cure)
     if round_.total <= SLOW:
         return None
@@ -103,8 +102,3 @@ def diagnose(round_: FencingRound) -> Finding | None:
     if round_.total > FORWARD_LIMIT and round_.workers > 1:
         message += f" A task that asked through another worker fails after {FORWARD_LIMIT:.0f} s."
     return Finding("FENCE008", Severity.WARNING, round_.connector, message, cure)
-
-
-def _tasks(round_: FencingRound) -> str:
-    count = len(round_.failed)
-    return f"{count} task{'' if count == 1 else 's'}"

@@ -61,7 +61,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def some_of(names: Sequence[str], most: int) -> str:
-    """The first ``most`` of ``names``, and how many more there are."""
+def some_of(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first ``most`` of ``names``, and how many more there are: ``a, b and 3 more``, or ``a; b; and 3 more``."""
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+    return separator.join(names[:most]) + (f"{separator.strip(', ')} and {more:,} more" if more > 0 else "")

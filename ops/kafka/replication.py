@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.finding import some_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -79,6 +81,4 @@ def alter(topic: str, setting: str) -> str:
 
 def numbers(partitions: Sequence[int]) -> str:
     """Partitions for a sentence."""
-    shown = ", ".join(map(str, partitions[:10]))
-    more = f" and {len(partitions) - 10} more" if len(partitions) > 10 else ""
-    return f"{'partition' if len(partitions) == 1 else 'partitions'} {shown}{more}"
+    return f"{'partition' if len(partitions) == 1 else 'partitions'} {some_of([*map(str, partitions)], 10)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -114,8 +114,3 @@ def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
 
 def _overrides(connector: Connector, role: Role) -> dict[str, str]:
     return {n.removeprefix(role.prefix): v for n, v in connector.config.items() if n.startswith(role.prefix)}
-
-
-def named(names: Sequence[str]) -> str:
-    """Names for a message: three, and how many more."""
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

@@ -13,7 +13,6 @@ from connectctl.ops.checks.acls.clusters import (
     Clusters,
     look_at_home,
     look_elsewhere,
-    named,
 )
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 from connectctl.ops.checks.acls.sinks import SinkAccess, sink_access, unseen_of_sinks
@@ -21,6 +20,7 @@ from connectctl.ops.checks.connector_config.active_topics import FEW, active_top
 from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.acls import ANY
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _targets(
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = dict(zip([c.name for c in sources], pool.map(ask, sources), strict=True))
     if failed:
-        lost.append(unseen_by(f"the topics that {named(sorted(failed))} write to", failed[min(failed)]))
+        lost.append(unseen_by(f"the topics that {some_of(sorted(failed), 3)} write to", failed[min(failed)]))
     return found
 
 
@@ -199,7 +199,7 @@ def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals)
     clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
     home = facts.clusters[facts.bootstrap]
     if clients or (facts.worker is None and home.acls is not None):
-        beside = f" and of the clients of {named(list(clients))}" if clients else ""
+        beside = f" and of the clients of {some_of([*clients], 3)}" if clients else ""
         what = f"the permissions of the workers{beside}"
         yield Unseen(what, f"who they are is not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
     for why, names in reasons.items():

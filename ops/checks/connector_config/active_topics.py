@@ -11,6 +11,7 @@ from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.status_topic import TOPIC
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.finding import some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
@@ -63,11 +64,11 @@ def active_topics(
     found = {name: answer for name, answer in answers.items() if isinstance(answer, frozenset)}
     left = list(names[len(asked) :])
     if failed:
-        what = f"the active topics of {named([*failed, *left])}"
+        what = f"the active topics of {some_of([*failed, *left], FEW)}"
         hint = "Set topic.tracking.enable=true on the workers, which is the default."
         return found, (Unseen(what, reason(next(iter(failed.values()))), hint),)
     why = f"the status topic could not be read, and workers are asked about {MOST:,} connectors at most"
-    return found, (Unseen(f"the active topics of {named(left)}", why, "Name connectors."),) if left else ()
+    return found, (Unseen(f"the active topics of {some_of(left, FEW)}", why, "Name connectors."),) if left else ()
 
 
 def recorded_topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
@@ -83,8 +84,3 @@ def recorded_topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[st
         if isinstance(topic, dict) and topic.get("name") and topic.get("connector"):
             found.setdefault(str(topic["connector"]), set()).add(str(topic["name"]))
     return {name: frozenset(topics) for name, topics in found.items()}
-
-
-def named(names: Sequence[str]) -> str:
-    """Connectors for a sentence; of many, how many more there are."""
-    return ", ".join(names) if len(names) <= FEW else f"{', '.join(names[:FEW])} and {len(names) - FEW:,} more"

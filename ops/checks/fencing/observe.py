@@ -13,6 +13,7 @@ from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.transactions import Place, Transaction
@@ -180,7 +181,7 @@ def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
             by_code.setdefault(seen, []).append(id)
     return [
         Unseen(
-            f"the transactional id {ids[0]}" + (f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""),
+            f"the transactional id {some_of(ids, 1)}",
             verdict(DESCRIBE, code).meaning.rstrip("."),
             verdict(DESCRIBE, code).advice or None,
         )

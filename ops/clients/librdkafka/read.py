@@ -17,6 +17,7 @@ from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, UnreadTail
 from connectctl.ops.kafka.spill import GroupsOf, Spilled
@@ -172,8 +173,7 @@ class Reading:
         return self._pending <= self._stuck.keys()
 
     def _unanswered(self) -> Unreachable:
-        left = sorted(self._pending)
-        names = ", ".join(f"{t}-{p}" for t, p in left[:3]) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
+        names = some_of([f"{topic}-{partition}" for topic, partition in sorted(self._pending)], 3)
         return Unreachable(
             f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
             why=f"nothing came for {self._kafka.timeout:g} s, and {names} is not read to its end",

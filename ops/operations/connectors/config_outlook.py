@@ -12,6 +12,7 @@ from connectctl.ops.connect.partition_changes import Offsets, matters, outlook
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.operations.connectors.config_values import Config, difference
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def text_of(value: Any) -> str:
 
 def named(texts: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
-    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
-    return ", ".join(texts[:MOST_NAMED]) + more
+    return some_of(texts, MOST_NAMED)
 
 
 def _unsettable(calls: ConnectCalls, connector: Connector) -> tuple[str, str | None] | None:
@@ -161,7 +161,7 @@ def _reason(begun: Sequence[PartitionFate]) -> str:
 
 
 def _count(fates: Sequence[PartitionFate]) -> str:
-    return f"{len(fates)} source offset{'' if len(fates) == 1 else 's'}"
+    return counted(len(fates), "source offset")
 
 
 def _named(fates: Sequence[PartitionFate], *, to: bool = False) -> str:

@@ -10,6 +10,7 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.partition_changes import Offsets, also_of, outlook, shared
 from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.connectors.config_outlook import CARRY, Entries, OffsetsOfChange, of_outlook, text_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def of_others(
     for former, entries in _owners(name, new, stored).items():
         gone = "" if former in others else ", which is not there any more"
         sentences.append(
-            f"leaves {len(entries)} source offset{'' if len(entries) == 1 else 's'} of what it reads to {former}{gone} "
+            f"leaves {counted(len(entries), 'source offset')} of what it reads to {former}{gone} "
             f"(to begin with them: {CARRY}, or connectctl offsets copy {former} {name})"
         )
     begun = [read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries]

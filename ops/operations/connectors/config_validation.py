@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config import validations
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
@@ -30,10 +31,9 @@ def refuse_invalid(calls: ConnectCalls, configs: Mapping[str, Config]) -> None:
         for text in texts
     ]
     if said:
-        more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
         raise BadInput(
             "The workers do not accept the configuration; nothing was done",
-            why="; ".join(said[:MOST_SAID]) + more,
+            why=some_of(said, MOST_SAID, "; "),
             next_step="Correct it; connectctl validate -f FILE says more.",
             code="invalid-config",
         )

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from connectctl.ops.core.finding import some_of
+
 ANOTHER_CLIENT = "another client"
 MOST_NAMED = 5
 
@@ -61,5 +63,4 @@ class Drift:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(names[:MOST_NAMED])}{more} " if names else ""
+    return f"{some_of(names, MOST_NAMED)} " if names else ""

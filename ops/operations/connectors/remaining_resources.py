@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.sink_group import sink_group
 from connectctl.ops.connect.transactional_ids import of_connector
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import counted, some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
@@ -49,8 +50,7 @@ def _offsets(calls: ConnectCalls, connector: Connector) -> str:
         number = len(calls.get(path_of("connectors", connector.name, "offsets"))["offsets"])
     except (ConnectctlError, KeyError, TypeError):
         return f"its source offsets (how many is unknown){where}"
-    count = f"its offsets of {number} source partition{'' if number == 1 else 's'}"
-    return f"{count}{where}" if number else where.removeprefix(" and ")
+    return f"its offsets of {counted(number, 'source partition')}{where}" if number else where.removeprefix(" and ")
 
 
 def _topics(calls: ConnectCalls, connector: Connector) -> str:
@@ -60,7 +60,7 @@ def _topics(calls: ConnectCalls, connector: Connector) -> str:
         topics = {*answer[connector.name]["topics"], *([dead] if dead else ())}
     except (ConnectctlError, KeyError, TypeError):
         return "its topics (which ones is unknown)"
-    return f"the topics {_named(sorted(topics))}" if topics else ""
+    return f"the topics {some_of(sorted(topics), MOST_NAMED)}" if topics else ""
 
 
 def _ids(name: str, group_id: str, transactions: Callable[[], TransactionCalls] | None) -> str:
@@ -72,9 +72,4 @@ def _ids(name: str, group_id: str, transactions: Callable[[], TransactionCalls] 
         return "its transactional ids, if any (they could not be listed)"
     ids = of_connector((each.id for each in listed.seen), group_id, name)
     unseen = ", and maybe others that could not be seen" if listed.gaps else ""
-    return f"the transactional ids {_named(ids)}{unseen}" if ids or unseen else ""
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return f"the transactional ids {some_of(ids, MOST_NAMED)}{unseen}" if ids or unseen else ""

@@ -15,7 +15,7 @@ from connectctl.ops.connect.transactional_ids import (
     task_id,
 )
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Transaction
@@ -139,9 +139,8 @@ def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
     owners = [owner for row in rows for owner in row.running]
     if not owners:
         return None
-    named = ", ".join(f"{owner.connector} task {owner.task}" for owner in owners[:_MAX_NAMED])
-    more = f" and {len(owners) - _MAX_NAMED:,} more" if len(owners) > _MAX_NAMED else ""
-    message = f"Running tasks that will fail: {named}{more}."
+    named = some_of([f"{owner.connector} task {owner.task}" for owner in owners], _MAX_NAMED)
+    message = f"Running tasks that will fail: {named}."
     return Finding("FENCE002", Severity.WARNING, "tasks", message, "Use --restart-failed to restart them afterwards.")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
@@ -221,8 +222,7 @@ def plan_of(
 def _subject(rows: Sequence[FenceTarget]) -> str:
     """The connectors of the ids, or the ids without a connector."""
     names = list(dict.fromkeys(row.connector or row.id for row in rows))
-    more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
+    return some_of(names, MAX_NAMED)
 
 
 def results_of(plan: FencePlan, context: FenceContext) -> list[IdResult]:
@@ -239,12 +239,12 @@ def sentence(plan: FencePlan) -> str:
     running = sum(bool(row.running) for row in rows)
     aborted = sum(row.transaction is not None and row.transaction.is_open for row in rows)
     parts = [
-        f"abort {aborted} open transaction{'' if aborted == 1 else 's'}" if aborted else "",
+        f"abort {counted(aborted, 'open transaction')}" if aborted else "",
         f"create {created} unknown to the coordinators" if created else "",
-        f"fail {running} running task{'' if running == 1 else 's'}" if running else "",
+        f"fail {counted(running, 'running task')}" if running else "",
     ]
     more = "; this will " + ", ".join(filter(None, parts)) if any(parts) else ""
-    return f"fence {len(rows):,} transactional id{'' if len(rows) == 1 else 's'}{more}"
+    return f"fence {counted(len(rows), 'transactional id')}{more}"
 
 
 def summary_of(counts: Counter[str]) -> str:

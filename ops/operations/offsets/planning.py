@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api
@@ -190,8 +191,7 @@ def current_states(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], change
             if write.topic == into.topic and write.key in other.records
         }
         lacks = sum(before is None for before in own.values())
-        number = sum(other.value(key) is not None for key in other.records)
-        count = f"{number} source partition{'' if number == 1 else 's'}"
+        count = counted(sum(other.value(key) is not None for key in other.records), "source partition")
         lines.append(
             f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
             f"{len(own) - lacks}, as things are now."

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.changes import OffsetRequest, ResetOffsets, Side
 
@@ -72,8 +73,7 @@ def _of_workers(workers: Workers) -> Iterator[str]:
 
 def _said(what: str, writes: Iterator[RecordChange]) -> list[str]:
     keys = list(dict.fromkeys(write.key.decode(errors="backslashreplace") for write in writes))
-    more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
-    return [f"{', '.join(keys[:NAMED])}{more}: these {what}"] if keys else []
+    return [f"{some_of(keys, NAMED)}: these {what}"] if keys else []
 
 
 def _respelled(write: RecordChange) -> bool:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
 from connectctl.ops.operations.sink_offsets.digest import digest
 from connectctl.ops.operations.sink_offsets.snapshot import (
+    MOST_MEMBERS,
     GroupOffsets,
-    members_in_short,
     offset_json,
     partition_json,
 )
@@ -126,7 +127,7 @@ def _in_use(state: GroupState) -> Iterator[str]:
     found = state.offsets
     if state.at_rest and found.members:
         yield (
-            f"the group {found.group.id} has members ({members_in_short(found.members)}): its offsets are changed only "
+            f"the group {found.group.id} has members ({some_of(found.members, MOST_MEMBERS)}): its offsets are changed only "
             "while it has no members"
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,10 +69,8 @@ def entries_json(committed: Mapping[Place, int]) -> list[dict[str, Any]]:
     ]
 
 
-def members_in_short(members: Sequence[str], most: int = 5) -> str:
-    """The first of ``members``, and how many more there are."""
-    more = f" and {len(members) - most} more" if len(members) > most else ""
-    return ", ".join(members[:most]) + more
+MOST_MEMBERS = 5
+"""Members of a group that a message names."""
 
 
 def topics_of(committed: Iterable[Place]) -> list[str]:

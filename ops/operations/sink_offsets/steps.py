@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.steps import POLL
@@ -15,9 +16,9 @@ from connectctl.ops.operations.offsets.context import SETTLING
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
 from connectctl.ops.operations.sink_offsets.digest import digest
 from connectctl.ops.operations.sink_offsets.snapshot import (
+    MOST_MEMBERS,
     GroupOffsets,
     entries_json,
-    members_in_short,
     offset_json,
     partition_json,
 )
@@ -143,7 +144,7 @@ def with_members(group: str, members: tuple[str, ...]) -> Refused:
     """The error where a group has members."""
     return Refused(
         f"The group {group} has members; its offsets can be changed only while it has no members",
-        why=members_in_short(members),
+        why=some_of(members, MOST_MEMBERS),
         next_step="Stop what reads with it, and try again.",
         code="in-use",
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.rolling.waiting import GateResult
 
 Part = tuple[str, int]
@@ -197,6 +198,4 @@ MAX_NAMED = 6
 
 
 def _sentence(found: Iterable[str]) -> str:
-    words = list(found)
-    more = f"; and {len(words) - MAX_NAMED} more" if len(words) > MAX_NAMED else ""
-    return "; ".join(words[:MAX_NAMED]) + more
+    return some_of([*found], MAX_NAMED, "; ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
         )
     yield _delay(snapshot.max_delay)
     if snapshot.baseline:
-        told = ", ".join(map(str, snapshot.baseline[:5]))
-        more = f" and {len(snapshot.baseline) - 5} more" if len(snapshot.baseline) > 5 else ""
-        yield f"Already failing before the upgrade (ignored by the gates): {told}{more}."
+        failing = some_of([*map(str, snapshot.baseline)], 5)
+        yield f"Already failing before the upgrade (ignored by the gates): {failing}."
 
 
 def _delay(milliseconds: str | None) -> str:

@@ -20,6 +20,7 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, RawMember
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.consumer_group import assigned_partitions
 from connectctl.ops.kafka.error_handling import name_of
@@ -164,10 +165,9 @@ def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:
 
     if not wait_until(free, patience, PAUSE):
         group = members.reads.consumer.group
-        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
         raise Refused(
             f"The consumer group {group} of {members.connector} has other members",
-            why=f"{', '.join(others[:MOST_NAMED])}{more}",
+            why=some_of(others, MOST_NAMED),
             next_step="Stop them, or set consumer.override.group.id to a group of its own.",
             code="group-in-use",
         )

@@ -10,6 +10,7 @@ from inspect import isabstract
 from pathlib import Path
 
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.task_runtime.job.local_plugin import modules_in
 from connectctl.ops.task_runtime.spi.connector import Connector
 from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
@@ -102,9 +103,8 @@ def _modules_hint(module: str, directory: Path | None) -> str:
         return _SHAPES
     there = modules_in(directory)
     near = difflib.get_close_matches(module, there, n=1)
-    more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
     found = (
-        f"Modules in the directory of the job file: {', '.join(there[:MOST_NAMED])}{more}"
+        f"Modules in the directory of the job file: {some_of(there, MOST_NAMED)}"
         if there
         else "No module is in the directory of the job file"
     )

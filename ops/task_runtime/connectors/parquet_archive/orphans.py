@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, members_in_short
+from connectctl.ops.core.finding import some_of
+from connectctl.ops.operations.sink_offsets.snapshot import MOST_MEMBERS, GroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     MANIFEST,
@@ -73,7 +74,7 @@ class ArchiveSweeper:
         runs = tuple(map(str, self.kafka.holders(self.group_id, connector)))
         if not members and not runs:
             return
-        who = f"members of the group {group}: {members_in_short(members)}" if members else f"its run: {runs[0]}"
+        who = f"members of the group {group}: {some_of(members, MOST_MEMBERS)}" if members else f"its run: {runs[0]}"
         raise Refused(
             f"{connector} may be archiving; files that it is about to commit look like orphans",
             why=who,

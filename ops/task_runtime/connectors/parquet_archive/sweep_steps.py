@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
@@ -51,14 +52,14 @@ class RemoveOrphans(Step):
 
     def describe(self) -> str:
         size = sum(each.bytes for each in self.files)
-        return f"remove {_files(len(self.files))} of {size:,} bytes from {self.location.directory}"
+        return f"remove {counted(len(self.files), 'file')} of {size:,} bytes from {self.location.directory}"
 
     def apply(self, context: SweepContext) -> str | None:
         there = context.find()
         removed = [each for each in self.files if each.name in there]
         for each in removed:
             context.remove(each.name)
-        return f"{_files(len(removed))} of {sum(each.bytes for each in removed):,} bytes removed"
+        return f"{counted(len(removed), 'file')} of {sum(each.bytes for each in removed):,} bytes removed"
 
 
 def plan_sweep(cluster_id: str, group_id: str, location: ArchiveLocation, orphans: Collection[OrphanFile]) -> Plan:
@@ -69,7 +70,3 @@ def plan_sweep(cluster_id: str, group_id: str, location: ArchiveLocation, orphan
         return Plan(OPERATION, cluster_id, (), (nothing,), group_id=group_id)
     step = RemoveOrphans(name, location, tuple(orphans), now=f"not named in {manifest}")
     return Plan(OPERATION, cluster_id, (step,), group_id=group_id)
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"
