@@ -18,6 +18,7 @@ from connectctl.cli.options import (
     ReportOutput,
 )
 from connectctl.cli.output import findings, terminal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-class For(StrEnum):
-    """What ``--for`` takes."""
-
-    NOW = "now"
-    PREPARING = "preparing"
-    ENABLED = "enabled"
-    DOWNGRADE = "downgrade"
-
-
 class Emit(StrEnum):
     """What ``--emit`` takes."""
 
@@ -51,7 +43,7 @@ class Emit(StrEnum):
 def preflight(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
-    for_: Annotated[For, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = For.NOW,
+    for_: Annotated[Goal, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = Goal.NOW,
     principal: Annotated[
         list[str] | None,
         typer.Option(
@@ -156,7 +148,7 @@ def _self(
 def check_run(
     session: Session,
     connectors: list[str],
-    goal: For,
+    goal: Goal,
     principals: list[str],
     *,
     acls: bool = False,
@@ -166,13 +158,12 @@ def check_run(
     from connectctl.ops.checks.acls import principals as said
     from connectctl.ops.checks.context import see
     from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.checks.types import Goal
 
     given = said.parse_principals(principals)
     group = session.group()
     scene = see(edges_of(session, group), group, session.named_topics, connectors)
     known = any(said.identity(each.config) for each in scene.sources)
-    return CheckRun(scene, Goal(goal.value), given if principals or acls or known else None, release)
+    return CheckRun(scene, goal, given if principals or acls or known else None, release)
 
 
 def edges_of(session: Session, group: ConnectGroup) -> Edges:

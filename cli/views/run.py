@@ -12,6 +12,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
 from connectctl.ops.task_runtime.job.latency_report import milliseconds, worst
 from connectctl.ops.task_runtime.job.stall_report import waiting
+from connectctl.ops.task_runtime.spi.latency_meter import in_ms
 from connectctl.ops.task_runtime.spi.metrics import metrics
 
 if TYPE_CHECKING:
@@ -116,17 +117,13 @@ def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
         return None
     return {
         "records": meter.records,
-        "p50Ms": _ms(meter.quantile(0.5)),
-        "p99Ms": _ms(meter.quantile(0.99)),
-        "maxMs": _ms(meter.longest),
-        "promiseMs": _ms(meter.promise),
+        "p50Ms": in_ms(meter.quantile(0.5)),
+        "p99Ms": in_ms(meter.quantile(0.99)),
+        "maxMs": in_ms(meter.longest),
+        "promiseMs": in_ms(meter.promise),
         "promiseKept": None if meter.promise is None else not meter.broken,
         "transactionsOverPromise": meter.missed,
     }
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds * 1000, 3)
 
 
 def too_slow(ready: PreparedJob, result: Result) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.commands.preflight import For, check_run
+from connectctl.cli.commands.preflight import check_run
 from connectctl.cli.commands.upgrade.observe import given_of, seen_for
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines
@@ -19,6 +19,7 @@ from connectctl.cli.saved_plan import check_where, stale
 from connectctl.cli.views.upgrade import plan_lines
 from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.all_steps import steps_from_data
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade import planning
@@ -74,7 +75,7 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
     if leads_to is None or not scene.snapshot.workers:
         return ()
-    found = check_run(scene.session, [], For(leads_to), []).findings()
+    found = check_run(scene.session, [], Goal(leads_to), []).findings()
     return tuple(finding for finding in found if finding.id not in OWN)
 
 

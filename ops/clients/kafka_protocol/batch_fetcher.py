@@ -115,7 +115,9 @@ class BatchFetcher:
         self._positions = {place: Position(offset) for place, offset in starts.items()}
         self._failing = dict.fromkeys(self._positions, (time.monotonic(), "its leader is not known"))
         self._unled = set(self._positions)
-        newest = self._wire.newest(_fetch_class())
+        from kafka.protocol.consumer.fetch import FetchRequest
+
+        newest = self._wire.newest(FetchRequest)
         if newest < BY_NAME:
             raise ConnectctlError(
                 "The source's brokers are too old for batches to be copied unopened",
@@ -273,9 +275,3 @@ class BatchFetcher:
         id_ = found.ids.get(topic)
         if id_ is not None and id_ != self._known.setdefault(topic, id_):
             raise TopicGone(topic, replaced=True)
-
-
-def _fetch_class() -> Any:
-    from kafka.protocol.consumer.fetch import FetchRequest
-
-    return FetchRequest

@@ -14,9 +14,6 @@ from connectctl.ops.kafka.transactions import Place
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
-WITH_IDS = 10
-"""The first Metadata that has ids; Kafka 2.8 has it."""
-
 
 @dataclass(frozen=True)
 class TopicLayouts:

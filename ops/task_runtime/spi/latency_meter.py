@@ -129,15 +129,16 @@ def edge(bucket: int) -> float:
 def latency_metrics(total: LatencyMeter, last: LatencyMeter) -> dict[str, int | float | None]:
     """What Connect has no metrics for, in milliseconds: of the whole run in ``total``, and of its ``last`` lease."""
     found: dict[str, int | float | None] = {
-        "poll-to-visible-p50-time-ms": _ms(total.quantile(0.5)),
-        "poll-to-visible-p99-time-ms": _ms(total.quantile(0.99)),
-        "poll-to-visible-max-time-ms": _ms(total.longest) if total.counts else None,
-        "poll-to-visible-last-p99-time-ms": _ms(last.quantile(0.99)),
+        "poll-to-visible-p50-time-ms": in_ms(total.quantile(0.5)),
+        "poll-to-visible-p99-time-ms": in_ms(total.quantile(0.99)),
+        "poll-to-visible-max-time-ms": in_ms(total.longest) if total.counts else None,
+        "poll-to-visible-last-p99-time-ms": in_ms(last.quantile(0.99)),
     }
     if total.promise is None:
         return found
-    return found | {"latency-promise-ms": _ms(total.promise), "latency-promise-missed-total": total.missed}
+    return found | {"latency-promise-ms": in_ms(total.promise), "latency-promise-missed-total": total.missed}
 
 
-def _ms(seconds: float | None) -> float | None:
+def in_ms(seconds: float | None) -> float | None:
+    """Milliseconds, rounded to microseconds."""
     return None if seconds is None else round(seconds * 1000, 3)

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, latency_metrics
-from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, sink_metrics
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms, latency_metrics
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, mean, sink_metrics
 
 Metrics = dict[str, int | float | None]
 """Values by Connect's names; None where nothing was measured yet, for which Connect has NaN."""
@@ -136,7 +136,7 @@ def metrics(total: Totals) -> Metrics:
     sizes: Metrics = {
         "transaction-size-min": 0 if total.meter.empty else total.smallest,
         "transaction-size-max": total.largest if total.transactions else None,
-        "transaction-size-avg": _mean(total.records, total.transactions),
+        "transaction-size-avg": mean(total.records, total.transactions),
     }
     if total.sink is not None:
         return sizes | sink_metrics(total.sink, None, None)  # of what a task has now nothing is known behind its lease
@@ -148,13 +148,13 @@ def metrics(total: Totals) -> Metrics:
         "source-record-active-count": meter.active,
         "source-record-active-count-max": meter.most_active,
         "batch-size-max": meter.largest_batch if meter.batches else None,
-        "batch-size-avg": _mean(meter.polled, meter.batches),
-        "poll-batch-max-time-ms": _ms(meter.longest_poll) if meter.batches else None,
-        "poll-batch-avg-time-ms": _mean(meter.poll_time * 1000, meter.batches),
-        "offset-commit-max-time-ms": _ms(meter.longest_commit) if meter.commits else None,
-        "offset-commit-avg-time-ms": _mean(meter.commit_time * 1000, meter.commits),
-        "offset-commit-success-percentage": _mean(meter.commits, attempts),
-        "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
+        "batch-size-avg": mean(meter.polled, meter.batches),
+        "poll-batch-max-time-ms": in_ms(meter.longest_poll) if meter.batches else None,
+        "poll-batch-avg-time-ms": mean(meter.poll_time * 1000, meter.batches),
+        "offset-commit-max-time-ms": in_ms(meter.longest_commit) if meter.commits else None,
+        "offset-commit-avg-time-ms": mean(meter.commit_time * 1000, meter.commits),
+        "offset-commit-success-percentage": mean(meter.commits, attempts),
+        "offset-commit-failure-percentage": mean(meter.failed_commits, attempts),
         "global-offset-write-failure-total": meter.global_failures,
         "global-offset-unwritten-count": len(total.unwritten),
         **latency_metrics(total.latency, total.last_latency),
@@ -183,13 +183,5 @@ def group_metrics(total: Totals) -> Metrics:
         "records-lag": total.meter.lag,
         "transaction-total": total.transactions,
         "transaction-abort-total": total.aborted,
-        "waiting-time-ms": _ms(total.waited),
+        "waiting-time-ms": in_ms(total.waited),
     }
-
-
-def _mean(total: float, count: int) -> float | None:
-    return round(total / count, 3) if count else None
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)

@@ -84,13 +84,13 @@ def sink_metrics(meter: SinkMeter, active: int | None, partitions: int | None) -
         "offset-commit-seq-no": attempts + meter.commit_skips,
         "offset-commit-completion-total": meter.commits,
         "put-batch-max-time-ms": round(meter.longest_put * 1000, 3) if meter.puts else None,
-        "put-batch-avg-time-ms": _mean(meter.put_time * 1000, meter.puts),
+        "put-batch-avg-time-ms": mean(meter.put_time * 1000, meter.puts),
         "batch-size-max": meter.largest_batch if meter.puts else None,
-        "batch-size-avg": _mean(meter.sent, meter.puts),
+        "batch-size-avg": mean(meter.sent, meter.puts),
         "offset-commit-max-time-ms": round(meter.longest_commit * 1000, 3) if meter.commits else None,
-        "offset-commit-avg-time-ms": _mean(meter.commit_time * 1000, meter.commits),
-        "offset-commit-success-percentage": _mean(meter.commits, attempts),
-        "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
+        "offset-commit-avg-time-ms": mean(meter.commit_time * 1000, meter.commits),
+        "offset-commit-success-percentage": mean(meter.commits, attempts),
+        "offset-commit-failure-percentage": mean(meter.failed_commits, attempts),
         "total-record-failures": meter.failures,
         "total-record-errors": meter.failures - meter.skipped,
         "total-records-skipped": meter.skipped,
@@ -99,5 +99,6 @@ def sink_metrics(meter: SinkMeter, active: int | None, partitions: int | None) -
     }
 
 
-def _mean(total: float, count: int) -> float | None:
+def mean(total: float, count: int) -> float | None:
+    """The mean, rounded; None of nothing."""
     return round(total / count, 3) if count else None

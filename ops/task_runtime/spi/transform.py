@@ -104,13 +104,6 @@ Output = Any
 them, key, topic, partition, timestamp and headers; or several of these. None stands for no record."""
 
 
-@dataclass(frozen=True)
-class TransformContext:
-    """What a transform gets before it is started: its number among the connector's tasks."""
-
-    task: int
-
-
 class Transform(ABC):
     """One task. Every method is called by the same thread. It may be started again, and has to forget what it holds then:
     whatever is not yet committed is given once more. Nothing of it is pickled: executors import its class by name, and a
