@@ -75,8 +75,8 @@ class Deliveries:
                 self._due.append((callback, error, reports.message(row, partition, appended, **more)))
 
     def drop(self, kept: dict[tuple[str, int], Rows]) -> None:
-        """Nothing more is answered: as librdkafka has it, records that were sent have ``_PURGE_INFLIGHT``, and those that
-        are ``kept`` ``_PURGE_QUEUE``.
+        """Nothing more is sent, or answered: as librdkafka has it, records that were sent have ``_PURGE_INFLIGHT``, and
+        those that are ``kept``, and are not any more, ``_PURGE_QUEUE``.
         """
         rest = [(partition, reports, KafkaError._PURGE_INFLIGHT) for partition, reports in self._sent]
         for (topic, partition), callbacks in self._kept.items():
@@ -88,6 +88,7 @@ class Deliveries:
                 self._due.append((callback, error, reports.message(row, partition, error=error)))
         self._kept.clear()
         self._sent.clear()
+        kept.clear()
 
     def serve(self) -> int:
         """Call what can be called, in the order of the answers; how many that were. What a callback raises is raised, and

@@ -66,9 +66,9 @@ class TransactionalProducer:
         )
         self._deliveries = Deliveries()
         self._lock = threading.RLock()
-        self._state = TransactionState(self._drop)
         self._rows: dict[tuple[str, int], Rows] = defaultdict(Rows)
         self._bytes = 0
+        self._state = TransactionState(partial(self._deliveries.drop, self._rows))
 
     def __enter__(self) -> TransactionalProducer:
         return self
@@ -240,7 +240,8 @@ class TransactionalProducer:
                     with suppress(OSError):
                         self._producer.settle()
                 self._producer.drop_unanswered()
-                self._drop()
+                self._deliveries.drop(self._rows)
+                self._bytes = 0
                 self._producer.end(commit=False)
                 if doubtful:
                     self._producer.forget_leaders()
@@ -269,12 +270,6 @@ class TransactionalProducer:
                 numbered = None if partition == _NO_PARTITION else partition
                 delivered = self._deliveries.sending(place, rows)
                 self._writer.write(topic, rows, numbered, partial(name_of, rows), delivered)
-        self._bytes = 0
-
-    def _drop(self) -> None:
-        """Nothing of the transaction is sent, or waited for, any more."""
-        self._deliveries.drop(self._rows)
-        self._rows.clear()
         self._bytes = 0
 
 

@@ -27,7 +27,7 @@ class State(Enum):
 
 class TransactionState:
     """The state of one producer, and why it can do no more than abort, or be closed. ``drop`` is called where it has failed
-    for good, and lets go of what was not sent.
+    for good, and lets go of what was not sent; it must not refer to the producer, which is closed when nothing does.
     """
 
     def __init__(self, drop: Callable[[], None]):
