@@ -54,6 +54,7 @@ class TransactionState:
             State.NEW: "init_transactions() was not called yet",
             State.READY: "no transaction was begun" if State.NEW not in states else "it was called before",
             State.OPEN: "a transaction is open",
+            State.ABORTABLE: "its abort was interrupted: call abort_transaction() again",
             State.COMMITTING: "the transaction may be committed: call commit_transaction() again",
         }[self.now]
         raise KafkaException(KafkaError(KafkaError._STATE, f"{call}: {why}"))

@@ -180,6 +180,16 @@ def test_a_record_that_did_not_arrive_asks_for_an_abort_behind_which_another_tra
     begun.commit_transaction()
 
 
+def test_behind_an_interrupted_abort_comes_another_abort(begun: TransactionalProducer) -> None:
+    brokers(begun).refuse["abort"] = [cast(Any, KeyboardInterrupt())]
+    with pytest.raises(KeyboardInterrupt):
+        begun.abort_transaction()
+    with pytest.raises(KafkaException, match=r"its abort was interrupted: call abort_transaction\(\) again"):
+        begun.begin_transaction()
+    begun.abort_transaction()
+    begun.begin_transaction()
+
+
 @pytest.mark.parametrize("code", [22, 25, 82, 120])
 def test_offsets_that_are_refused_ask_for_an_abort(begun: TransactionalProducer, code: int) -> None:
     metadata = b"CGMDv2:" + (7).to_bytes(4, "little") + b"g\0m-1\0\0slot-0\0"
