@@ -112,7 +112,7 @@ def merge(
         return changes.MergeOffsets(subject.name, into.value, chosen, policy is not None, moved)
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
-    targets = [Target(hint.name, request, topic, via=(via or Via.KAFKA).value, purpose=hint) for hint in hints]
+    targets = [Target(hint.connector, request, topic, via=(via or Via.KAFKA).value, purpose=hint) for hint in hints]
     change(ctx.obj, "offsets merge", targets, Options(stop, dry_run, yes, output))
 
 

@@ -12,16 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.active_topics import (
-    active_topics,
-    configured_topics,
-    named,
-)
+from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.transactions import Bounds, Place
@@ -143,7 +140,7 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
     far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
-        names = named(sorted(each.name for each in far))
+        names = some_of(sorted(each.name for each in far), FEW)
         hint = "Look at the consumer groups of that cluster, and at their isolation.level."
         unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
     away = frozenset(each.name for each in far)
