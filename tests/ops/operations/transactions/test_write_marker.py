@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import NotAuthorized, Refused
-from connectctl.ops.core.plan import Plan, Result
 from connectctl.ops.core.plan import Outcome as Came
+from connectctl.ops.core.plan import Plan, Result
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
