@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.apply import open_journal
@@ -11,6 +10,7 @@ from connectctl.cli.output import terminal
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.config_history import (
     changes,
@@ -95,8 +95,8 @@ def rows_of(cluster: Cluster, found: Sequence[ConfigVersion]) -> list[dict[str, 
         rows.append(
             {
                 "version": number,
-                "at": None if each.at is None or each.until else _time(each.at),
-                "until": _time(each.at) if each.until and each.at is not None else None,
+                "at": None if each.at is None or each.until else iso_utc(each.at),
+                "until": iso_utc(each.at) if each.until and each.at is not None else None,
                 "what": _what(each, former),
                 "changes": shown(changes(each, former), hidden),
                 "run": each.run if not each.until else None,
@@ -113,10 +113,6 @@ def _what(version: ConfigVersion, former: ConfigVersion | None) -> str:
     if former is None:
         return "oldest known"
     return "created" if former.config is None else "changed"
-
-
-def _time(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def table(versions: Sequence[dict[str, Any]], unseen: str | None) -> None:

@@ -51,6 +51,14 @@ def test_a_topic_too_big_for_memory_is_written_as_one_in_memory() -> None:
     assert printed([], big=True) == printed([], big=False)
 
 
+@pytest.mark.parametrize("big", [False, True])
+def test_a_time_that_no_calendar_has_is_given_as_it_is(big: bool) -> None:
+    microseconds = 1_700_000_000_000_000
+    found = printed([record(["a", {"t": 1}], {"o": 1}, at=microseconds)], big=big)
+    (offset,) = found["connectors"][0]["offsets"]
+    assert offset["global"]["timestamp"] == "1700000000000000 ms after 1970"
+
+
 ODD = ["", "a", ":", ",", "a,", ":a", '"', "\\", "ö", "\x7f", "\n", "a:b,c", "\u202e", "😀", "a b", "null"]
 SIMPLE = st.one_of(
     st.sampled_from(ODD),

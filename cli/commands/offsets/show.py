@@ -26,6 +26,7 @@ from connectctl.cli.session import Session
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.source_offsets import UNKNOWN, SourceOffset
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -248,7 +249,10 @@ def _side(side: StoredOffset | None) -> dict[str, Any] | None:
 
 
 def _time(milliseconds: int) -> str:
-    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03}Z"
+    try:
+        return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03}Z"
+    except (ValueError, OverflowError, OSError):
+        return iso_utc(milliseconds)
 
 
 @lru_cache(maxsize=86_400)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.config_history import CLOCKS_MS
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
 from connectctl.ops.operations.connectors.drift import ANOTHER_CLIENT, Drift, Newer
@@ -34,7 +34,7 @@ def drift_of(
     at = _time_of(now, versions)
     found = Drift(
         Newer.UNKNOWN,
-        changed_at=None if at is None else _text(at),
+        changed_at=None if at is None else iso_utc(at),
         changed_by=_author(now, origin, at),
         unseen=unseen if at is None else None,
     )
@@ -42,11 +42,11 @@ def drift_of(
         return found if wanted is not None else None
     drifted, edited = digest(now) != last.digest, wanted is not None and digest(wanted) != last.digest
     if not drifted:
-        return Drift(Newer.FILE, *_sides(now, wanted, applied, hidden), last.run, _text(last.at)) if edited else None
+        return Drift(Newer.FILE, *_sides(now, wanted, applied, hidden), last.run, iso_utc(last.at)) if edited else None
     newer = Newer.BOTH if edited else Newer.CLUSTER
     cluster, file, values = _sides(now, wanted, applied, hidden)
     return replace(
-        found, newer=newer, cluster=cluster, file=file, applied=values, run=last.run, applied_at=_text(last.at)
+        found, newer=newer, cluster=cluster, file=file, applied=values, run=last.run, applied_at=iso_utc(last.at)
     )
 
 
@@ -67,7 +67,7 @@ def another_one(now: Config, origin: Origin, versions: Sequence[ConfigVersion], 
         why = unseen or "the config topic does not have its history any more"
         return f"another client changed it, and whether it is the one that was applied is unknown ({why})"
     deleted = next((each.at for each in reversed(versions[own[0] :]) if each.config is None), None)
-    return None if deleted is None else f"another client deleted it at {_text(deleted)}, and created it again"
+    return None if deleted is None else f"another client deleted it at {iso_utc(deleted)}, and created it again"
 
 
 def _sides(
@@ -100,7 +100,3 @@ def _author(now: Config, origin: Origin | None, at: int | None) -> str | None:
     if near:
         return f"run {near[-1].run}"
     return None if at is None and own else ANOTHER_CLIENT
-
-
-def _text(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
