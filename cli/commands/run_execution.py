@@ -200,10 +200,10 @@ def _perform(session: Session, run: Prepared, written: MetricsFile | None, parts
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.clients.spark.session import close_session, open_session
     from connectctl.ops.task_runtime.job.plugin_distribution import plugin_archives, ship
-    from connectctl.ops.task_runtime.job.runner import JobRunner, driver_conf
+    from connectctl.ops.task_runtime.job.runner import JobRunner
 
     scene, ready = run.scene, run.job
-    conf: dict[str, Any] = {**driver_conf(ready), **session.settings.section("spark.conf"), **ready.job.conf}
+    conf: dict[str, Any] = {**session.settings.section("spark.conf"), **ready.job.conf}
     if ready.job.packages:
         conf["spark.jars.packages"] = ",".join(ready.job.packages)
     try:

@@ -13,6 +13,7 @@ comes, ``tuned`` as an operator makes it quick: transactions of a second, large 
 ``ready-made`` is the ceiling: two processes send the source's own batches, made ready before the clock starts, in one
 transaction each; ``fetched`` is the same where each batch is sent once it was fetched: what a copy costs that does nothing
 with what it fetches (``readymade.py``). The difference of the two is the source's, which sends from the same cores.
+Sides that take turns with ``fetched`` are slower than without it, for a reason that is not known: measure it apart.
 
 What is timed is the same for all: from the broker's own time of the first record in the remote topic to the moment at which
 the last transaction is seen committed, by read_committed end offsets that are asked for every 50 ms. So the start of

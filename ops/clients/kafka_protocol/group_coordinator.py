@@ -225,12 +225,14 @@ class Coordinator:
             request = OffsetFetchRequest(group_id=self._group, topics=None, require_stable=stable, max_version=7)
             answer = self.ask(request, self.timeout)
             found: dict[tuple[str, int], int] = {}
-            self.check(answer.error_code)
+            unread = f"The offsets of {self._group} cannot be read"
+            if code := self.check(answer.error_code):
+                raise ConnectctlError(unread, why=name_of(code), code="group")
             for topic in answer.topics:
                 for part in topic.partitions:
                     if code := self.check(part.error_code):
                         why = f"{topic.name}-{part.partition_index}: {name_of(code)}"
-                        raise ConnectctlError(f"The offsets of {self._group} cannot be read", why=why, code="group")
+                        raise ConnectctlError(unread, why=why, code="group")
                     offset = offset_of(part.committed_offset)
                     if offset is not None:  # -1: the group has committed none there
                         found[topic.name, part.partition_index] = offset

@@ -284,4 +284,6 @@ def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], N
             ready.dedicated_offsets_topic, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"}
         )
     for topic, config in ready.own_topics.items():
-        scene.target.create_topic(topic, 1, min(REPLICAS, scene.target.brokers()), config)
+        letters = error_settings(ready.config)
+        asked = letters.replication_factor if topic == letters.topic else None
+        scene.target.create_topic(topic, 1, min(REPLICAS, scene.target.brokers()) if asked is None else asked, config)

@@ -28,18 +28,6 @@ from connectctl.ops.task_runtime.spi import tasks_max
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob
-
-
-def driver_conf(ready: PreparedJob) -> dict[str, str]:
-    """Settings of Spark for a job, where nobody has given others.
-
-    Where all that a task does is done by Python, Spark's JVM is to leave the processors to it: its optimising compiler takes
-    one of two for the first seconds, in which a copy of 2,000,000 records is through (``tests/bench/topiccopy.py``).
-    """
-    if isinstance(ready.connector, DataFrameSource):
-        return {}
-    return {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 @dataclass

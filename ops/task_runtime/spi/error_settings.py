@@ -13,13 +13,15 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ErrorSettings:
-    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is for dead letters, None where there are none."""
+    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is for dead letters, None where there are none; its
+    ``replication_factor`` is -1 for that of the brokers, None where it is not given.
+    """
 
     tolerate_all: bool = False
     log: bool = False
     log_records: bool = False
     topic: str | None = None
-    replication_factor: int = 3
+    replication_factor: int | None = None
     context_headers: bool = False
 
     @property
@@ -33,8 +35,8 @@ def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
     tolerance = configs.get("errors.tolerance", "none").lower()
     if tolerance not in {"none", "all"}:
         raise _invalid("errors.tolerance", tolerance, "none or all")
-    replication = configs.get(f"{DLQ}topic.replication.factor", "3")
-    if not replication.lstrip("-").isdecimal():
+    replication = configs.get(f"{DLQ}topic.replication.factor")
+    if replication is not None and not replication.lstrip("-").isdecimal():
         raise _invalid(f"{DLQ}topic.replication.factor", replication, "a number")
     topic = configs.get(f"{DLQ}topic.name", "").strip() or None
     if topic in [name.strip() for name in configs.get("topics", "").split(",")]:
@@ -47,7 +49,7 @@ def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
         _flag(configs, "errors.log.enable"),
         _flag(configs, "errors.log.include.messages"),
         topic,
-        int(replication),
+        None if replication is None else int(replication),
         _flag(configs, f"{DLQ}context.headers.enable"),
     )
 

@@ -120,6 +120,12 @@ def test_offsets_of_one_partition_that_are_not_told_are_no_offsets() -> None:
         coordinator.committed()
 
 
+def test_a_group_whose_offsets_cannot_be_read_is_none_that_has_committed_nothing() -> None:
+    coordinator, _ = asked(SimpleNamespace(error_code=UNKNOWN, topics=[]))
+    with pytest.raises(ConnectctlError, match="The offsets of g cannot be read"):
+        coordinator.committed()
+
+
 def test_what_is_to_be_judged_by_the_caller_is_given_to_it() -> None:
     coordinator, _ = asked(group())
     assert coordinator.check(25) == 25

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
@@ -382,3 +383,19 @@ def test_masters_of_all_kinds_are_taken(master: str) -> None:
 def test_what_is_no_master_is_bad_input(master: str) -> None:
     with pytest.raises(BadInput, match="Invalid Spark master"):
         check_master(master, 0.1)
+
+
+@pytest.mark.parametrize(("given", "replicas"), [(None, 2), ("1", 1), ("-1", -1)])
+def test_the_topic_of_dead_letters_has_the_replicas_that_are_asked_for(given: str | None, replicas: int) -> None:
+    made: dict[str, int] = {}
+    kafka: Any = SimpleNamespace(
+        brokers=lambda: 2, create_topic=lambda topic, partitions, replicas, config: made.update({topic: replicas})
+    )
+    letters = {"errors.deadletterqueue.topic.name": "dead"}
+    if given is not None:
+        letters["errors.deadletterqueue.topic.replication.factor"] = given
+    ready: Any = SimpleNamespace(
+        create={}, dedicated_offsets_topic=None, own_topics={"own": {}, "dead": {}}, config=letters
+    )
+    prepare.create_topics(ready, cast(RunClients, SimpleNamespace(kafka=kafka, target=kafka)), lambda line: None)
+    assert made == {"own": 2, "dead": replicas}

@@ -8,7 +8,7 @@ from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings, error_
 
 
 def test_the_properties_of_connect() -> None:
-    assert error_settings({}) == ErrorSettings(False, False, False, None, 3, False)
+    assert error_settings({}) == ErrorSettings(False, False, False, None, None, False)
     every = {
         "errors.tolerance": "all",
         "errors.log.enable": "true",
