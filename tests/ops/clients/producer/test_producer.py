@@ -63,7 +63,7 @@ class Batches:
 
     def send(self, place: Place, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
         self._called("send")
-        batch = MemoryRecords(made(ProducerState(1, 0, len(self.sent[place])))).next_batch()
+        batch = MemoryRecords(b"".join(made(ProducerState(1, 0, len(self.sent[place]))))).next_batch()
         assert batch is not None
         at = len(self.sent[place])
         self.sent[place] += list(batch)

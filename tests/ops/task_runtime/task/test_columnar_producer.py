@@ -70,7 +70,7 @@ class Producer:
 
     def send(self, place: Place, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
         assert place in self.added
-        batch = MemoryRecords(made(ProducerState(1, 0, len(self.sent[place])))).next_batch()
+        batch = MemoryRecords(b"".join(made(ProducerState(1, 0, len(self.sent[place]))))).next_batch()
         assert batch is not None
         self.sent[place] += list(batch)
 
