@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.html_page import Column, Html, details, joined, table, text
-from connectctl.cli.output.times import utc
+from connectctl.ops.core.times import utc
 
 COLUMNS = 160
 """Most columns of a plot: nearly two pixels each on a telephone of 360 pixels, so that a single one is seen."""

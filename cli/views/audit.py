@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
-from connectctl.cli.output.times import utc
 from connectctl.ops.audit.to_json import as_json, named
 from connectctl.ops.core.finding import counted
+from connectctl.ops.core.times import utc
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.verdict import Audit

@@ -20,11 +20,11 @@ from connectctl.cli.output.html_page import (
     table,
 )
 from connectctl.cli.output.html_plots import Series, bars, short, timelines
-from connectctl.cli.output.times import utc
 from connectctl.ops.audit.to_json import as_json
 from connectctl.ops.audit.violations import KINDS
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.finding import counted, some_of
+from connectctl.ops.core.times import utc
 
 if TYPE_CHECKING:
     from connectctl.cli.views.html_origin import Origin

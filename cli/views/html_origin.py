@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli.invocation import arguments
 from connectctl.cli.output.html_page import Html, facts, joined, text
-from connectctl.cli.output.times import utc
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.times import utc
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session

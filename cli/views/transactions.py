@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
+from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +40,7 @@ def print_one(found: Owned, now: float) -> None:
     """Everything about one transactional id."""
     of = found.transaction
     whose = [str(owner) for owner in found.owners] + ([f"the leader of {found.leader_of}"] if found.leader_of else [])
-    started = ""
-    if of.started_ms is not None:
-        started = f"{datetime.fromtimestamp(of.started_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    started = "" if of.started_ms is None else iso_utc(of.started_ms, "seconds")
     facts = [
         ["state", of.state],
         ["belongs to", " and ".join(whose) or "no connector that can be seen"],

@@ -1,17 +1,24 @@
-"""Times of records, for scripts."""
+"""Times in UTC, for people and for scripts.
+
+Producers may set any number as a record's timestamp: what no calendar has is given as it is.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 
-def iso_utc(milliseconds: int) -> str:
-    """A time as ``2026-01-31T12:00:00.000Z``.
-
-    Producers may set any number as a timestamp; what no calendar has is given as it is.
-    """
+def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = False) -> str:
+    """A time as ``2026-01-31 12:00:00``, with ``zone`` as ``2026-01-31T12:00:00+00:00``; a dash for None."""
+    if milliseconds is None:
+        return "-"
     try:
         when = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):
-        return f"{milliseconds} ms after 1970"
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return f"{milliseconds:.0f} ms after 1970"
+    return when.isoformat("T", timespec) if zone else when.replace(tzinfo=None).isoformat(" ", timespec)
+
+
+def iso_utc(milliseconds: float, timespec: str = "milliseconds") -> str:
+    """A time as ``2026-01-31T12:00:00.000Z``."""
+    return utc(milliseconds, timespec, zone=True).replace("+00:00", "Z")

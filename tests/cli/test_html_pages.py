@@ -14,12 +14,12 @@ import pytest
 from connectctl.cli.output import html_findings
 from connectctl.cli.output.html_page import Column, Html, document, table, text
 from connectctl.cli.output.html_plots import COLUMNS, FEWEST, HEIGHT, Series, bars, short, timelines
-from connectctl.cli.output.times import utc
 from connectctl.cli.views import audit_html, cluster_html
 from connectctl.cli.views.html_origin import Origin
 from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule_docs import rule_docs
+from connectctl.ops.core.times import utc
 from fakes import pages
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

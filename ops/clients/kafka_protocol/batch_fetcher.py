@@ -112,11 +112,11 @@ class BatchFetcher:
 
     def begin(self, starts: Mapping[Place, int]) -> None:
         """Read these partitions from these offsets on."""
+        from kafka.protocol.consumer.fetch import FetchRequest
+
         self._positions = {place: Position(offset) for place, offset in starts.items()}
         self._failing = dict.fromkeys(self._positions, (time.monotonic(), "its leader is not known"))
         self._unled = set(self._positions)
-        from kafka.protocol.consumer.fetch import FetchRequest
-
         newest = self._wire.newest(FetchRequest)
         if newest < BY_NAME:
             raise ConnectctlError(

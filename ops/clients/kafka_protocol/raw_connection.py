@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.reauthentication import Session, renewed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
@@ -118,16 +118,10 @@ class RawConnection:
         Their answers have a byte of header, which counts the tags behind it: none. Raises as ``send``.
         """
         self._renew()
-        client = self._wire.client_id.encode()
         first = self._asked + 1
         self._asked += len(bodies)
-        header = _HEADER.pack(key, version)
-        tail = _SHORT.pack(len(client)) + client + b"\0"
-        size = len(header) + _SIZE.size + len(tail)
-        frames = [
-            _SIZE.pack(size + len(body)) + header + _SIZE.pack(number) + tail + body
-            for number, body in enumerate(bodies, first)
-        ]
+        head = self._heads(key, version, flexible=True)
+        frames = [head(number, len(body)) + body for number, body in enumerate(bodies, first)]
         self._socket.sendall(b"".join(frames))
         return range(first, self._asked + 1)
 
@@ -135,10 +129,7 @@ class RawConnection:
         """``send`` for a request whose encoded body is all of ``parts``, which are not copied where there is no TLS."""
         self._renew()
         self._asked += 1
-        client = self._wire.client_id.encode()
-        header = _HEADER.pack(key, version) + _SIZE.pack(self._asked) + _SHORT.pack(len(client)) + client
-        header += b"\0" if flexible else b""
-        head = _SIZE.pack(len(header) + sum(map(len, parts))) + header
+        head = self._heads(key, version, flexible=flexible)(self._asked, sum(map(len, parts)))
         if isinstance(self._socket, ssl.SSLSocket):
             self._socket.sendall(b"".join((head, *parts)))
             return self._asked
@@ -150,6 +141,14 @@ class RawConnection:
             if sent:
                 left[0] = left[0][sent:]
         return self._asked
+
+    def _heads(self, key: int, version: int, *, flexible: bool) -> Callable[[int, int], bytes]:
+        """Gives what precedes the body of the request with a number, which has so many bytes."""
+        client = self._wire.client_id.encode()
+        kind = _HEADER.pack(key, version)
+        tail = _SHORT.pack(len(client)) + client + (b"\0" if flexible else b"")
+        size = len(kind) + _SIZE.size + len(tail)
+        return lambda number, length: _SIZE.pack(size + length) + kind + _SIZE.pack(number) + tail
 
     def allow(self, seconds: float) -> None:
         """Wait for so much longer from here on: a broker whose quota is used up reads nothing for this time (KIP-219)."""
