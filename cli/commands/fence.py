@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
-from connectctl.cli.garbage_collection import collect_seldom
+from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -88,7 +88,8 @@ def fence(
     request = FenceRequest(
         tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force
     )
-    _fence(ctx.obj, request, restart_failed, dry_run, yes, output)
+    with without_collection():
+        _fence(ctx.obj, request, restart_failed, dry_run, yes, output)
 
 
 def _fence(
@@ -98,7 +99,6 @@ def _fence(
     from connectctl.ops.operations.fencing.planning import check, check_request, plan_fence
     from connectctl.ops.operations.fencing.steps import plan_of
 
-    collect_seldom()
     group_id = str(session.settings.get("group_id") or "") or None
     check_request(request, group_id)
     sources = sources_of(session, request)

@@ -88,12 +88,13 @@ def to_data(value: Any) -> Any:
     if isinstance(value, Step):
         return step_to_data(value)
     if names := _names(kind):
-        return {name: to_data(getattr(value, name)) for name in names}
+        found = {name: getattr(value, name) for name in names}
+        return {name: each if type(each) in _PLAIN else to_data(each) for name, each in found.items()}
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping):
-        return {key: to_data(each) for key, each in value.items()}
-    return [to_data(each) for each in value] if isinstance(value, tuple | list) else value
+    if isinstance(value, tuple | list):
+        return [to_data(each) for each in value]
+    return {key: to_data(each) for key, each in value.items()} if isinstance(value, Mapping) else value
 
 
 def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:

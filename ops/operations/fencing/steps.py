@@ -135,10 +135,11 @@ def fenced_before(record: Path) -> dict[str, IdResult]:
 def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
     """Yields a function that appends a result to the file if the id is fenced. A line survives a crash of this process."""
     handle = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    encode = json.JSONEncoder().encode
 
     def write(result: IdResult) -> None:
         if result.outcome is FenceOutcome.FENCED:
-            os.write(handle, json.dumps(to_data(result)).encode() + b"\n")
+            os.write(handle, encode(to_data(result)).encode() + b"\n")
 
     try:
         yield write
