@@ -100,39 +100,49 @@ class Spooled(Collection[T]):
         # As ``_make`` of the kind does, in a third of the time.
         self._make: Callable[[Any], T] = partial(tuple.__new__, kind)
         self._file: IO[bytes] | None = None
-        self._last: list[T] = []
+        self._last: list[tuple[Any, ...]] = []
         self._count = 0
 
     def __del__(self) -> None:
         if self._file is not None:
             self._file.close()
 
-    def add(self, values: Collection[T]) -> None:
-        """Write more. Raises ``ConnectctlError`` where there is no room for it."""
-        self._last += values
+    def add(self, values: Collection[tuple[Any, ...]]) -> None:
+        """Write more, with names or without. Raises ``ConnectctlError`` where there is no room for it."""
+        self._last += map(tuple, values)
         self._count += len(values)
         if len(self._last) < _CHUNK:
             return
         with _room():
             self._file = self._file or tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115  # kept open
             self._file.seek(0, os.SEEK_END)
-            _put(self._file, list(map(tuple, self._last)))
+            _put(self._file, self._last)
         self._last = []
 
-    def __iter__(self) -> Iterator[T]:
+    def chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Thousands at a time, as tuples without names."""
         at, last = 0, self._last
         while self._file is not None:
             some, at = _taken(self._file, at)
             if not some:
                 break
+            yield some
+        yield last
+
+    def __iter__(self) -> Iterator[T]:
+        for some in self.chunks():
             yield from map(self._make, some)
-        yield from last
 
     def __len__(self) -> int:
         return self._count
 
     def __contains__(self, value: object) -> bool:
         return any(each == value for each in self)
+
+
+def chunks_of(values: Collection[Any]) -> Iterable[list[tuple[Any, ...]]]:
+    """Named tuples without their names, thousands at a time where they are on disk."""
+    return values.chunks() if isinstance(values, Spooled) else [list(map(tuple, values))]
 
 
 @contextmanager

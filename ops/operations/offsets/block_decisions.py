@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same
 from connectctl.ops.kafka.partitioner import partitions_of
@@ -52,8 +52,8 @@ class BlockDecisions:
             have_same(now, then, KEY, NO_KEY, PARTITION, VALUE) for _, now, then in self._pairs(blocks)
         )
 
-    def writes(self, request: MergeOffsets | RestoreOffsets, blocks: Blocks) -> list[RecordChange] | None:
-        """The records to write, None where the keys have to be looked at one by one."""
+    def writes(self, request: MergeOffsets | RestoreOffsets, blocks: Blocks) -> Sequence[tuple[Any, ...]] | None:
+        """The records to write, with names or without; None where the keys have to be looked at one by one."""
         if not all(self._owners.is_of_all(column(rows, KEY), request.connector) for rows in blocks):
             return None
         return self._restored(blocks) if isinstance(request, RestoreOffsets) else self._merged(request, blocks)
@@ -66,7 +66,7 @@ class BlockDecisions:
             write for at, *both in self._pairs(blocks) for write in restored(at, *map(_by_partition, reversed(both)))
         ]
 
-    def _merged(self, request: MergeOffsets, blocks: Blocks) -> list[RecordChange] | None:
+    def _merged(self, request: MergeOffsets, blocks: Blocks) -> list[tuple[Any, ...]] | None:
         """Of a block of which the target of the merge has nothing."""
         sides = {at.side: (at, rows) for at, rows in zip(self.places, blocks, strict=True)}
         if len(sides) != len(Side):
@@ -78,7 +78,7 @@ class BlockDecisions:
         keys = column(rows, KEY)
         homes = partitions_of(keys, into.partitions)
         columns = repeat(into.topic), homes, keys, column(rows, VALUE), repeat(None), repeat(into.bootstrap)
-        return list(map(RecordChange, *columns))
+        return list(zip(*columns, strict=False))
 
     def _pairs(self, blocks: Blocks) -> Iterable[tuple[OffsetsTopicState, list[Row], list[Row]]]:
         """What each place has now, and had then."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect import offsets_findings
@@ -12,6 +14,7 @@ from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
@@ -253,7 +256,10 @@ def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bo
 
 def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> str:
     verb = "set" if isinstance(request, changes.SetOffsets) else str(changes.to_data(request)["wish"]).lower()
-    written = Counter((write.topic, write.value is None) for write in decision.writes)
+    written = Counter[tuple[str, bool]]()
+    for some in chunks_of(decision.writes):
+        are_none = map(is_, map(itemgetter(3), some), repeat(None))
+        written.update(zip(map(itemgetter(0), some), are_none, strict=True))
     deleted = sum(number for (_, is_tombstone), number in written.items() if is_tombstone)
     count = f"{len(decision.writes) - deleted} records" + (f", {deleted} tombstones" if deleted else "")
     topics = " and ".join(dict.fromkeys(topic for topic, _ in written)) or "no topic"

@@ -46,6 +46,14 @@ def test_they_are_those_of_columns_in_any_order_with_any_cuts_and_any_limit(
         assert encoded(found) == encoded(batches(rows_of([records[n] for n in order]).columns(), limit, cuts))
 
 
+@pytest.mark.parametrize("size", range(160, 180))
+def test_a_batch_without_headers_is_full_at_the_same_byte(size: int) -> None:
+    records = [(None, bytes(5), None, None), (None, bytes(size // 2), None, None), (None, bytes(size // 3), None, None)]
+    rows = rows_of(records)
+    found = [(batch.start, batch.end) for batch in small_batches.small_batches(rows, [0, 1, 2], [], 300)]
+    assert found == [(batch.start, batch.end) for batch in batches(rows.columns(), 300)]
+
+
 def test_records_without_a_time_have_that_of_now_and_text_is_as_good_as_bytes() -> None:
     given: Any = ("ké", "wért", None, [("a", "é"), ("b", None)])
     rows = rows_of([given])
