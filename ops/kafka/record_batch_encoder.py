@@ -39,7 +39,7 @@ class ProducerState:
 @dataclass(frozen=True)
 class RecordColumns:
     """Records as columns of the same length. ``values`` and ``keys`` are Arrow's, of bytes; None: no record has a key.
-    ``timestamps`` are milliseconds as NumPy's int64, 0 or None for the time at which a batch is made. ``headers`` are
+    ``timestamps`` are milliseconds as NumPy's int64, -1 or None for the time at which a batch is made. ``headers`` are
     Arrow's lists of structs of ``key``, text, and ``value``, bytes, as Spark's Kafka sink takes them.
     """
 
@@ -66,7 +66,8 @@ class RecordColumns:
         if self.keys is not None:
             names, columns = [*names, "key"], [*columns, self.keys.to_pylist()]
         if self.timestamps is not None:
-            names, columns = [*names, "timestamp"], [*columns, self.timestamps.tolist()]
+            times = self.timestamps + (self.timestamps == -1)  # librdkafka has 0 for none
+            names, columns = [*names, "timestamp"], [*columns, times.tolist()]
         if len(names) == 1:
             return [{"value": value} for value in columns[0]]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -128,7 +129,7 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[B
     starts = batch_starts(weights + LONGEST_HEAD, limit - _HEAD.size, cuts)
     ends = [*starts[1:], len(rows)]
     now = int(time.time() * 1000)
-    times = np.full(len(rows), now) if rows.timestamps is None else np.where(rows.timestamps > 0, rows.timestamps, now)
+    times = np.full(len(rows), now) if rows.timestamps is None else np.where(rows.timestamps >= 0, rows.timestamps, now)
     firsts = np.repeat(starts, np.subtract(ends, starts))
     records = _records(rows, keys, values, times - times[firsts], np.arange(len(rows)) - firsts, tails)
     at, whole = layout(records)

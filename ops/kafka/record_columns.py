@@ -45,7 +45,7 @@ def record_columns(
     headers: Sequence[Headers | None] = (),
 ) -> RecordColumns:
     """``values`` and what belongs to them; a column is left out where it is empty or has nothing. ``timestamps`` are in
-    milliseconds, 0 or None for the time at which the batch is made.
+    milliseconds, -1 or None for the time at which the batch is made.
     """
     import pyarrow as pa
 
@@ -53,8 +53,8 @@ def record_columns(
         return pa.array(column, pa.binary())
 
     times = lists = None
-    if any(timestamps):
-        times = pa.array([when or 0 for when in timestamps], pa.int64()).to_numpy()
+    if any(when is not None for when in timestamps):
+        times = pa.array(timestamps, pa.int64()).fill_null(-1).to_numpy()
     if any(headers):
         flat = list(chain.from_iterable(some or () for some in headers))
         ends = pa.array(list(accumulate((len(some or ()) for some in headers), initial=0)), pa.int32())

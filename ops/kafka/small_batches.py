@@ -25,7 +25,7 @@ def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: 
     """
     made: list[Batch] = []
     now = int(time.time() * 1000)
-    times = [when if (when := rows.timestamps[row]) is not None and when > 0 else now for row in order]
+    times = [when if (when := rows.timestamps[row]) is not None and when >= 0 else now for row in order]
     tails = [_headers(rows.headers[row]) for row in order]
     sizes = [
         len(rows.keys[row] or b"") + len(rows.values[row] or b"") + len(tail) + LONGEST_HEAD

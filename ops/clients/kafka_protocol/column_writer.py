@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition, java_partitions, stable_order
 from connectctl.ops.kafka.record_batch_encoder import Batch, ProducerState, RecordColumns, batches
@@ -61,6 +62,7 @@ class ColumnWriter:
         count = self._producer.partitions(topic, self._patience)
         if partition is not None and not 0 <= partition < count:
             raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=f"{topic} has {count} partitions, and not {partition}")
+        _check_timestamps(rows.timestamps, named)
         order: list[Any] = []
         if isinstance(rows, Rows) and len(rows) <= MOST_ROWS:
             found = self._placed_few(rows, partition, count, order)
@@ -125,6 +127,21 @@ class ColumnWriter:
         cuts = np.flatnonzero(np.diff(numbers)) + 1
         for batch in batches(rows.take(order), self._batch_bytes, cuts.tolist()):
             yield int(numbers[batch.start]), batch
+
+
+def _check_timestamps(times: Any, named: Named | None) -> None:
+    """Raises ``ConnectctlError`` for one before 1970, as Connect does (``ConnectUtils.checkAndConvertTimestamp``)."""
+    if isinstance(times, list):
+        bad = [row for row, when in enumerate(times) if when is not None and when < -1] if any(times) else []
+    else:
+        bad = [] if times is None else (times < -1).nonzero()[0].tolist()
+    if not bad:
+        return
+    raise ConnectctlError(
+        f"{named(bad[0]) if named else 'A record'} has a timestamp of {times[bad[0]]} ms, which is before 1970",
+        next_step="Set milliseconds since the epoch, or none for the time of sending.",
+        code="INVALID_TIMESTAMP",
+    )
 
 
 def _rows(batch: Batch, order: list[Any]) -> Iterable[int]:

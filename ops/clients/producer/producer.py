@@ -135,11 +135,13 @@ class TransactionalProducer:
 
         Raises ``AbortRequired`` where what was produced before could not be sent, and ``KafkaException`` with
         ``MSG_SIZE_TOO_LARGE`` for a record that makes a batch above ``message.max.bytes``, which is not in the
-        transaction then.
+        transaction then, and ``ValueError`` for a negative ``timestamp``.
         """
         with self._lock:
             if self._state.now is not State.OPEN:
                 self._state.expect("produce()", State.OPEN)
+            if timestamp < 0:
+                raise ValueError(f"timestamp is {timestamp} ms, which is before 1970")
             raw_key = key if key is None or type(key) is bytes else raw(key)
             raw_value = value if value is None or type(value) is bytes else raw(value)
             given = raw_headers(headers) if headers else None
@@ -150,7 +152,7 @@ class TransactionalProducer:
             if (call := callback if on_delivery is None else on_delivery) is not None:
                 self._deliveries.keep((topic, partition), len(rows.values), call)
                 timestamp = timestamp or int(time.time() * 1000)
-            rows.add(raw_key, raw_value, timestamp, given)
+            rows.add(raw_key, raw_value, timestamp or None, given)
             self._bytes += size
             if self._bytes >= BUFFER_BYTES:
                 self._send()

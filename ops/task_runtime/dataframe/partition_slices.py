@@ -181,7 +181,7 @@ def _named(rows: Any, columns: Columns) -> tuple[RecordColumns, Callable[[int], 
 def _columnar(batch: Any, columns: Columns) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
-        times = batch.column(columns.timestamp).fill_null(0).to_numpy()
+        times = batch.column(columns.timestamp).fill_null(-1).to_numpy()
     keys = _bytes(batch.column(columns.key)) if columns.key else None
     headers = _headers(batch.column(columns.headers), columns.headers) if columns.headers else None
     return RecordColumns(_bytes(batch.column(columns.value)), keys, times, headers)

@@ -59,7 +59,7 @@ class SourceRecord:
     """A record and its place in the source. ``source_offset`` is where to resume *after* it; None adds none.
 
     ``partition`` is the Kafka partition; None leaves it to Java's partitioner: by the bytes of the key, any without one.
-    ``timestamp`` is in milliseconds since the epoch; None is the time of sending. ``headers`` are names with values.
+    ``timestamp`` is in milliseconds since the epoch; None or -1 is the time of sending. ``headers`` are names with values.
 
     ``key``, ``value`` and the values of headers are what the converters take; None is null, a value of None a tombstone:
 

@@ -129,7 +129,7 @@ class RecordBuffer:
                 _shifted(numbers, first),
                 [m.key() for m in some],
                 [m.value() for m in some],
-                [max(m.timestamp()[1], 0) for m in some],
+                [when if kind else None for kind, when in (m.timestamp() for m in some)],
                 [m.headers() for m in some],
             )
 

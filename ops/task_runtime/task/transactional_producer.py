@@ -185,7 +185,7 @@ class TransactionalProducer:
         self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any, **more: Any
     ) -> None:
         where = {} if partition is None else {"partition": partition}
-        when = {} if timestamp is None else {"timestamp": timestamp}
+        when = {} if timestamp in (None, -1) else {"timestamp": timestamp}  # for librdkafka 0 is none, too
         while True:
             try:
                 self._producer.produce(topic, value, key, headers=headers or None, **where, **when, **more)

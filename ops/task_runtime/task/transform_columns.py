@@ -25,7 +25,7 @@ def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
     rows = RecordColumns(
         columns["value"],
         None if keys.null_count == len(keys) else keys,
-        columns["timestamp"].fill_null(0).to_numpy(zero_copy_only=False),
+        columns["timestamp"].fill_null(-1).to_numpy(zero_copy_only=False),
         None if not len(headers.flatten()) else headers,
     )
     return [ColumnBatch(topic, rows, _row)]

@@ -96,10 +96,15 @@ def test_a_batch_is_of_its_producer_and_its_transaction(codec: str) -> None:
 def test_records_without_a_time_have_that_of_now_and_the_last_time_is_the_latest() -> None:
     before = int(time.time() * 1000)
     header, (first, second) = read(
-        b"".join(whole(RecordColumns(pa.array([b"a", b"b"]), None, np.array([1 << 45, 0]))).encode(STAMP))
+        b"".join(whole(RecordColumns(pa.array([b"a", b"b"]), None, np.array([1 << 45, -1]))).encode(STAMP))
     )
     assert first.timestamp == header.max_timestamp == 1 << 45
     assert before <= second.timestamp <= int(time.time() * 1000)
+
+
+def test_a_time_of_0_is_a_time() -> None:
+    header, records = read(b"".join(whole(RecordColumns(pa.array([b"a", b"b"]), None, np.array([0, 1]))).encode(STAMP)))
+    assert ([record.timestamp for record in records], header.max_timestamp) == ([0, 1], 1)
 
 
 def test_slices_of_large_columns_are_written_as_what_they_are() -> None:

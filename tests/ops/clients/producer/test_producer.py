@@ -132,6 +132,19 @@ def test_what_is_aborted_and_was_not_sent_is_never_sent(begun: TransactionalProd
     assert brokers(begun).sent == {}
 
 
+def test_a_record_has_the_timestamp_it_was_given_or_that_of_its_sending_and_none_before_1970(
+    begun: TransactionalProducer,
+) -> None:
+    began = int(time.time() * 1000)
+    begun.produce("t", b"given", partition=0, timestamp=1)
+    begun.produce("t", b"none", partition=0)
+    begun.flush()
+    given, none = brokers(begun).sent[Place("t", 0)]
+    assert (given.timestamp, none.timestamp >= began) == (1, True)
+    with pytest.raises(ValueError, match="timestamp is -1 ms, which is before 1970"):
+        begun.produce("t", b"too early", timestamp=-1)
+
+
 def test_many_records_are_sent_before_the_commit(begun: TransactionalProducer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BUFFER_BYTES", 1000)
     for number in range(100):

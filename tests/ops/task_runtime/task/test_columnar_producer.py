@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -314,6 +314,22 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(ha
         found[place.partition] += [named(n) for n in range(count)]
     for partition, rows in found.items():
         assert rows == [f"row {n}" for n, key in enumerate(keys) if java_partition(key, 3) == partition]
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_a_record_from_before_1970_is_refused_by_its_name_and_one_of_1970_is_not(
+    handle: ColumnarProducer, count: int
+) -> None:
+    times = [0, None, -1] * (count // 3)
+    source = [ProducerRecord("t", None, b"", 0, timestamp=when) for when in times]
+    handle.send(TransactionBatch(source))
+    handle.commit(1)
+    sent = [record.timestamp for record in producer(handle).sent[Place("t", 0)]]
+    assert (sent[0], min(sent[1:3]) > 1 << 40) == (0, True)
+    handle.begin()
+    handle.send(TransactionBatch([*source, replace(source[0], timestamp=-2)], describe_record=lambda row: f"Row {row}"))
+    with pytest.raises(ConnectctlError, match=rf"Row {count} has a timestamp of -2 ms, which is before 1970"):
+        handle.commit(1)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def one_by_one(batches: list[Any]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for batch in batches:
         keys = [None] * len(batch) if batch.columns.keys is None else batch.columns.keys.to_pylist()
-        times = [when or None for when in batch.columns.timestamps.tolist()]
+        times = [None if when == -1 else when for when in batch.columns.timestamps.tolist()]
         rows += zip(batch.columns.values.to_pylist(), keys, times, batch.columns.header_lists(), strict=True)
     return rows
 
