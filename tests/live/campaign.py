@@ -116,7 +116,7 @@ class Campaign:
 
     def failures(self) -> list[str]:
         """Attempts that ended as none should."""
-        return [f"task {r.attempt.task}: {r.why}" for r in self._processes.attempts if r.over == "failed"]
+        return [f"{r}: {r.why}" for r in self._processes.attempts if r.over == "failed"]
 
     # ------------------------------------------------------------------------------------------------------- tasks
 

@@ -32,11 +32,14 @@ class Running:
     doubts: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     """How far each of its instances read the offsets topic, and what it found."""
+    began: str = field(default_factory=lambda: time.strftime("%X"))
+    ended: str = ""
 
     def __str__(self) -> str:
         doubts = "; ".join(self.doubts[-3:]) or "no doubts"
-        how = f"{self.commits} producers committed, {self.over or 'runs'}"
-        return f"task {self.attempt.task}, process {self.pid}: {how}; {doubts}"
+        how = f"{self.commits} producers committed, {self.over or 'runs'}, {self.began} to {self.ended or 'now'}"
+        which = f"task {self.attempt.task} of generation {self.attempt.generation}"
+        return f"{which}, process {self.pid}: {how}; {doubts}"
 
     def send(self, number: int) -> None:
         if self.over is None:
@@ -113,3 +116,4 @@ class Processes:
             running.doubts.append(told["why"])
         else:
             running.over, running.why = running.over or told["how"], told["why"]
+            running.ended = time.strftime("%X")

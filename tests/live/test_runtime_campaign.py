@@ -39,7 +39,7 @@ def withstand(campaign: Campaign | SparkCampaign, run: Callable[[], Verdict]) ->
         print(campaign.table(verdict))
         assert not verdict.findings, campaign.evidence()
         assert len(verdict.records) == SOURCES
-        assert not campaign.failures()
+        assert not campaign.failures(), campaign.evidence()
     finally:
         print(f"{len(campaign.rows)} faults", *campaign.failures(), sep="\n")
         campaign.close()
