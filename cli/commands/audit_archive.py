@@ -24,10 +24,9 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, A
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import MANIFEST, described, newest_records
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from connectctl.cli.session import Session
-    from connectctl.ops.kafka.group_positions import GroupPositions
     from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
 
@@ -77,9 +76,9 @@ def _look(
     if unknown := [name for name in inputs if name not in there]:
         raise BadInput(f"There is no topic {unknown[0]}", next_step="Check --from.", code="unknown-topic")
     # What is committed before the manifest is read is in it: both are written in one transaction.
-    before = _positions(kafka, group, there, patience)
+    before = positions(kafka, group, sorted(there), patience)
     files = _files(kafka, manifest, patience)
-    after = _positions(kafka, group, there, patience)
+    after = positions(kafka, group, sorted(there), patience)
     _, extents = settled(lambda: kafka.extents(there), patience) if there else ({}, {})
     partitions = archive_partitions(files, extents, before, after)
     listed = {name: facts.size for name, facts in ArchiveDirectory(directory).listed()}
@@ -97,8 +96,3 @@ def _look(
 
 def _files(kafka: Any, manifest: str, patience: float) -> tuple[ArchivedFile, ...]:
     return described(newest_records(kafka, manifest, max(patience, kafka.timeout)))
-
-
-def _positions(kafka: Any, group: str, topics: Collection[str], patience: float) -> GroupPositions:
-    places = [(name, n) for name, count in kafka.partition_counts(sorted(topics)).items() for n in range(count)]
-    return positions(kafka, group, places, patience)

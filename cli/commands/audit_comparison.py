@@ -33,8 +33,7 @@ def group_positions(kafka: Kafka, request: AuditRequest, patience: float) -> Gro
     """What the group has committed of the inputs; None where no inputs are compared."""
     if not request.inputs:
         return None
-    places = [(name, n) for name, count in kafka.partition_counts(request.inputs).items() for n in range(count)]
-    return positions(kafka, str(request.group), places, patience)
+    return positions(kafka, str(request.group), request.inputs, patience)
 
 
 def inputs_of(

@@ -139,10 +139,10 @@ def _hanging(
 
     Raises ``Refused`` where none does, ``BadInput`` where several do.
     """
-    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
 
     seen = searched(session, [str(topic)])
-    return seen.only_one(Place(str(topic), int(partition or 0)), start, producer_id), seen.gaps
+    return seen.only_one(TopicPartition(str(topic), int(partition or 0)), start, producer_id), seen.gaps
 
 
 def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...], force: bool) -> Plan:

@@ -88,10 +88,10 @@ def _count(number: int) -> str:
 def _parts(audit: Audit) -> Block:
     reads = audit.summary.reads or {}
     rows = []
-    for part in sorted(audit.summary.parts, key=lambda p: (p.topic, p.partition)):
-        read = reads.get((part.topic, part.partition))
+    for part in sorted(audit.summary.parts, key=lambda p: p.place):
+        read = reads.get(part.place)
         numbers = (part.start, part.until, part.stable, part.batches, part.markers, part.producers, part.plain)
-        rows.append([f"{part.topic}-{part.partition}", *map(str, numbers), str(read.records) if read else "-"])
+        rows.append([str(part.place), *map(str, numbers), str(read.records) if read else "-"])
     columns = ["PARTITION", "FROM", "UNTIL", "STABLE", "BATCHES", "MARKERS", "PRODUCERS", "PLAIN", "READ"]
     return Block(columns, rows)
 

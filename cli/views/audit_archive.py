@@ -33,10 +33,10 @@ def as_json(audit: ArchiveAudit, verdict: Verdict, findings: Iterable[Finding]) 
 
 
 def _partition(audit: ArchiveAudit, each: ArchivePartition) -> dict[str, Any]:
-    lost = audit.missing.get((each.topic, each.partition))
+    lost = audit.missing.get(each.place)
     return {
-        "topic": each.topic,
-        "partition": each.partition,
+        "topic": each.place.topic,
+        "partition": each.place.partition,
         "state": "unknown" if each.unknown else "none" if each.committed is None else "committed",
         "committedOffset": each.committed,
         "files": len(each.files),

@@ -179,13 +179,13 @@ def _inputs(inputs: Mapping[str, Any] | None) -> Iterator[Section]:
 def _partitions(audit: Audit) -> Section:
     """What was read of each partition: whoever audits again wants the same range."""
     reads = audit.summary.reads or {}
-    parts = sorted(audit.summary.parts, key=lambda p: (p.topic, p.partition))
+    parts = sorted(audit.summary.parts, key=lambda p: p.place)
     rows = []
     for part in parts[:_PARTITIONS]:
-        read = reads.get((part.topic, part.partition))
+        read = reads.get(part.place)
         numbers = (part.start, part.until, part.stable, part.batches, part.markers, part.producers, part.plain)
         shown = [f"{number:,}" for number in numbers]
-        rows.append([f"{part.topic}-{part.partition}", *shown, f"{read.records:,}" if read else "-"])
+        rows.append([str(part.place), *shown, f"{read.records:,}" if read else "-"])
     heads = ("from", "until", "readable until", "batches", "markers", "producers", "outside transactions", "read")
     columns = [Column("partition", "code"), *(Column(head, "n") for head in heads)]
     caption = "offsets, and what was found between them" + _cut(len(rows), len(parts))

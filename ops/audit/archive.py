@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.kafka.group_positions import GroupPositions
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
-Place = tuple[str, int]
 Extents = Mapping[str, Mapping[int, OffsetRange]]
 
 
@@ -52,18 +52,12 @@ class ArchivePartition:
     ``unknown`` says why that is unknown.
     """
 
-    topic: str
-    partition: int
+    place: TopicPartition
     files: tuple[ArchivedFile, ...] = ()
     input: OffsetRange | None = None
     committed: int | None = None
     later: int | None = None
     unknown: str | None = None
-
-    @property
-    def name(self) -> str:
-        """As Kafka's tools name it."""
-        return f"{self.topic}-{self.partition}"
 
     @property
     def end(self) -> int:
@@ -102,7 +96,7 @@ class ArchiveAudit:
     partitions: tuple[ArchivePartition, ...]
     sizes: Mapping[str, int]
     contents: Mapping[str, FileContent]
-    missing: Mapping[Place, MissingRecords] = field(default_factory=dict)
+    missing: Mapping[TopicPartition, MissingRecords] = field(default_factory=dict)
     orphans: tuple[int, int] = (0, 0)
 
     @property
@@ -120,11 +114,10 @@ def archive_partitions(
     """The partitions of the archive and of its inputs. Offsets of a topic that is gone, or that was deleted and created
     again, are unknown.
     """
-    places = {*((t, p) for t, found in extents.items() for p in found), *(each.place for each in files)}
+    places = {*(TopicPartition(t, p) for t, found in extents.items() for p in found), *(each.place for each in files)}
     found = []
-    for topic, partition in sorted(places):
-        place = (topic, partition)
-        there = extents.get(topic, {}).get(partition)
+    for place in sorted(places):
+        there = extents.get(place.topic, {}).get(place.partition)
         own = tuple(each for each in files if each.place == place)
         committed, later = before.offsets.get(place), after.offsets.get(place)
         why = before.unknown.get(place) or after.unknown.get(place)
@@ -134,7 +127,7 @@ def archive_partitions(
             why = f"its committed offset {committed} is beyond its end {there.end}: it was deleted and created again"
         elif committed is not None and committed > there.stable:
             why = why or f"its committed offset {committed} is beyond the last stable offset {there.stable}"
-        found.append(ArchivePartition(topic, partition, own, there, committed, later, why))
+        found.append(ArchivePartition(place, own, there, committed, later, why))
     return tuple(found)
 
 
@@ -147,7 +140,7 @@ def to_read(partitions: Iterable[ArchivePartition], contents: Mapping[str, FileC
         for begin, end in each.uncovered(contents):
             start, until = max(begin, there.first), min(end, there.stable)
             if start < until:
-                yield PartitionRange(each.topic, each.partition, start, until, there.stable, there.end)
+                yield PartitionRange(*each.place, start, until, there.stable, there.end)
 
 
 def overlaps(files: Collection[ArchivedFile]) -> list[tuple[ArchivedFile, ArchivedFile]]:

@@ -84,14 +84,12 @@ def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
 
 
 def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
-    for (topic, partition), lost in sorted(audit.missing.items()):
+    for place, lost in sorted(audit.missing.items()):
         where = f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
         message = f"{counted(lost.records, 'record')} below the offset of {audit.group} in no file, {where}."
-        yield audit_findings.NOT_ARCHIVED.found(
-            f"{topic}-{partition}", message, "Check them in the topic while it has them."
-        )
+        yield audit_findings.NOT_ARCHIVED.found(str(place), message, "Check them in the topic while it has them.")
     if unknown := [(each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))]:
-        names = [f"{each.name} {n:,}" for each, n in unknown]
+        names = [f"{each.place} {n:,}" for each, n in unknown]
         number, named = sum(n for _, n in unknown), some_of(names, NAMED)
         message = f"{number:,} offsets are in no file and no longer in the input: {named}."
         yield audit_findings.NOT_PROVABLE.found(audit.manifest, message)
@@ -104,16 +102,16 @@ def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
         return
     ahead = [each for each in partitions if each.files and _is_ahead(each)]
     if ahead:
-        names = [f"{each.name} to {each.files[-1].last}, committed {each.later}" for each in ahead]
+        names = [f"{each.place} to {each.files[-1].last}, committed {each.later}" for each in ahead]
         yield audit_findings.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {some_of(names, NAMED)}.")
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if each.unknown:
-            reasons.setdefault(each.unknown, []).append(each.name)
+            reasons.setdefault(each.unknown, []).append(str(each.place))
     for why, names in reasons.items():
         message = f"What {group} has archived of {some_of(names, NAMED)} is unknown: {why}."
         yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
-    without = [each.name for each in partitions if each.files and each.committed is None and not each.unknown]
+    without = [str(each.place) for each in partitions if each.files and each.committed is None and not each.unknown]
     if without:
         message = f"{group} has committed no offset of {some_of(without, NAMED)}."
         yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group.")

@@ -16,7 +16,7 @@ _LARGEST = 1 << 63
 FORMS = "Use '$.field' (in the value), 'key:$.field', 'header:NAME' or 'text:REGEX'"
 
 
-class Place(StrEnum):
+class RecordPart(StrEnum):
     """Which part of a record."""
 
     VALUE = "value"
@@ -36,7 +36,7 @@ class Spec:
     A value that ``JsonConverter`` wrapped (``{"schema":…,"payload":…}``) is looked at without the wrapping.
     """
 
-    place: Place
+    place: RecordPart
     path: tuple[str | int, ...] = ()
     name: str = ""
     text: str = ""
@@ -45,13 +45,13 @@ class Spec:
     def label(self) -> str:
         """How the thing is called in results: the last name on the way, else the part."""
         names = [step for step in self.path if isinstance(step, str)]
-        return (self.name if self.place is not Place.TEXT else "text") or (
+        return (self.name if self.place is not RecordPart.TEXT else "text") or (
             names[-1] if names else {"raw key": "key", "partition": "kafkaPartition"}.get(self.place, self.place)
         )
 
 
-BY_KEY = Spec(Place.RAW_KEY, text="the record key")
-BY_PARTITION = Spec(Place.PARTITION, text="partition")
+BY_KEY = Spec(RecordPart.RAW_KEY, text="the record key")
+BY_PARTITION = Spec(RecordPart.PARTITION, text="partition")
 
 
 def sequence_spec(text: str) -> Spec:
@@ -73,12 +73,12 @@ def _spec(text: str, option: str) -> Spec:
     if colon and head == "header":
         if not rest:
             raise BadInput(f"{option} {text}: missing header name", next_step=f"{FORMS}.")
-        return Spec(Place.HEADER, name=rest, text=text)
+        return Spec(RecordPart.HEADER, name=rest, text=text)
     if colon and head == "text":
-        return Spec(Place.TEXT, name=_pattern(rest, f"{option} {text}"), text=text)
-    place = Place.VALUE
+        return Spec(RecordPart.TEXT, name=_pattern(rest, f"{option} {text}"), text=text)
+    place = RecordPart.VALUE
     if colon and head in ("key", "value"):
-        place, text_of_path = Place(head), rest
+        place, text_of_path = RecordPart(head), rest
     else:
         text_of_path = text
     return Spec(place, parse_path(text_of_path, option), text=text)

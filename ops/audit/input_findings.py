@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from connectctl.ops.audit import findings as audit_findings
-from connectctl.ops.audit.field_extractor import Place
+from connectctl.ops.audit.field_extractor import RecordPart
 from connectctl.ops.audit.occurrences import Side
 from connectctl.ops.core.finding import counted, some_of
 
@@ -48,7 +48,7 @@ _REMOVED = "Check that --from has all inputs, and with -o wide whether records w
 
 
 def _named(request: AuditRequest, violations: list[Violation], count: int) -> str:
-    by = "key" if request.source.place is Place.RAW_KEY else request.source.label
+    by = "key" if request.source.place is RecordPart.RAW_KEY else request.source.label
     names = []
     for each in violations:
         numbers = ""
@@ -64,7 +64,7 @@ def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPar
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if why := each.unknown or each.hidden:
-            reasons.setdefault(why, []).append(each.name)
+            reasons.setdefault(why, []).append(str(each.span.place))
     for why, names in reasons.items():
         message = f"What {group} has processed of {some_of(names, NAMED)} is unknown: {why}."
         yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
@@ -75,9 +75,10 @@ def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPar
         what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
         message = f"{counted(matched.unidentified, 'record')} of the inputs have no {what}."
         yield audit_findings.UNNUMBERED.found(", ".join(request.inputs), message, "Check --by and --sequence.")
-    waiting = {e.name: matched.read(e.span.topic, e.span.partition, Side.BEYOND) for e in partitions if not e.unknown}
+    places = [each.span.place for each in partitions if not each.unknown]
+    waiting = {place: matched.read(place, Side.BEYOND) for place in places}
     if count := sum(waiting.values()):
-        names = [f"{name} {left:,}" for name, left in waiting.items() if left]
+        names = [f"{place} {left:,}" for place, left in waiting.items() if left]
         yield audit_findings.NOT_YET.found(
             group, f"{counted(count, 'record')} are not yet processed: {some_of(names, NAMED)}."
         )

@@ -26,11 +26,6 @@ class InputPartition:
     unknown: str | None = None
     hidden: str | None = None
 
-    @property
-    def name(self) -> str:
-        """As Kafka's tools name it."""
-        return f"{self.span.topic}-{self.span.partition}"
-
     def ranges(self) -> Iterator[PartitionRange]:
         """The partition in its sides, each of which has records to read."""
         span = self.span
@@ -54,7 +49,7 @@ def input_partitions(
     found = []
     nothing = not (before.offsets or after.offsets)
     for span in spans:
-        place = (span.topic, span.partition)
+        place = span.place
         stop = min(span.until, span.stable)
         if why := before.unknown.get(place) or after.unknown.get(place):
             found.append(InputPartition(span, span.start, stop, unknown=why))
@@ -93,13 +88,13 @@ def as_json(
 
 
 def _row(each: InputPartition, totals: MatchTotals) -> dict[str, Any]:
-    place = (each.span.topic, each.span.partition)
+    place = each.span.place
     return {
-        "topic": each.span.topic,
-        "partition": each.span.partition,
+        "topic": place.topic,
+        "partition": place.partition,
         "state": "unknown" if each.unknown else "none" if each.committed is None else "committed",
         "committedOffset": each.committed,
-        "processed": totals.read(*place, Side.PROCESSED),
-        "notYetProcessed": totals.read(*place, Side.BEYOND),
-        "unknown": totals.read(*place, Side.PERHAPS),
+        "processed": totals.read(place, Side.PROCESSED),
+        "notYetProcessed": totals.read(place, Side.BEYOND),
+        "unknown": totals.read(place, Side.PERHAPS),
     }

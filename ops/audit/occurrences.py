@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
 from connectctl.ops.audit.violations import Violation
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 KEYED = -1
 """The number of records that are compared by key alone."""
@@ -90,9 +91,9 @@ class MatchTotals:
         found[0] += row.first
         found[1] += row.last
 
-    def read(self, topic: str, partition: int, *sides: Side) -> int:
+    def read(self, place: TopicPartition, *sides: Side) -> int:
         """How many records of an input partition were read on ``sides``."""
-        return sum(self.reads.get((topic, partition, side), (0, 0))[0] for side in sides)
+        return sum(self.reads.get((*place, side), (0, 0))[0] for side in sides)
 
     @property
     def processed(self) -> int:
@@ -148,14 +149,14 @@ class Matching:
 
     def sweep(self, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
         """What is wrong, the totals of sources after that, and of everything at last; rows come in ``order``."""
-        reads: dict[tuple[str, int], Read] = {}
+        reads: dict[TopicPartition, Read] = {}
         for source, some in groupby(rows, key=lambda row: row.source):
             if source is not None:
                 yield from self._source(source, some)
                 continue
             for row in some:
                 if row.side == Side.OUTPUT:
-                    read = reads.setdefault((row.topic, row.partition), Read(row.topic, row.partition))
+                    read = reads.setdefault(place := TopicPartition(row.topic, row.partition), Read(*place))
                     read.records += row.first
                     read.unnumbered += row.last
                 else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.audit import field_extractor
-from connectctl.ops.audit.field_extractor import Place, Spec
+from connectctl.ops.audit.field_extractor import RecordPart, Spec
 from connectctl.ops.audit.sequences import Committed
 from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
 
@@ -52,7 +52,8 @@ def inferred(config: Mapping[str, str] | None) -> Inferred:
     if class_.startswith("VerifiableSource"):
         whole = str((config or {}).get("complete.record.data", "")).lower() == "true"
         path = ("seqno",) if whole else ()
-        return Inferred(Spec(Place.VALUE, path, text="$.seqno"), Spec(Place.KEY, name="id", text="key:$"), "seqno")
+        by = Spec(RecordPart.KEY, name="id", text="key:$")
+        return Inferred(Spec(RecordPart.VALUE, path, text="$.seqno"), by, "seqno")
     if class_.startswith("FileStreamSource"):
         why = (
             "its records have no line number and its offset counts characters; use --sequence for a number in the lines"

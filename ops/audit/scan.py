@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 OPEN = 2
 """The outcome of a transaction that has none yet."""
@@ -36,6 +37,11 @@ class PartitionRange(NamedTuple):
     whole: bool = False
     compacted: bool = False
     side: int = 0
+
+    @property
+    def place(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def size(self) -> int:
@@ -84,6 +90,11 @@ class PartTotals:
     markers: int = 0
     producers: int = 0
     epochs: int = 0
+
+    @property
+    def place(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
 
     def as_row(self) -> dict[str, Any]:
         """As plain values."""

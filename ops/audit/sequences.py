@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from connectctl.ops.audit.violations import Violation
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
 class SequenceRange(NamedTuple):
@@ -92,11 +93,11 @@ class SequenceCheck:
 
     def sweep(self, runs: Iterable[SequenceRange]) -> Iterator[SourceTotals | Violation | Read]:
         """What is wrong, each source partition's totals after that; runs come in the order of their fields."""
-        reads: dict[tuple[str, int], Read] = {}
+        reads: dict[TopicPartition, Read] = {}
         totals: SourceTotals | None = None
         for run in runs:
             if run.source is None:
-                read = reads.setdefault((run.topic, run.partition), Read(run.topic, run.partition))
+                read = reads.setdefault(place := TopicPartition(run.topic, run.partition), Read(*place))
                 read.records += run.first
                 read.unnumbered += run.last
                 read.characters += run.last_offset

@@ -14,6 +14,7 @@ from connectctl.ops.audit.sequences import Read, SourceTotals
 from connectctl.ops.audit.timeline import Timeline
 from connectctl.ops.audit.transactions import Totals
 from connectctl.ops.audit.violations import KINDS, Violation
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 COUNTED = ("records", "duplicates", "gaps", "reordered", "torn", "lost")
 TIMED = {"gap": "gaps", "lost": "gaps", "missing-batches": "gaps", "duplicate": "duplicates", "torn": "torn"} | {
@@ -33,7 +34,7 @@ class Summary:
     shown: int = 20
     parts: list[PartTotals] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
-    reads: dict[tuple[str, int], Read] | None = None
+    reads: dict[TopicPartition, Read] | None = None
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     source_partitions: int = 0
     tracked: list[SourceTotals] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Summary:
         """Add what was read of a partition, or of a piece of one."""
         if self.reads is None:
             self.reads = {}
-        read = self.reads.setdefault((found.topic, found.partition), Read(found.topic, found.partition))
+        read = self.reads.setdefault(place := TopicPartition(found.topic, found.partition), Read(*place))
         read.records += found.records
         read.unnumbered += found.unnumbered
         read.characters += found.characters

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
     from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+    from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
-    from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+    from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Transaction
     from connectctl.ops.kafka.visibility import Gap, Observation
 
 
@@ -171,23 +172,23 @@ class TransactionCalls(Protocol):
         """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if all brokers answer."""
         ...
 
-    def places(self, topics: Sequence[str]) -> list[Place]:
+    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
         """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that may not be seen."""
         ...
 
-    def all_places(self) -> Observation[list[Place]]:
+    def all_places(self) -> Observation[list[TopicPartition]]:
         """The partitions of all topics, Kafka's internal ones included. Complete as ``listed`` is."""
         ...
 
-    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         """The producers that the leader of each place remembers."""
         ...
 
-    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         """Last stable offset and high watermark of each place."""
         ...
 
-    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         """Write the marker that ends the producer's open transaction in that partition, as its coordinator would."""
         ...
 
@@ -218,7 +219,7 @@ class TransactionLogReads(Protocol):
         """
         ...
 
-    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
+    def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         """What the log has before the open transaction of ``producer``, as far back as ``since_ms``; None: nothing."""
         ...
 
@@ -378,11 +379,11 @@ class GroupReads(Protocol):
         """The group called ``group_id`` with its members; state ``Dead`` as in ``KafkaReads.group``."""
         ...
 
-    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """The offsets that the group has committed, by topic and partition."""
         ...
 
-    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where each partition ends for read_committed; those that no longer exist are left out."""
         ...
 
@@ -393,18 +394,18 @@ class GroupOffsetWrites(GroupReads, Protocol):
     ``group`` gives groups of KIP-848, too, with their state and without members' names.
     """
 
-    def stable(self, group_id: str) -> dict[tuple[str, int], int]:
+    def stable(self, group_id: str) -> dict[TopicPartition, int]:
         """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group (KIP-447)."""
         ...
 
-    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[tuple[str, int], int] | ConnectctlError]:
+    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """``committed`` of each group, ``NotAuthorized`` of those that may not be described."""
         ...
 
-    def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit ``offsets`` for the group. Raises ``Refused`` where it has members; what is not named stays."""
         ...
 
-    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> None:
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Delete what the group has committed of ``partitions``. Raises as ``commit`` does."""
         ...

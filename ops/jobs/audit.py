@@ -27,7 +27,7 @@ from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
 from connectctl.ops.jobs.sequence_extraction import Extraction
 from connectctl.ops.kafka.record_batch_decoder import Columns
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +69,7 @@ def scanned(cluster: Cluster, spans: Sequence[PartitionRange]) -> Iterator[Trans
     try:
         for span in spans:
             scan = Scan(span)
-            yield from scan.walk(headers.read(Place(span.topic, span.partition), span.start, span.horizon))
+            yield from scan.walk(headers.read(span.place, span.start, span.horizon))
             yield scan.totals
     finally:
         headers.close()
@@ -82,7 +82,7 @@ def ran(
 
     Read by librdkafka, or ``by_column``, which is quicker.
     """
-    ranges = {(s.topic, s.partition): (s.start, min(s.until, s.stable)) for s in spans}
+    ranges = {s.place: (s.start, min(s.until, s.stable)) for s in spans}
     runs = Runs(wanted)
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
     for place, some in columns(cluster, ranges) if by_column else stream(kafka, ranges):
@@ -91,8 +91,8 @@ def ran(
 
 
 def columns(
-    cluster: Cluster, ranges: Mapping[tuple[str, int], tuple[int, int]]
-) -> Iterator[tuple[tuple[str, int], Sequence[Any] | Columns]]:
+    cluster: Cluster, ranges: Mapping[TopicPartition, tuple[int, int]]
+) -> Iterator[tuple[TopicPartition, Sequence[Any] | Columns]]:
     """The committed records of each place from the first offset of its range to below the second, in stretches of one place;
     librdkafka's messages where they are in a format of Kafka before 0.11.
     """
@@ -100,7 +100,7 @@ def columns(
         for place, (start, end) in ranges.items():
             at = start
             try:
-                for chunk in reader.read(Place(*place), start, end):
+                for chunk in reader.read(place, start, end):
                     at = chunk.next_offset
                     if len(some := chunk.columns.between(start, end)):
                         yield place, some
@@ -115,7 +115,7 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     assert sequence is not None
 
     def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
-        for _, messages in stream(kafka, {(topic, partition): (first, end)}):
+        for _, messages in stream(kafka, {TopicPartition(topic, partition): (first, end)}):
             numbers, labels = extract(messages, sequence, wanted.by)
             for message, number, label in zip(messages, numbers, labels, strict=True):
                 if number is not None:

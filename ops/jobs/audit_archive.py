@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.audit.archive import FileContent, MissingRecords, Place
+from connectctl.ops.audit.archive import FileContent, MissingRecords
 from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.jobs.audit import Cluster, columns, of_shares, pieces, split
 from connectctl.ops.jobs.audit_runner import TASK_RECORDS
 from connectctl.ops.kafka.record_batch_decoder import Columns
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import SCHEMA, spark_root
 
@@ -45,7 +46,7 @@ def contents(rows: DataFrame | None) -> dict[str, FileContent]:
 
 def missing(
     spark: SparkSession, cluster: Cluster, ranges: Sequence[PartitionRange], rows: DataFrame | None
-) -> dict[Place, MissingRecords]:
+) -> dict[TopicPartition, MissingRecords]:
     """The committed records of the inputs in ``ranges`` that are not among ``rows``, by partition."""
     if not ranges:
         return {}
@@ -56,11 +57,11 @@ def missing(
         there = there.join(rows.drop("file"), ["topic", "partition", "offset"], "left_anti")
     numbers = "count(*), min(offset), max(offset)"
     found = spark.sql(f"SELECT topic, partition, {numbers} FROM {{there}} GROUP BY topic, partition", there=there)
-    return {(each[0], each[1]): MissingRecords(*each[2:]) for each in found.collect()}
+    return {TopicPartition(*each[:2]): MissingRecords(*each[2:]) for each in found.collect()}
 
 
 def _offsets(cluster: Cluster, ranges: Sequence[PartitionRange]) -> Iterator[tuple[str, int, int]]:
     for each in ranges:
-        for place, some in columns(cluster, {each[:2]: (each.start, min(each.until, each.stable))}):
+        for place, some in columns(cluster, {each.place: (each.start, min(each.until, each.stable))}):
             offsets = some.offsets.tolist() if isinstance(some, Columns) else [message.offset() for message in some]
             yield from ((*place, offset) for offset in offsets)

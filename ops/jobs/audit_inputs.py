@@ -18,6 +18,7 @@ from connectctl.ops.jobs.audit import RESULT, Cluster, by_rows, columns, of_shar
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
 from connectctl.ops.jobs.sequence_extraction import Extraction
 from connectctl.ops.kafka.record_batch_decoder import Columns
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,16 +59,16 @@ class Keys:
 
     def __init__(self, by: Spec, side: int) -> None:
         self._by, self._side, self._extract = by, side, Extraction()
-        self._found: dict[tuple[str, int], dict[Any, list[int]]] = {}
-        self._counts: dict[tuple[str, int], list[int]] = {}
+        self._found: dict[TopicPartition, dict[Any, list[int]]] = {}
+        self._counts: dict[TopicPartition, list[int]] = {}
 
-    def take(self, place: tuple[str, int], some: Sequence[Any] | Columns) -> Iterator[Occurrence]:
+    def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[Occurrence]:
         """Rows of keys that are handed on, because too many are held; see ``Runs.take``."""
         messages: Sequence[Any] = some.records() if isinstance(some, Columns) else some
         found = self._found.setdefault(place, {})
         counts = self._counts.setdefault(place, [0, 0])
         labels = self._extract.labels(messages, self._by)
-        by_partition = self._by.place is field_extractor.Place.PARTITION
+        by_partition = self._by.place is field_extractor.RecordPart.PARTITION
         for message, label in zip(messages, labels, strict=True):
             counts[0] += 1
             if label is None and not by_partition:
@@ -87,10 +88,10 @@ class Keys:
         for place, (records, without) in self._counts.items():
             yield Occurrence(None, records, self._side, *place, -1, without, -1, 0, -1)
 
-    def _rows(self, place: tuple[str, int]) -> Iterator[Occurrence]:
+    def _rows(self, place: TopicPartition) -> Iterator[Occurrence]:
         found, self._found[place] = self._found[place], {}
         for label, (count, first, last, timestamp) in found.items():
-            source = source_of(self._by, place[1], label)
+            source = source_of(self._by, place.partition, label)
             yield Occurrence(source, KEYED, self._side, *place, first, KEYED, last, count, timestamp)
 
 
@@ -100,7 +101,7 @@ def occurred(
     """The rows of what is committed of the ranges; how they are read is as for ``audit.ran``."""
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
     for side, some in _rounds(ranges):
-        places = {(each.topic, each.partition): (each.start, min(each.until, each.stable)) for each in some}
+        places = {each.place: (each.start, min(each.until, each.stable)) for each in some}
         keys = Keys(wanted.by, side) if wanted.sequence is None else None
         runs = Runs(wanted)
         for place, messages in columns(cluster, places) if by_column else stream(kafka, places):

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.audit import field_extractor
-from connectctl.ops.audit.field_extractor import Place, Spec
+from connectctl.ops.audit.field_extractor import RecordPart, Spec
 from connectctl.ops.audit.sequences import SequenceRange
 from connectctl.ops.jobs.sequence_extraction import HELD, Extraction, Numbered
 from connectctl.ops.kafka.record_batch_decoder import Columns
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class Runs:
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._extract = Extraction()
-        self._open: dict[tuple[str, int], dict[Any, list[Any]]] = {}
-        self._counts: dict[tuple[str, int], list[int]] = {}
+        self._open: dict[TopicPartition, dict[Any, list[Any]]] = {}
+        self._counts: dict[TopicPartition, list[int]] = {}
 
-    def take(self, place: tuple[str, int], some: Sequence[Any] | Columns) -> Iterator[SequenceRange]:
+    def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[SequenceRange]:
         """The runs that end with these messages of librdkafka's, or columns, all of one topic and partition."""
         counts = self._counts.setdefault(place, [0, 0, 0])
         counts[0] += len(some)
@@ -61,7 +62,7 @@ class Runs:
         for (topic, partition), (records, unnumbered, characters) in self._counts.items():
             yield SequenceRange("", None, records, topic, partition, -1, unnumbered, characters, -1)
 
-    def _runs(self, place: tuple[str, int], some: Sequence[Any], counts: list[int]) -> Iterator[SequenceRange]:
+    def _runs(self, place: TopicPartition, some: Sequence[Any], counts: list[int]) -> Iterator[SequenceRange]:
         assert self._wanted.sequence is not None
         numbers, labels = self._extract(some, self._wanted.sequence, self._wanted.by)
         open_ = self._open.setdefault(place, {})
@@ -82,7 +83,7 @@ class Runs:
                 yield from self._room(place, label, run)
                 open_[label] = [number, number, offset, offset, some[n].timestamp()[1]]
 
-    def _stretches(self, place: tuple[str, int], some: Columns, found: Numbered) -> Iterator[SequenceRange]:
+    def _stretches(self, place: TopicPartition, some: Columns, found: Numbered) -> Iterator[SequenceRange]:
         """As ``_runs``, one stretch of numbers that follow each other after the other."""
         open_ = self._open.setdefault(place, {})
         for label, first, last, begin, end in found.stretches():
@@ -94,7 +95,7 @@ class Runs:
                 yield from self._room(place, label, run)
                 open_[label] = [first, last, int(some.offsets[begin]), offset, some.timestamp(begin)]
 
-    def _room(self, place: tuple[str, int], label: Any, run: list[Any] | None) -> Iterator[SequenceRange]:
+    def _room(self, place: TopicPartition, label: Any, run: list[Any] | None) -> Iterator[SequenceRange]:
         """Close ``run``, the one that is open for ``label``, or the oldest where too many are open."""
         open_ = self._open[place]
         if run is not None:
@@ -103,7 +104,7 @@ class Runs:
             oldest = next(iter(open_))
             yield self._run(place, oldest, open_.pop(oldest))
 
-    def _run(self, place: tuple[str, int], label: Any, run: list[Any]) -> SequenceRange:
+    def _run(self, place: TopicPartition, label: Any, run: list[Any]) -> SequenceRange:
         topic, partition = place
         source = source_of(self._wanted.by, partition, label)
         stream = "" if self._wanted.together else topic
@@ -112,7 +113,7 @@ class Runs:
 
 def source_of(by: Spec, partition: int, label: Any) -> str:
     """The source partition's name of a record in ``partition`` whose label is ``label``."""
-    return str(partition) if by.place is Place.PARTITION else field_extractor.text_of(label) or ""
+    return str(partition) if by.place is RecordPart.PARTITION else field_extractor.text_of(label) or ""
 
 
 def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> bool:

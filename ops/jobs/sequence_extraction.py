@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.audit import field_extractor
-from connectctl.ops.audit.field_extractor import Place, Spec
+from connectctl.ops.audit.field_extractor import RecordPart, Spec
 from connectctl.ops.kafka.record_batch_decoder import Columns, DecodedMessage
 
 HELD = 100_000
@@ -70,13 +70,13 @@ class Extraction:
 
     def labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
         """What ``by`` names of every message, as it is there; None for nothing."""
-        if by.place is Place.RAW_KEY:
+        if by.place is RecordPart.RAW_KEY:
             return [message.key() for message in some]
-        if by.place in (Place.PARTITION, Place.ALL):
+        if by.place in (RecordPart.PARTITION, RecordPart.ALL):
             return [None] * len(some)
-        if by.place is Place.HEADER:
+        if by.place is RecordPart.HEADER:
             return [_header(message, by.name) for message in some]
-        if by.place is Place.TEXT:
+        if by.place is RecordPart.TEXT:
             return [field_extractor.matched(message.value(), by.name) for message in some]
         part = _PARTS[by.place]
         cache: dict[Any, str | None] = {}
@@ -107,7 +107,7 @@ class Extraction:
     def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
         """The same of columns; None where it is only known record by record."""
         wanted = _read_at_once(sequence, by)
-        if not wanted or not ("by" in wanted or by.place in (Place.RAW_KEY, Place.PARTITION, Place.ALL)):
+        if not wanted or not ("by" in wanted or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)):
             return None
         text, rows = some.lines()
         table = self._table(text, len(rows), wanted) if len(rows) else None
@@ -120,7 +120,7 @@ class Extraction:
                 numbers[row], there[row] = number, True
         if "by" in wanted:
             labels = _reach(table, by.path).combine_chunks()
-        elif by.place is Place.RAW_KEY:
+        elif by.place is RecordPart.RAW_KEY:
             labels = some.keys if len(rows) == len(some) else some.keys.take(rows)
         else:
             return Numbered(rows[there], numbers[there], None, [None])
@@ -193,7 +193,7 @@ def _plainly(column: Any) -> list[Any]:
 
 
 def _plain(spec: Spec) -> bool:
-    return spec.place is Place.VALUE and bool(spec.path) and all(isinstance(step, str) for step in spec.path)
+    return spec.place is RecordPart.VALUE and bool(spec.path) and all(isinstance(step, str) for step in spec.path)
 
 
 def _plant(tree: dict[str, Any], path: tuple[Any, ...], leaf: Any) -> None:
@@ -227,13 +227,13 @@ def _key(message: Any) -> bytes | None:
     return raw
 
 
-_PARTS = {Place.VALUE: _value, Place.KEY: _key}
+_PARTS = {RecordPart.VALUE: _value, RecordPart.KEY: _key}
 
 
 def _number(message: Any, spec: Spec) -> int | None:
-    if spec.place is Place.HEADER:
+    if spec.place is RecordPart.HEADER:
         return field_extractor.number_of(_header(message, spec.name))
-    if spec.place is Place.TEXT:
+    if spec.place is RecordPart.TEXT:
         return field_extractor.number_of(field_extractor.matched(message.value(), spec.name))
     raw = _PARTS[spec.place](message)
     if not spec.path and isinstance(raw, bytes) and raw.isdigit():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TRANSACTION_VERSION = "transaction.version"
 """The feature of KIP-890: at 2, every transaction has an epoch of its own."""
@@ -82,7 +82,7 @@ class ReaderGroup:
     state: str = "Stable"
     coordinator: int = -1
     members: tuple[GroupMember, ...] = ()
-    committed: Mapping[Place, int] = field(default_factory=dict)
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     subscribed: frozenset[str] = frozenset()
     isolation: str | None = None
     problem: ConnectctlError | None = None

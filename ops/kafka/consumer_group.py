@@ -10,6 +10,8 @@ import struct
 import uuid
 from dataclasses import dataclass
 
+from connectctl.ops.kafka.topic_partition import TopicPartition
+
 GROUP_AWARE = 7
 """Streams' protocol from 2.6 on; 2.5 speaks 6. From there on offsets go with member and generation (KIP-447)."""
 KNOWS_V2 = 10
@@ -70,9 +72,9 @@ def streams_member(subscription: bytes) -> StreamsMember | None:
         return None
 
 
-def assigned_partitions(assignment: bytes) -> frozenset[tuple[str, int]]:
+def assigned_partitions(assignment: bytes) -> frozenset[TopicPartition]:
     """The partitions in a member's assignment; none where it is empty or cannot be read."""
-    found: set[tuple[str, int]] = set()
+    found: set[TopicPartition] = set()
     try:
         (_, count), at = struct.unpack_from(">hi", assignment), 6
         for _ in range(count):
@@ -80,7 +82,7 @@ def assigned_partitions(assignment: bytes) -> frozenset[tuple[str, int]]:
             topic = assignment[at + 2 : at + 2 + size].decode()
             at += 2 + size
             (many,) = struct.unpack_from(">i", assignment, at)
-            found.update((topic, n) for n in struct.unpack_from(f">{many}i", assignment, at + 4))
+            found.update(TopicPartition(topic, n) for n in struct.unpack_from(f">{many}i", assignment, at + 4))
             at += 4 + 4 * many
     except (struct.error, UnicodeDecodeError):
         return frozenset()

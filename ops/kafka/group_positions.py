@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from connectctl.ops.kafka.topic_partition import TopicPartition
+
 
 @dataclass(frozen=True)
 class GroupPositions:
@@ -12,5 +14,5 @@ class GroupPositions:
     neither has no committed offset.
     """
 
-    offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    unknown: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unknown: Mapping[TopicPartition, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TOPIC = "__transaction_state"
 STATES = (
@@ -43,7 +43,7 @@ class LogEntry:
     epoch: int
     timeout_ms: int
     state: str
-    places: frozenset[Place]
+    places: frozenset[TopicPartition]
     updated_ms: int
     started_ms: int
     previous_producer_id: int = -1
@@ -107,11 +107,11 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     )
 
 
-def _places(reader: _Reader, flexible: bool) -> frozenset[Place]:
+def _places(reader: _Reader, flexible: bool) -> frozenset[TopicPartition]:
     found = []
     for _ in range(reader.count(flexible)):
         topic = reader.text(flexible)
-        found += [Place(topic, reader.number(4)) for _ in range(reader.count(flexible))]
+        found += [TopicPartition(topic, reader.number(4)) for _ in range(reader.count(flexible))]
         if flexible:
             reader.tagged()
     return frozenset(found)

@@ -7,7 +7,8 @@ A coordinator keeps one entry per transactional id. Its producer id and epoch sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 ENDING = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 """States in which the coordinator is at work: InitProducerId is refused, and costs no epoch."""
@@ -15,16 +16,6 @@ OPEN = ENDING | {"Ongoing"}
 """States in which readers of read_committed wait."""
 ABORTING = frozenset({"PrepareEpochFence", "PrepareAbort", "CompleteAbort"})
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
-
-
-class Place(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class Transaction:
     epoch: int
     timeout_ms: int = 0
     started_ms: int | None = None
-    partitions: tuple[Place, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
     coordinator: int = -1
 
     @property

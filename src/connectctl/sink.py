@@ -6,7 +6,8 @@ A ``SinkConnector`` splits its configuration into tasks, which share the partiti
 
 from __future__ import annotations
 
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, Outlook, RetriableError, Setting
 from connectctl.ops.task_runtime.spi.sink import (
     ErrantRecordReporter,

@@ -87,7 +87,7 @@ def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                ranges = {(s.topic, s.partition): (s.start, s.until) for s in shares[number]}
+                ranges = {s.place: (s.start, s.until) for s in shares[number]}
                 for _, some in stream(Kafka({"bootstrap.servers": bootstrap}, timeout=60), ranges):
                     columns = (
                         pa.array([m.key() for m in some], pa.binary()),

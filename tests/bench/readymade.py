@@ -31,7 +31,7 @@ from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.clients.kafka_protocol.transactions import find_request
 from connectctl.ops.kafka.batch_rewrite import restamped
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
@@ -73,7 +73,7 @@ class Transaction:
         codes = {p.partition_error_code for t in answer.results_by_topic_v3_and_below for p in t.results_by_partition}
         assert codes == {0}, answer
 
-    def produce(self, place: Place, batch: bytes) -> Any:
+    def produce(self, place: TopicPartition, batch: bytes) -> Any:
         topic = ProduceRequest.TopicProduceData
         part = topic.PartitionProduceData(index=place.partition, records=batch)
         data = [topic(name=place.topic, partition_data=[part])]
@@ -128,7 +128,7 @@ def main() -> None:
 def as_fetched(connection: RawConnection, source: str, frames: list[Frame]) -> Iterator[Frame]:
     """Each of ``frames`` once its batch was fetched; the next request is on its way while they are sent."""
     by_partition = groupby(sorted(frames, key=attrgetter("partition")), key=attrgetter("partition"))
-    waiting = {Place(source, partition): deque(some) for partition, some in by_partition}
+    waiting = {TopicPartition(source, partition): deque(some) for partition, some in by_partition}
     positions = {place: Position(0) for place in waiting}
     limits = FetchLimits(FETCH_BYTES, FETCH_BYTES, WAIT_MS)
     buffer = memoryview(bytearray(FETCH_BYTES + (2 << 20)))
@@ -146,7 +146,7 @@ def as_fetched(connection: RawConnection, source: str, frames: list[Frame]) -> I
     connection.close()
 
 
-def response(connection: RawConnection, source: str, buffer: memoryview) -> Iterator[tuple[Place, int]]:
+def response(connection: RawConnection, source: str, buffer: memoryview) -> Iterator[tuple[TopicPartition, int]]:
     """What a response of Fetch 11 has: each partition with batches, and the offset behind the last whole one."""
     connection.take(struct.Struct(">ihi"))
     for _ in range(connection.take(struct.Struct(">i"))[0]):
@@ -162,7 +162,7 @@ def response(connection: RawConnection, source: str, buffer: memoryview) -> Iter
                 end = struct.unpack_from(">q", buffer, at)[0] + struct.unpack_from(">i", buffer, at + 23)[0] + 1
                 at += 12 + length
             if end is not None:
-                yield Place(source, partition), end
+                yield TopicPartition(source, partition), end
     connection.skip(connection.left)
 
 
@@ -190,7 +190,7 @@ def frames_of(
 ) -> list[Frame]:
     """Produce requests for all that the partitions have, numbered from ``first`` on."""
     fetcher = BatchFetcher(properties, timeout=TIMEOUT, committed=True)
-    fetcher.begin({Place(source, number): 0 for number in partitions})
+    fetcher.begin({TopicPartition(source, number): 0 for number in partitions})
     sequences, frames = dict.fromkeys(partitions, 0), list[Frame]()
     while fetcher.behind:
         for part in fetcher.fetch(0.1):
@@ -198,7 +198,7 @@ def frames_of(
             for batch in part.batches:
                 made = b"".join(restamped(part.data, batch, ProducerState(*transaction.who, sequences[number])))
                 sequences[number] += batch.records
-                request = transaction.produce(Place(target, number), made)
+                request = transaction.produce(TopicPartition(target, number), made)
                 mark = first + len(frames)
                 request.with_header(correlation_id=mark, client_id="ready-made")
                 frames.append(Frame(number, batch.next_offset, mark, request.encode(framed=True, header=True)))

@@ -44,7 +44,7 @@ import sys
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.kafka.record_batch_encoder import Columnar, batches
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 bootstrap, topic, (records, size, partitions) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
 producer = BatchProducer({"bootstrap.servers": bootstrap}, topic, transaction_timeout_ms=60_000, timeout=60)
 producer.initialise(60)
@@ -52,13 +52,13 @@ producer.partitions(topic, 60)
 each, pad = records // partitions, "x" * max(0, size - 40)
 for first in range(0, each, 10_000):
     numbers = pa.array(np.arange(first, min(first + 10_000, each))).cast(pa.string())
-    producer.add([Place(topic, task) for task in range(partitions)])
+    producer.add([TopicPartition(topic, task) for task in range(partitions)])
     for task in range(partitions):
         head, tail = '{"task":%d,"seq":' % task, ',"pad":"%s"}' % pad
         values = pc.binary_join_element_wise(pa.scalar(head), numbers, pa.scalar(tail), pa.scalar(""))
         keys = pa.array([b"task-%d" % task]).take(pa.array(np.zeros(len(numbers), np.int32)))
         for batch in batches(Columnar(values.cast(pa.binary()), keys), 16_384):
-            producer.send(Place(topic, task), len(batch), batch.encode)
+            producer.send(TopicPartition(topic, task), len(batch), batch.encode)
     producer.flush()
     producer.end(commit=True)
 producer.close()

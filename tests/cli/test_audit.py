@@ -19,6 +19,7 @@ from connectctl.ops.audit.sequences import SourceTotals
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.verdict import Audit, findings_of
 from connectctl.ops.audit.violations import KINDS, Violation
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.pages import ORIGIN
 from typer.testing import CliRunner
 
@@ -138,5 +139,5 @@ def test_the_records_are_read_without_pyarrow_too(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     runs = Runs(Wanted(field_extractor.sequence_spec("$.seq")))
-    list(runs.take(("t", 0), values(*({"seq": n} for n in range(9)))))
+    list(runs.take(TopicPartition("t", 0), values(*({"seq": n} for n in range(9)))))
     assert [(run.first, run.last) for run in runs.rest()] == [(0, 8), (9, 0)]

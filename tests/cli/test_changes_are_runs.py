@@ -15,7 +15,8 @@ from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
 from fakes.changingworld import COMMANDS, IDS, Clock, Killed, World, timed_by
 from fakes.kafkareads import connect_group
@@ -185,7 +186,7 @@ def test_a_fence_is_not_resumed_where_a_task_took_its_id_back_meanwhile(world: W
 def test_an_abort_is_not_resumed_for_another_producer(world: World) -> None:
     with killed_when_begun(world):
         world.change("transactions abort", "--yes")
-    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (Place("t", 0),))
+    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (TopicPartition("t", 0),))
     (run,) = world.runs()
     refused = world.run("runs", "resume", run["id"], "--yes")
     assert (refused.exit_code, "another producer" in refused.stderr) == (4, True), refused.output
@@ -280,7 +281,7 @@ def test_a_fence_is_stale_where_a_task_has_the_id_by_now(world: World) -> None:
 
 def test_an_abort_is_stale_for_another_producer(world: World) -> None:
     plan = saved(world, "transactions abort")
-    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (Place("t", 0),))
+    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (TopicPartition("t", 0),))
     refused = world.run("runs", "apply", str(plan), "--yes")
     assert (refused.exit_code, "The plan is stale" in refused.stderr) == (4, True), refused.output
 

@@ -15,6 +15,7 @@ import pytest
 from connectctl.cli.session import Session
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.jobs.offsets_engine import Spark
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.kafkawrites import Faults
 from fakes.offsetworld import resume_line
 from fakes.sinkworld import ALONE, GROUP, WAS, SinkWorld
@@ -100,7 +101,7 @@ def test_what_is_committed_of_a_topic_that_may_not_be_seen_is_unknown_and_not_no
     assert shown.exit_code == 1
     assert f"No committed offsets were seen: {GROUP}." in shown.output
     assert "Describe on Topic lines" in shown.stderr
-    world.groups.offsets[GROUP] = {("gone", 0): 4}
+    world.groups.offsets[GROUP] = {TopicPartition("gone", 0): 4}
     refused = world.run("offsets", "reset", "archive", "--yes")
     assert refused.exit_code == 4
     assert "what is committed of the topic lines is unknown" in refused.stderr
@@ -108,7 +109,7 @@ def test_what_is_committed_of_a_topic_that_may_not_be_seen_is_unknown_and_not_no
 
 def test_a_topic_that_is_gone_has_an_unknown_end(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
-    world.groups.offsets[GROUP] = {("gone", 0): 4}
+    world.groups.offsets[GROUP] = {TopicPartition("gone", 0): 4}
     shown = good(world.run("offsets", "show", "archive"))
     assert shown.stdout.splitlines()[1].split()[-2:] == ["?", "?"]
 
@@ -131,7 +132,7 @@ def test_workers_before_they_change_offsets_are_not_asked_to(tmp_path: Path) -> 
     assert refused.exit_code == 4
     assert "the workers are 3.5.2, and change offsets from 3.6 on" in refused.stderr
     good(world.run("offsets", "set", "archive", "-f", "-", "--yes", stdin=entries(p0=2)))
-    assert (world.offsets["lines", 0], world.workers.sent) == (2, [])
+    assert (world.offsets[TopicPartition("lines", 0)], world.workers.sent) == (2, [])
 
 
 def test_a_sink_is_reset_and_given_back(tmp_path: Path) -> None:
@@ -250,7 +251,7 @@ def test_a_dry_run_changes_nothing_and_its_plan_is_carried_out_until_it_is_stale
     file.write_text(planned.stdout)
     good(world.run("runs", "apply", str(file), "--yes"))
     assert world.offsets == WAS | {("lines", 0): 2}
-    world.offsets["lines", 0] = 4
+    world.offsets[TopicPartition("lines", 0)] = 4
     stale = world.run("runs", "apply", str(file), "--yes")
     assert (stale.exit_code, "stale" in stale.stderr) == (4, True)
 
@@ -277,7 +278,7 @@ def test_a_backup_has_sources_and_sinks_and_restores_both(tmp_path: Path) -> Non
     world, file = SinkWorld(tmp_path / "journal"), tmp_path / "all.jsonl"
     good(world.run("offsets", "backup", "--out", str(file)))
     assert sum('"group"' in line for line in file.read_text().splitlines()) == 1
-    world.groups.offsets[GROUP] = {("lines", 2): 1}
+    world.groups.offsets[GROUP] = {TopicPartition("lines", 2): 1}
     good(world.run("offsets", "restore", "archive", "-f", str(file), "--yes"))
     assert world.offsets == WAS
     assert "No differences." in good(world.run("offsets", "diff", "plain", "-f", str(file))).output

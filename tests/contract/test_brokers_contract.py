@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.brokers import FakeBrokers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Stage:
 
     reads: BrokerReads
     topic: str
-    commit: Callable[[str, Place, int], None]
+    commit: Callable[[str, TopicPartition, int], None]
     join: Callable[[str, str, str], None]
 
 
@@ -50,11 +50,11 @@ class BrokersContract:
         assert stage.reads.hidden([]) == frozenset()
 
     def test_a_group_that_committed_is_a_reader_and_is_not_active(self, stage: Stage, group: str) -> None:
-        stage.commit(group, Place(stage.topic, 0), 3)
-        stage.commit(group, Place(stage.topic, 1), 0)
+        stage.commit(group, TopicPartition(stage.topic, 0), 3)
+        stage.commit(group, TopicPartition(stage.topic, 1), 0)
         seen = stage.reads.readers()
         (found,) = [each for each in seen.groups if each.id == group]
-        assert found.committed == {Place(stage.topic, 0): 3, Place(stage.topic, 1): 0}
+        assert found.committed == {TopicPartition(stage.topic, 0): 3, TopicPartition(stage.topic, 1): 0}
         assert (found.topics, found.active, found.problem) == (frozenset({stage.topic}), False, None)
         assert (seen.complete, seen.problems) == (True, {})
 

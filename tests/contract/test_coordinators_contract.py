@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from fakes.coordinators import FakeCoordinators
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class CoordinatorsContract:
 
     def test_a_topic_that_is_not_there_has_no_places(self, stage: Stage, new: str) -> None:
         assert stage.calls.places([new]) == []
-        assert stage.calls.producers([Place(new, 0)]) == {Place(new, 0): Code.UNKNOWN_TOPIC_OR_PARTITION}
+        assert stage.calls.producers([TopicPartition(new, 0)]) == {
+            TopicPartition(new, 0): Code.UNKNOWN_TOPIC_OR_PARTITION
+        }
 
 
 class TestFakeCoordinators(CoordinatorsContract):
@@ -108,7 +111,7 @@ class TestFakeCoordinators(CoordinatorsContract):
         fake = FakeCoordinators()
 
         def open_transaction(id_: str) -> None:
-            fake.known[id_] = Transaction(id_, "Ongoing", 7, 0, 60_000, 1, (Place("orders", 0),))
+            fake.known[id_] = Transaction(id_, "Ongoing", 7, 0, 60_000, 1, (TopicPartition("orders", 0),))
 
         return Stage(fake, open_transaction)
 

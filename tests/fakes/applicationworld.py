@@ -14,6 +14,7 @@ from connectctl.ops.kafka.consumer_group import GROUP_AWARE, ClientGroup, GroupM
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.streams_eos import PROPERTY, ProducerModel, model_of_id, model_of_value, process_of
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Complete
 from fakes.rollingworld import START, Breaking, Faults, RollingSession, RollingWorld
@@ -184,11 +185,11 @@ class ClientGroups:
     def group(self, group_id: str) -> ClientGroup:
         return self.world.client_group(group_id)
 
-    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
-        return {("in", 0): 10 if self.world.stuck else int(10 + self.world.clock * 10)}
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        return {TopicPartition("in", 0): 10 if self.world.stuck else int(10 + self.world.clock * 10)}
 
-    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        return {("in", 0): int(10 + self.world.clock * 10)}
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {TopicPartition("in", 0): int(10 + self.world.clock * 10)}
 
 
 @dataclass

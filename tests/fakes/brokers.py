@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion, GroupMember, ReaderGroup, ReaderGroups
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 APIS = {2: 11, 22: 5, 24: 5}
 DEFAULTS = {
@@ -65,7 +65,7 @@ class FakeBrokers:
         if self.down is not None:
             raise self.down
 
-    def commit(self, group: str, place: Place, offset: int) -> None:
+    def commit(self, group: str, place: TopicPartition, offset: int) -> None:
         """A commit of a group without members."""
         before = self.groups.get(group, ReaderGroup(group, state="Empty"))
         self.groups[group] = replace(before, committed={**before.committed, place: offset})

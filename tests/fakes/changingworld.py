@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.main import app
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
@@ -97,9 +98,9 @@ class World:
         (self.directory / "all").mkdir(exist_ok=True)
         (self.directory / "all" / "a.yaml").write_text("connector.class: x.y.Source\nname: a\n")
         (self.directory / "all" / "orders.properties").write_text("connector.class=x.y.Source\nname=orders\nx=1\n")
-        open_ = Transaction(IDS[0], "Ongoing", 7, 3, 60_000, 1, (Place("t", 0),))
+        open_ = Transaction(IDS[0], "Ongoing", 7, 3, 60_000, 1, (TopicPartition("t", 0),))
         others = {id_: Transaction(id_, "Empty", 8 + n, 0) for n, id_ in enumerate(IDS[1:])}
-        self.coordinators = FakeCoordinators({open_.id: open_} | others, partitions={Place("t", 0): ()})
+        self.coordinators = FakeCoordinators({open_.id: open_} | others, partitions={TopicPartition("t", 0): ()})
         self._count(self.workers, "send")
         self._count(self.coordinators, "fence")
         self.new_session()

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
-from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, observation_of
 
 MAX_EPOCH = 32_766
@@ -23,11 +24,11 @@ class FakeCoordinators:
     known: dict[str, Transaction] = field(default_factory=dict)
     script: dict[str, list[Code]] = field(default_factory=dict)
     denied: dict[str, Code] = field(default_factory=dict)
-    partitions: dict[Place, tuple[PartitionProducer, ...] | Code] = field(default_factory=dict)
+    partitions: dict[TopicPartition, tuple[PartitionProducer, ...] | Code] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     groups: frozenset[str] = frozenset()
     problems: dict[int, Code] = field(default_factory=dict)
-    marked: list[tuple[Place, int, bool]] = field(default_factory=list)
+    marked: list[tuple[TopicPartition, int, bool]] = field(default_factory=list)
     marking: list[Code] = field(default_factory=list)
     gaps: tuple[Gap, ...] = ()
     """What may be hidden of the transactional ids."""
@@ -83,16 +84,16 @@ class FakeCoordinators:
     def connect_groups(self) -> Observation[frozenset[str]]:
         return observation_of(self.groups, self.group_gaps)
 
-    def places(self, topics: Sequence[str]) -> list[Place]:
+    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
         return sorted(place for place in self.partitions if place.topic in topics)
 
-    def all_places(self) -> Observation[list[Place]]:
+    def all_places(self) -> Observation[list[TopicPartition]]:
         return observation_of(sorted(self.partitions), self.topic_gaps)
 
-    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         return {place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places}
 
-    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         return {place: self._bounds(self.partitions[place]) for place in places}
 
     def _bounds(self, known: tuple[PartitionProducer, ...] | Code) -> Bounds | Code:
@@ -100,7 +101,7 @@ class FakeCoordinators:
             return known
         return Bounds(min((p.start_offset for p in known if p.start_offset is not None), default=100), 100)
 
-    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         scripted = self.marking.pop(0) if self.marking else Code.NONE
         if scripted:
             return scripted

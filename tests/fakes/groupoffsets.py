@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
-
-Place = tuple[str, int]
 
 
 @dataclass
@@ -20,7 +19,7 @@ class FakeGroupOffsets:
     ``leaving`` is how many looks more a group's members are there.
     """
 
-    offsets: dict[str, dict[Place, int]] = field(default_factory=dict)
+    offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     members: dict[str, list[str]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     pending: set[str] = field(default_factory=set)
@@ -39,17 +38,17 @@ class FakeGroupOffsets:
         named = () if group_id in self.newer else tuple(GroupMember(f"{c}-1", c, "10.0.0.1") for c in ids)
         return ClientGroup(group_id, state, self.kinds.get(group_id, "consumer"), named)
 
-    def committed(self, group_id: str) -> dict[Place, int]:
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
         self._may(group_id)
         return dict(self.offsets.get(group_id, {}))
 
-    def stable(self, group_id: str) -> dict[Place, int]:
+    def stable(self, group_id: str) -> dict[TopicPartition, int]:
         if group_id in self.pending:
             raise Refused(f"An open transaction holds offsets of the group {group_id}", code="pending")
         return self.committed(group_id)
 
-    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[Place, int] | ConnectctlError]:
-        found: dict[str, dict[Place, int] | ConnectctlError] = {}
+    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
+        found: dict[str, dict[TopicPartition, int] | ConnectctlError] = {}
         for group_id in group_ids:
             try:
                 found[group_id] = self.committed(group_id)
@@ -57,14 +56,14 @@ class FakeGroupOffsets:
                 found[group_id] = e
         return found
 
-    def ends(self, partitions: Sequence[Place]) -> dict[Place, int]:
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         raise NotImplementedError
 
-    def commit(self, group_id: str, offsets: Mapping[Place, int]) -> None:
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         self._nobody(group_id)
         self.offsets.setdefault(group_id, {}).update(offsets)
 
-    def delete(self, group_id: str, partitions: Sequence[Place]) -> None:
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         self._nobody(group_id)
         for place in partitions:
             self.offsets.get(group_id, {}).pop(place, None)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 
 TOPIC = "t"

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.kafkareads import connect_group
 from fakes.offsetworld import World
 from fakes.workers import FakeConnector
 
 SINK = {"connector.class": "x.y.Sink", "topics": "lines"}
 GROUP, ALONE = "connect-archive", "connect-transform"
-WAS = {("lines", 0): 5, ("lines", 1): 3}
+WAS = {TopicPartition("lines", 0): 5, TopicPartition("lines", 1): 3}
 TARGET_STATE = b'{"state.v2":"STOPPED"}'
 
 
@@ -59,13 +60,13 @@ class SinkWorld(World):
             self.groups.delete(GROUP, list(self.groups.offsets[GROUP]))
             return
         for entry in body["offsets"]:
-            place = entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"]
+            place = TopicPartition(entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"])
             if entry["offset"] is None:
                 self.groups.delete(GROUP, [place])
             else:
                 self.groups.commit(GROUP, {place: entry["offset"]["kafka_offset"]})
 
     @property
-    def offsets(self) -> dict[tuple[str, int], int]:
+    def offsets(self) -> dict[TopicPartition, int]:
         """What the sink's group has committed."""
         return self.groups.offsets[GROUP]

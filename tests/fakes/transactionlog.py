@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import STATES, LogEntry
-from connectctl.ops.kafka.transactions import PartitionProducer, Place
+from connectctl.ops.kafka.transactions import PartitionProducer
 
 
 @dataclass
@@ -19,7 +20,7 @@ class FakeTransactionLog:
     """Keeps ``TransactionLogReads``. ``forbidden`` is what reading the log raises, ``unseen`` what a partition raises."""
 
     written: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
-    partitions: dict[Place, PrecedingLog] = field(default_factory=dict)
+    partitions: dict[TopicPartition, PrecedingLog] = field(default_factory=dict)
     forbidden: ConnectctlError | None = None
     unseen: ConnectctlError | None = None
     asked: list[tuple[str, ...] | None] = field(default_factory=list)
@@ -32,7 +33,7 @@ class FakeTransactionLog:
             raise self.forbidden
         return [ConsumerRecord(key, value, 0, at) for at, (key, value) in enumerate(self.written) if wanted(key, value)]
 
-    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
+    def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         if self.unseen:
             raise self.unseen
         since = math.inf if since_ms is None else since_ms

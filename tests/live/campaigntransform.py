@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     FROM_RECORDS,
     group_ledger,
@@ -18,7 +19,7 @@ from connectctl.ops.task_runtime.attempt.group_attempt import (
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_kernel import task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery

@@ -6,9 +6,10 @@ import secrets
 import time
 from typing import Any, Self
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from live.real import await_topic
 
 PATIENCE = 90.0
@@ -51,10 +52,10 @@ class Consumers:
         self._open.append(consumer)
         return consumer
 
-    def commit(self, group: str, place: Place, offset: int) -> None:
+    def commit(self, group: str, place: TopicPartition, offset: int) -> None:
         """Commit an offset as somebody who is no member."""
         consumer = self.open(group, group_protocol="classic")
-        consumer.commit(offsets=[TopicPartition(place.topic, place.partition, offset)], asynchronous=False)
+        consumer.commit(offsets=[Position(place.topic, place.partition, offset)], asynchronous=False)
         consumer.close()
         self._open.remove(consumer)
 

@@ -13,7 +13,8 @@ from confluent_kafka.admin import NewPartitions
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import partition_id
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings, consumer_settings
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import Member

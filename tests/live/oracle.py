@@ -15,7 +15,7 @@ from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.transactions.hanging import opened
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def in_order(image: Any) -> list[ConsumerRecord]:
     return sorted((*image.latest, *image.superseded), key=lambda r: (r.partition, r.offset))
 
 
-def open_partitions(kafka: Kafka, *topics: str) -> list[Place]:
+def open_partitions(kafka: Kafka, *topics: str) -> list[TopicPartition]:
     """Where a transaction is open."""
     extents = kafka.extents(list(topics))
-    return [Place(t, p) for t, parts in extents.items() for p, e in parts.items() if e.stable < e.end]
+    return [TopicPartition(t, p) for t, parts in extents.items() for p, e in parts.items() if e.stable < e.end]
 
 
 def markers(kafka: Kafka, topic: str) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def markers(kafka: Kafka, topic: str) -> tuple[int, int]:
     counts: Counter[int] = Counter()
     try:
         for partition, extent in kafka.extents([topic])[topic].items():
-            found = headers.read(Place(topic, partition), extent.first, extent.end)
+            found = headers.read(TopicPartition(topic, partition), extent.first, extent.end)
             counts.update(each.outcome for each in found if isinstance(each, Marker))
     finally:
         headers.close()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Position
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually, write
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def test_a_transaction_that_ends_differently_in_two_partitions_is_torn(cluster: 
     put(writer, name, range(3), task=1, partition=1)
     assert writer.flush(60) == 0
     calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
-    place = Place(name, 1)
+    place = TopicPartition(name, 1)
     (open_,) = [p for p in calls.producers([place])[place] if p.start_offset is not None]  # type: ignore[union-attr]
     assert calls.mark(place, open_, commit=False) == 0
     calls.close()
@@ -200,7 +201,7 @@ def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sand
             write(cluster.bootstrap_servers, to, record, partition=n % 2)
 
     def commit(*offsets: int) -> None:
-        places = [TopicPartition(source, partition, offset) for partition, offset in enumerate(offsets)]
+        places = [Position(source, partition, offset) for partition, offset in enumerate(offsets)]
         reader.commit(offsets=places, asynchronous=False)
 
     def look(*args: str, group: str = "audit-transform") -> Any:
@@ -237,7 +238,7 @@ def test_a_transform_is_compared_with_what_its_group_has_committed(cluster: Sand
         assert subset["inputs"]["missing"] == 1
     writer = producer(cluster, "audit-transform")
     writer.begin_transaction()
-    pending = [TopicPartition(source, 0, 10)]
+    pending = [Position(source, 0, 10)]
     writer.send_offsets_to_transaction(pending, reader.consumer_group_metadata(), 60)
     unknown = look("--patience", "0")
     assert [part["state"] for part in unknown["inputs"]["partitions"]] == ["unknown", "committed"]

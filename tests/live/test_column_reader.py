@@ -12,6 +12,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.jobs.audit import Cluster, columns
 from connectctl.ops.kafka.record_batch_decoder import Columns
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -55,8 +56,8 @@ def test_every_codec_and_outcome_is_read_as_librdkafka_reads_it(
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()
     fill(cluster.bootstrap_servers, name)
     ends = Kafka(client, timeout=30).extents([name])[name]
-    whole = {(name, p): (0, extent.stable) for p, extent in ends.items()}
-    part = {(name, 0): (37, ends[0].stable - 30), (name, 1): (5, 6)}
+    whole = {TopicPartition(name, p): (0, extent.stable) for p, extent in ends.items()}
+    part = {TopicPartition(name, 0): (37, ends[0].stable - 30), TopicPartition(name, 1): (5, 6)}
     for ranges in (whole, part):
         found: dict[Any, list[Any]] = {}
         for place, some in columns(Cluster(client, 30), ranges):

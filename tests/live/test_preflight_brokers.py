@@ -26,7 +26,7 @@ from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.connectors.observe import from_workers
 from fakes.acls import allow
 from fakes.check_context import check_context
@@ -457,7 +457,7 @@ def test_a_group_that_a_principal_sees_and_may_not_describe_is_told(strict: Sand
     grants = Grants(strict)
     with Consumers(strict.bootstrap_servers) as made:
         topic = made.new_topic(topic)
-        made.commit(group, Place(topic, 0), 0)
+        made.commit(group, TopicPartition(topic, 0), 0)
         describe = [
             allow("User:nobody", Operation.DESCRIBE, *what)
             for what in ((Resource.TOPIC, topic), (Resource.CLUSTER, CLUSTER_NAME))

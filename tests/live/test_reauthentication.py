@@ -14,7 +14,7 @@ from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.batch_headers import Batch
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
@@ -52,7 +52,7 @@ class Lived:
 
     def __init__(self, cluster: Sandbox, way: str, topic: str):
         self.client = as_admin(cluster, way)
-        self.place = Place(create_topic(cluster, topic), 0)
+        self.place = TopicPartition(create_topic(cluster, topic), 0)
         self.written = self.read = self.connections = 0
 
     def run(self, seconds: float) -> None:

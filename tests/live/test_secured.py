@@ -12,7 +12,7 @@ from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from fakes.certificates import Certificates, certificates
@@ -147,14 +147,14 @@ def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
     for n in range(30):
         write(guarded.bootstrap_servers, topic, (b"k", b"x" * 100_000 + b"%d" % n), partition=0)
     reader = BatchFetcher(client_of(guarded, certificate, "ops"), timeout=20, committed=True)
-    reader.begin({Place(topic, 0): 0})
+    reader.begin({TopicPartition(topic, 0): 0})
     records = 0
     while reader.behind:
         records += sum(batch.records for part in reader.fetch(1.0) for batch in part.batches)
     reader.close()
     assert records == 30
     stranger = BatchFetcher(client_of(guarded, certificate, "nobody"), timeout=20, committed=True)
-    stranger.begin({Place(topic, 0): 0})
+    stranger.begin({TopicPartition(topic, 0): 0})
     with pytest.raises(NotAuthorized, match="Not authorized to describe the topic fetched"):
         stranger.fetch(1.0)
     stranger.close()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.kafka_protocol import batch_fetcher
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher, OutOfRange, TopicGone
@@ -22,7 +23,7 @@ from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.batch_rewrite import restamped
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import wrap_partition
 from connectctl.ops.task_runtime.spi.metrics import copy_metrics
 from live.real import create_topic, eventually, write
@@ -195,7 +196,7 @@ def test_another_codec_for_the_producer_or_for_the_topic_opens_batches(cluster: 
 def test_a_copy_that_begins_within_a_batch_has_the_records_behind_its_offset(cluster: Sandbox, offsets: str) -> None:
     copy = copied(cluster)
     copy.write(30)
-    key = connect_json([copy.name, wrap_partition("east", (copy.topic, 0))])
+    key = connect_json([copy.name, wrap_partition("east", TopicPartition(copy.topic, 0))])
     write(copy.bootstrap, offsets, (key, '{"offset":13}'))
     ended = copy.run_here(offsets, copy.start())
     assert (ended[0].stats.records, ways(ended)) == (16, (1, 1))
@@ -208,7 +209,7 @@ def test_lost_records_fail_the_task_unless_a_person_has_said_to_continue(cluster
     copy.run_here(offsets, copy.start())
     copy.write(30)
     admin = AdminClient({"bootstrap.servers": copy.bootstrap})
-    admin.delete_records([TopicPartition(copy.topic, 0, 35)])[TopicPartition(copy.topic, 0)].result()
+    admin.delete_records([Position(copy.topic, 0, 35)])[Position(copy.topic, 0)].result()
     with pytest.raises(ConnectctlError, match=f"Offsets 20 to 34 of {copy.topic}-0 on east were lost") as raised:
         copy.run_here(offsets, copy.start())
     assert raised.value.code == "lost-records"
@@ -248,7 +249,7 @@ def producer(cluster: Sandbox, topic: str) -> Iterator[BatchProducer]:
 def fetched(cluster: Sandbox, topic: str, start: int = 0) -> list[Any]:
     """What lies in the first partition, as it was fetched."""
     reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30, committed=True)
-    reader.begin({Place(topic, 0): start})
+    reader.begin({TopicPartition(topic, 0): start})
     found = []
     while reader.behind:
         found += reader.fetch(1.0)
@@ -295,7 +296,7 @@ def test_what_a_broker_takes_of_a_producers_header(
     write(cluster.bootstrap_servers, topic, *((b"k", b"%d" % n) for n in range(3)), partition=0)
     (part,) = fetched(cluster, topic)
     (batch,) = part.batches
-    place = Place(topic, 0)
+    place = TopicPartition(topic, 0)
 
     def made(stamp: ProducerState) -> list[bytes | memoryview]:
         return [changed(b"".join(restamped(part.data, batch, stamp)), **fields)]
@@ -330,8 +331,8 @@ def test_a_batch_that_is_too_large_for_its_topic_is_refused(
     large.produce(source, bytes(1_500_000))
     large.flush(30)
     (part,) = fetched(cluster, source)
-    producer.add([Place(topic, 0)])
-    producer.send(Place(topic, 0), 1, lambda stamp: restamped(part.data, part.batches[0], stamp))
+    producer.add([TopicPartition(topic, 0)])
+    producer.send(TopicPartition(topic, 0), 1, lambda stamp: restamped(part.data, part.batches[0], stamp))
     with pytest.raises(Refusal) as raised:
         producer.flush()
     assert raised.value.code == Code.MESSAGE_TOO_LARGE
@@ -341,7 +342,7 @@ def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, top
     bootstrap = cluster.bootstrap_servers
     write(bootstrap, topic, *((b"k", b"%d" % n) for n in range(3)), partition=0)
     reader = BatchFetcher({"bootstrap.servers": bootstrap}, timeout=30, committed=True)
-    reader.begin({Place(topic, 0): 0})
+    reader.begin({TopicPartition(topic, 0): 0})
     while reader.behind:
         reader.fetch(1.0)
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -357,7 +358,7 @@ def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, top
 
 def test_a_topic_that_is_deleted_is_gone(cluster: Sandbox, topic: str) -> None:
     reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30, committed=True)
-    reader.begin({Place(topic, 0): 0})
+    reader.begin({TopicPartition(topic, 0): 0})
     reader.fetch(1.0)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.delete_topics([topic])[topic].result()
@@ -369,7 +370,7 @@ def test_a_topic_that_is_deleted_is_gone(cluster: Sandbox, topic: str) -> None:
 
 def test_an_offset_that_the_log_does_not_have_is_told(cluster: Sandbox, topic: str) -> None:
     reader = BatchFetcher({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30, committed=True)
-    reader.begin({Place(topic, 0): 7})
+    reader.begin({TopicPartition(topic, 0): 7})
     with pytest.raises(OutOfRange, match=f"Offset 7 of {topic}-0 is out of range"):
         read_for_long(reader)
     reader.close()

@@ -25,7 +25,7 @@ from connectctl.ops.clients.kafka_protocol.transactions import init_request
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns, batches
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.faultproxy import ADD_OFFSETS, ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live.real import create_topic, eventually
 from live.test_preflight_brokers import set_feature
@@ -87,7 +87,7 @@ class Numbers:
         made.partitions(self.topic, 30)
         for partition in (0, 1):
             values = [b"%d" % number] * (SIZE // 2)
-            place = Place(self.topic, partition)
+            place = TopicPartition(self.topic, partition)
             made.add([place])
             for batch in batches(RecordColumns(pa.array(values, pa.binary())), 10_000):
                 made.send(place, len(batch), batch.encode)

@@ -17,8 +17,9 @@ from confluent_kafka import Producer
 from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, parse
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
 from live.rawproducer import NEW_END, NEW_PRODUCE, RawProducers
@@ -127,7 +128,7 @@ def test_the_newest_record_of_each_id_says_what_its_coordinator_says(
         assert wrote.client_version == (2 if id_ in new else 0)
     states = ["Ongoing", "CompleteCommit", "CompleteAbort"]
     assert [newest[id_].state for id_ in (*old, *new)] == states * 2
-    assert newest[new[0]].places == {Place(topic, 0)}
+    assert newest[new[0]].places == {TopicPartition(topic, 0)}
     raw.end([old[0]], commit=False)
     raw.end([new[0]], commit=False, version=NEW_END)
 
@@ -172,7 +173,7 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
         producer.produce(topic, b"old", timestamp=at)
         producer.commit_transaction(30)
     hour_ago = int(time.time() - 3600) * 1000
-    place = Place(topic, 0)
+    place = TopicPartition(topic, 0)
     assert raw.calls._leaders.offsets([place], hour_ago) == {place: 1}
     assert raw.calls._leaders.offsets([place], hour_ago * 2) == {place: None}
     seen = PartitionProducer(raw.calls.listed(prefixes=[f"times-{topic}"]).seen[0].producer_id, 0, 0, 2_000, 2)
@@ -193,7 +194,7 @@ def test_a_commit_whose_marker_was_lost_is_committed(broker: Sandbox, raw: RawPr
         raw.begin([id_], topic, [0])
         raw.write_behind(id_, topic)
     (home / "other").rename(home / "away")
-    eventually(lambda: raw.calls.bounds([Place(topic, 0)])[Place(topic, 0)] == 5)
+    eventually(lambda: raw.calls.bounds([TopicPartition(topic, 0)])[TopicPartition(topic, 0)] == 5)
     raw.end([id_], commit=True, version=NEW_END if new else 4)
     assert ended(raw, id_).state == "CompleteCommit"
     broker.kill_broker()

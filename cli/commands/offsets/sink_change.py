@@ -118,6 +118,6 @@ def show_offsets(changes: GroupChanges, say: Callable[[str], None]) -> None:
     """What would be committed over what."""
     for group, write in changes.writes[:SHOWN]:
         before, after = ("nothing" if offset is None else offset for offset in (write.before, write.after))
-        say(f"  {group}  {write.topic}-{write.partition}: {before} -> {after}")
+        say(f"  {group}  {write.place}: {before} -> {after}")
     if len(changes.writes) > SHOWN:
         say(f"  … and {len(changes.writes) - SHOWN:,} more offsets; --dry-run -o json has them all.")

@@ -21,7 +21,8 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
-from connectctl.ops.kafka.transactions import Bounds, Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Bounds
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Reading:
 class ReadBeyondLso:
     """A committed offset above the last stable offset, which was asked for later; ``end`` is the high watermark."""
 
-    place: Place
+    place: TopicPartition
     committed: int
     stable: int
     end: int

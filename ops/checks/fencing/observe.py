@@ -16,7 +16,8 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
 from connectctl.ops.operations.fencing.observe import describe_ids
 
@@ -63,7 +64,7 @@ class FencedSource:
     by_broker: Mapping[int | None, int] | None
     backoff: Backoff
     config: Mapping[str, str] = field(default_factory=dict)
-    foreign: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    foreign: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,9 @@ def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
     return Coordinators(leaders, brokers)
 
 
-def _foreign(context: CheckContext, reach: Mapping[str, int], unseen: list[Unseen]) -> dict[str, tuple[Place, ...]]:
+def _foreign(
+    context: CheckContext, reach: Mapping[str, int], unseen: list[Unseen]
+) -> dict[str, tuple[TopicPartition, ...]]:
     """The ids in an open transaction that none of their connector's tasks can have begun."""
     owner = {task_id(context.group.id, name, n): name for name, tasks in reach.items() for n in range(tasks)}
     if not owner:
@@ -152,7 +155,7 @@ def _foreign(context: CheckContext, reach: Mapping[str, int], unseen: list[Unsee
         return {}
     unseen += _unanswered(described)
     configs = {each.name: each.config for each in context.sources}
-    found: dict[str, tuple[Place, ...]] = {}
+    found: dict[str, tuple[TopicPartition, ...]] = {}
     for id, seen in described.items():
         if isinstance(seen, Transaction) and seen.state == "Ongoing" and seen.partitions:
             strange = _strange(context, owner[id], configs[owner[id]], seen)
@@ -160,7 +163,9 @@ def _foreign(context: CheckContext, reach: Mapping[str, int], unseen: list[Unsee
     return found
 
 
-def _strange(context: CheckContext, name: str, config: Mapping[str, str], seen: Transaction) -> tuple[Place, ...]:
+def _strange(
+    context: CheckContext, name: str, config: Mapping[str, str], seen: Transaction
+) -> tuple[TopicPartition, ...]:
     """The partitions of an open transaction that show that it is not a task's of this connector."""
     if context.enabled is False:
         return seen.partitions

@@ -18,7 +18,8 @@ from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, ErrorAction, verdict
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
 from connectctl.ops.operations.fencing.observe import describe_ids
@@ -179,7 +180,7 @@ class _Watch:
         return self._written(ConfigTopic(topic, connectors, newest_write(image)), leader)
 
     def _written(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:
-        place = Place(topic.name, 0)
+        place = TopicPartition(topic.name, 0)
         what = f"who writes to the config topic {topic.name}"
         try:
             producers = self._transactions.producers([place]).get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)

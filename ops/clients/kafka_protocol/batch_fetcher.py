@@ -29,7 +29,7 @@ from connectctl.ops.clients.kafka_protocol.topic_ids import TopicLayouts, topic_
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized, read_topic
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _MOVING = {-1, 3, 5, 6, 7, 9, 13, 56, 74, 75, 78, 100, 103, 106}
 class OutOfRange(Exception):
     """The leader of ``place`` does not have ``offset``, or has another record there than the one that was fetched last."""
 
-    def __init__(self, place: Place, offset: int, *, diverged: bool = False) -> None:
+    def __init__(self, place: TopicPartition, offset: int, *, diverged: bool = False) -> None:
         super().__init__(f"Offset {offset} of {place} is out of range")
         self.place, self.offset, self.diverged = place, offset, diverged
 
@@ -69,7 +69,7 @@ class TopicGone(Exception):
 class FetchedPart:
     """Committed batches of a partition in ``data``; what lies before the offset ``wanted`` was not asked for."""
 
-    place: Place
+    place: TopicPartition
     data: Any
     batches: list[BatchAt]
     wanted: int
@@ -87,18 +87,18 @@ class BatchFetcher:
         of_one = min(most, int(properties.get("max.partition.fetch.bytes", most)))
         self._limits = FetchLimits(most, of_one, int(properties.get("fetch.wait.max.ms", WAIT_MS)))
         self._timeout, self._committed = timeout, committed
-        self._positions: dict[Place, Position] = {}
-        self._ends: dict[Place, int] = {}
-        self._leaders: dict[Place, int] = {}
+        self._positions: dict[TopicPartition, Position] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._leaders: dict[TopicPartition, int] = {}
         self._known: dict[str, UUID] = {}
         """The ids that topics had at the beginning, of which ``_ids`` are those to fetch by: all or none."""
         self._ids: dict[str, UUID] = {}
         self._connections: dict[int, RawConnection] = {}
         self._asked: dict[int, tuple[int, float]] = {}
         """The number of each leader's request, and when it was sent."""
-        self._failing: dict[Place, tuple[float, str]] = {}
+        self._failing: dict[TopicPartition, tuple[float, str]] = {}
         """Partitions of which no leader has given anything: since when, and why."""
-        self._unled: set[Place] = set()
+        self._unled: set[TopicPartition] = set()
         """Those whose leader has to be looked up."""
         self._missing: dict[str, float] = {}
         self._looked = 0.0
@@ -110,7 +110,7 @@ class BatchFetcher:
                 self._connections.popitem()[1].close()
         self._wire.close()
 
-    def begin(self, starts: Mapping[Place, int]) -> None:
+    def begin(self, starts: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets on."""
         from kafka.protocol.consumer.fetch import FetchRequest
 
@@ -130,7 +130,7 @@ class BatchFetcher:
         if newest >= BY_ID and len(self._known) == len({place.topic for place in starts}):
             self._ids = self._known
 
-    def position(self, place: Place) -> int:
+    def position(self, place: TopicPartition) -> int:
         """The next offset of ``place``."""
         return self._positions[place].offset
 
@@ -229,7 +229,7 @@ class BatchFetcher:
         self._positions[place] = Position(max(wanted, committed.next_offset), committed.epoch)
         return FetchedPart(place, part.data, batches, wanted) if batches else None
 
-    def _refuse(self, place: Place, why: str) -> None:
+    def _refuse(self, place: TopicPartition, why: str) -> None:
         since, _ = self._failing.get(place, (time.monotonic(), ""))
         self._failing[place] = since, why
         self._unled.add(place)

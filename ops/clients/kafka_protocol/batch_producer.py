@@ -37,7 +37,7 @@ from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.sentinels import number_of
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
@@ -65,11 +65,11 @@ class BatchProducer:
         self._wire = wire or KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
         self._leaders = PartitionLeaders(self._wire)
-        self._added: set[Place] = set()
+        self._added: set[TopicPartition] = set()
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._offsets_taken = False
-        self._sequences: dict[Place, int] = defaultdict(int)
+        self._sequences: dict[TopicPartition, int] = defaultdict(int)
         self._sender = BatchSender(self._wire, id_, timeout)
         self._direct = DirectRequests(self._wire, timeout)
         self._group_coordinators: dict[str, int] = {}
@@ -149,7 +149,7 @@ class BatchProducer:
         """Look the partitions and their leaders up again: what was known may be why a request failed."""
         self._leaders.forget()
 
-    def add(self, places: Collection[Place]) -> None:
+    def add(self, places: Collection[TopicPartition]) -> None:
         """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their first Produce is it."""
         missing = [] if self.bumps_epoch else [place for place in places if place not in self._added]
         if not missing:
@@ -165,7 +165,7 @@ class BatchProducer:
 
     def send(
         self,
-        place: Place,
+        place: TopicPartition,
         records: int,
         made: Callable[[ProducerState], Parts],
         named: Named | None = None,
@@ -193,7 +193,7 @@ class BatchProducer:
         self._sender.drop_unanswered()
 
     def send_group_offsets(
-        self, member: GroupMembership, offsets: Mapping[Place, CommittedOffset], patience: float
+        self, member: GroupMembership, offsets: Mapping[TopicPartition, CommittedOffset], patience: float
     ) -> None:
         """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises ``Refusal`` with
         ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another member has its partitions. The

@@ -23,7 +23,7 @@ from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROO
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ OPENING_BYTES = 1_000_000
 class _Batch:
     """A batch for ``place``. ``opens``: it is the first one there, and is sent again where the coordinator is busy."""
 
-    place: Place
+    place: TopicPartition
     named: Named | None
     parts: Parts
     count: int
@@ -84,10 +84,10 @@ class BatchSender:
         self._used: dict[int, float] = {}
         """When each connection had its last request."""
         self._unanswered: dict[int, deque[_Sent]] = defaultdict(deque)
-        self._opening: set[Place] = set()
+        self._opening: set[TopicPartition] = set()
         self._waiting: dict[int, list[_Batch]] = defaultdict(list)
         """First batches that were not sent yet, for each leader."""
-        self.opened: set[Place] = set()
+        self.opened: set[TopicPartition] = set()
         """Partitions that have a batch for certain: where a Produce adds them to it, one of this transaction."""
         self.adds_partitions = False
         """Whether a Produce adds its partition to the transaction."""
@@ -114,7 +114,7 @@ class BatchSender:
     def send(
         self,
         leader: int,
-        place: Place,
+        place: TopicPartition,
         batch: Parts,
         named: Named | None = None,
         count: int = 0,
@@ -219,7 +219,7 @@ class BatchSender:
             sent.batches = busy
             self._post(leader, sent)
 
-    def _parts(self, answer: bytes) -> tuple[dict[Place, Any], float]:
+    def _parts(self, answer: bytes) -> tuple[dict[TopicPartition, Any], float]:
         """The answer for each partition, and for how many seconds the broker reads nothing more from us (a quota)."""
         from kafka.protocol.producer import ProduceResponse
 
@@ -227,7 +227,7 @@ class BatchSender:
             found = ProduceResponse[NEW_PRODUCE].decode(answer[1:])
         else:
             found = ProduceResponse[OLD_PRODUCE].decode(answer)
-        parts = {Place(topic.name, part.index): part for topic in found.responses for part in topic.partition_responses}
+        parts = {TopicPartition(t.name, part.index): part for t in found.responses for part in t.partition_responses}
         return parts, found.throttle_time_ms / 1000
 
 

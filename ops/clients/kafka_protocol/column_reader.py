@@ -17,7 +17,7 @@ from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, bo
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
-    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 FETCH_BYTES = 8 << 20
 """How much to ask for at once; that much is held, and the places of its records besides."""
@@ -50,10 +50,10 @@ class ColumnReader(Headers):
     last stable offset. Raises what ``Headers`` raises, and ``OldFormat`` behind the chunks before it.
     """
 
-    _ahead: tuple[RawConnection, int, Place, int] | None = None
+    _ahead: tuple[RawConnection, int, TopicPartition, int] | None = None
     _end = 0
 
-    def read(self, place: Place, start: int, end: int) -> Iterator[Any]:
+    def read(self, place: TopicPartition, start: int, end: int) -> Iterator[Any]:
         self._end = end
         yield from super().read(place, start, end)
 
@@ -61,7 +61,7 @@ class ColumnReader(Headers):
         self._ahead = None
         super().close()
 
-    def _fetch(self, place: Place, offset: int) -> Iterator[Any]:
+    def _fetch(self, place: TopicPartition, offset: int) -> Iterator[Any]:
         import numpy as np
 
         connection = self._asked(place, offset)
@@ -86,7 +86,7 @@ class ColumnReader(Headers):
         if answer.is_old:
             raise OldFormat
 
-    def _asked(self, place: Place, offset: int) -> RawConnection:
+    def _asked(self, place: TopicPartition, offset: int) -> RawConnection:
         """A connection on which the answer about ``offset`` begins."""
         connection = self._connection(place)
         ahead, self._ahead = self._ahead, None

@@ -16,7 +16,7 @@ from connectctl.ops.kafka.partitioner import java_partition, java_partitions, st
 from connectctl.ops.kafka.record_batch_encoder import Batch, ProducerState, RecordColumns, batches
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
@@ -69,14 +69,14 @@ class ColumnWriter:
         else:
             whole = rows.columns() if isinstance(rows, Rows) else rows
             found = self._placed(whole, partition, count, order)
-        placed = [(Place(topic, number), batch) for number, batch in found]
+        placed = [(TopicPartition(topic, number), batch) for number, batch in found]
         self._producer.add({place for place, _ in placed})
         for place, batch in placed:
             names = None if named is None else partial(_named, named, batch, order)
             answered = None if delivered is None else partial(delivered, place.partition, _rows(batch, order))
             self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names, answered)
 
-    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> Parts:
+    def _encoded(self, place: TopicPartition, batch: Batch, named: Named | None, stamp: ProducerState) -> Parts:
         encoded = batch.encode(stamp, self._codec)
         size = sum(map(len, encoded))
         if self._largest is not None and named is not None and len(batch) == 1 and size > self._largest:

@@ -16,7 +16,7 @@ from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, GroupMember, ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.sentinels import offset_of
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
@@ -76,14 +76,14 @@ class Groups:
     def _committed(self, group: ReaderGroup, answer: Any) -> ReaderGroup:
         doing = "list the offsets of a group"
         error = self._brokers.error(answer.error_code, doing, "Describe on the group")
-        offsets: dict[Place, int] = {}
+        offsets: dict[TopicPartition, int] = {}
         for topic in answer.topics:
             for part in topic.partitions:
                 # A partition missing in the answer is not one without an offset.
                 error = error or self._brokers.error(part.error_code, doing, f"Describe on the topic {topic.name}")
                 offset = offset_of(part.committed_offset)
                 if offset is not None and not part.error_code:
-                    offsets[Place(topic.name, part.partition_index)] = offset
+                    offsets[TopicPartition(topic.name, part.partition_index)] = offset
         return replace(group, committed=offsets, problem=error)
 
     def _shared(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:

@@ -17,7 +17,7 @@ from connectctl.ops.clients.librdkafka.partition_offsets import latest_of, layou
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.kafka.brokers import NEWER_TYPES
 from connectctl.ops.kafka.partitioner import coordinator_partition
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, Described
@@ -66,7 +66,7 @@ def settle(kafka: Connection, *group_ids: str) -> None:
     try:
         partitions = layouts_of(kafka, [TOPIC])[TOPIC].partitions
         for number in sorted({coordinator_partition(group_id, partitions) for group_id in group_ids}):
-            latest_of(kafka, Place(TOPIC, number))
+            latest_of(kafka, TopicPartition(TOPIC, number))
     except NotAuthorized:
         time.sleep(BLIND)
     except BadInput:

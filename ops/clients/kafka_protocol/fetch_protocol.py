@@ -14,7 +14,7 @@ from uuid import UUID
 
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken
 from connectctl.ops.kafka.record_batch_decoder import PADDING
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
@@ -53,7 +53,7 @@ class PartitionData(NamedTuple):
     first offsets of the transactions among them that were aborted. ``diverged``: the log no longer has what was fetched.
     """
 
-    place: Place
+    place: TopicPartition
     code: int
     end: int
     first: int
@@ -64,7 +64,7 @@ class PartitionData(NamedTuple):
 
 
 def fetch_request(
-    positions: Mapping[Place, Position], ids: Mapping[str, UUID], limits: FetchLimits, *, committed: bool
+    positions: Mapping[TopicPartition, Position], ids: Mapping[str, UUID], limits: FetchLimits, *, committed: bool
 ) -> Any:
     """Fetch of these partitions, in their order; by the topics' ``ids`` where there are any."""
     from kafka.protocol.consumer.fetch import FetchRequest
@@ -131,7 +131,7 @@ def _partitions(
                 connection.into(data.data[:size])
             diverged = _DIVERGING in layout.tags()
             end = stable if committed else high
-            yield PartitionData(Place(topic, partition), code, end, first, data, size, aborted, diverged)
+            yield PartitionData(TopicPartition(topic, partition), code, end, first, data, size, aborted, diverged)
         layout.tags()
     layout.tags()
     connection.skip(connection.left)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.sentinels import offset_of
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
 if TYPE_CHECKING:
@@ -152,22 +154,19 @@ class Coordinator:
         return self.until(once)
 
     def stable_offsets(
-        self, partitions: Collection[tuple[str, int]]
-    ) -> tuple[dict[tuple[str, int], CommittedOffset], frozenset[tuple[str, int]]]:
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
         """What is committed for ``partitions`` (OffsetFetch with ``require_stable``, KIP-447), and those for which a
         transaction has offsets pending, which are not given (UNSTABLE_OFFSET_COMMIT). Others have none committed.
         """
         from kafka.protocol.consumer import OffsetFetchRequest
 
-        topics: dict[str, list[int]] = {}
-        for topic, number in partitions:
-            topics.setdefault(topic, []).append(number)
         wanted = [
-            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=sorted(numbers))
-            for topic, numbers in sorted(topics.items())
+            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
+            for topic, numbers in by_topic(sorted(partitions)).items()
         ]
 
-        def once() -> tuple[dict[tuple[str, int], CommittedOffset], frozenset[tuple[str, int]]]:
+        def once() -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
             request = OffsetFetchRequest(
                 group_id=self._group, topics=wanted, require_stable=True, min_version=7, max_version=7
             )
@@ -175,18 +174,18 @@ class Coordinator:
 
         return self.until(once)
 
-    def _offsets_of(self, answer: Any) -> tuple[dict[tuple[str, int], CommittedOffset], frozenset[tuple[str, int]]]:
+    def _offsets_of(self, answer: Any) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
         if code := self.check(answer.error_code):
             raise self._not_readable(name_of(code))
-        found: dict[tuple[str, int], CommittedOffset] = {}
-        pending: set[tuple[str, int]] = set()
+        found: dict[TopicPartition, CommittedOffset] = {}
+        pending: set[TopicPartition] = set()
         for topic in answer.topics:
             for part in topic.partitions:
-                place, code = (topic.name, part.partition_index), self.check(part.error_code)
+                place, code = TopicPartition(topic.name, part.partition_index), self.check(part.error_code)
                 if code == Code.UNSTABLE_OFFSET_COMMIT:
                     pending.add(place)
                 elif code:
-                    raise self._not_readable(f"{topic.name}-{part.partition_index}: {name_of(code)}")
+                    raise self._not_readable(f"{place}: {name_of(code)}")
                 elif (offset := offset_of(part.committed_offset)) is not None:
                     epoch = offset_of(part.committed_leader_epoch)
                     found[place] = CommittedOffset(offset, epoch, part.metadata or "")
@@ -214,28 +213,27 @@ class Coordinator:
 
         return self.until(once) if wanted else {}
 
-    def committed(self, *, stable: bool = False) -> dict[tuple[str, int], int]:
+    def committed(self, *, stable: bool = False) -> dict[TopicPartition, int]:
         """The offsets that the group has committed, by topic and partition.
 
         With ``stable`` it is an error where an open transaction holds others (KIP-447).
         """
         from kafka.protocol.consumer import OffsetFetchRequest
 
-        def once() -> dict[tuple[str, int], int]:
+        def once() -> dict[TopicPartition, int]:
             request = OffsetFetchRequest(group_id=self._group, topics=None, require_stable=stable, max_version=7)
             answer = self.ask(request, self.timeout)
-            found: dict[tuple[str, int], int] = {}
+            found: dict[TopicPartition, int] = {}
             unread = f"The offsets of {self._group} cannot be read"
             if code := self.check(answer.error_code):
                 raise ConnectctlError(unread, why=name_of(code), code="group")
             for topic in answer.topics:
                 for part in topic.partitions:
+                    place = TopicPartition(topic.name, part.partition_index)
                     if code := self.check(part.error_code):
-                        why = f"{topic.name}-{part.partition_index}: {name_of(code)}"
-                        raise ConnectctlError(unread, why=why, code="group")
-                    offset = offset_of(part.committed_offset)
-                    if offset is not None:  # -1: the group has committed none there
-                        found[topic.name, part.partition_index] = offset
+                        raise ConnectctlError(unread, why=f"{place}: {name_of(code)}", code="group")
+                    if (offset := offset_of(part.committed_offset)) is not None:  # -1: it has committed none there
+                        found[place] = offset
             return found
 
         return self.until(once)

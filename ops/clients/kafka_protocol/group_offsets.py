@@ -7,19 +7,19 @@ The coordinator itself refuses both while the group has members (``GroupCoordina
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.error_handling import Code, name_of
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 
-Place = tuple[str, int]
 _MEMBERS = (
     Code.ILLEGAL_GENERATION,
     Code.UNKNOWN_MEMBER_ID,
@@ -33,7 +33,7 @@ _COMMIT_VERSION = 9
 """The last version of OffsetCommit that names topics."""
 
 
-def commit(coordinator: Coordinator, group: str, offsets: Mapping[Place, int]) -> None:
+def commit(coordinator: Coordinator, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commit ``offsets`` as no member's. Raises ``Refused`` where the group has members, ``NotAuthorized``, ``TimedOut``."""
     from kafka.protocol.consumer import OffsetCommitRequest
 
@@ -43,11 +43,13 @@ def commit(coordinator: Coordinator, group: str, offsets: Mapping[Place, int]) -
         topic_of(
             name=topic,
             partitions=[
-                partition_of(partition_index=p, committed_offset=offsets[topic, p], committed_metadata="")
+                partition_of(
+                    partition_index=p, committed_offset=offsets[TopicPartition(topic, p)], committed_metadata=""
+                )
                 for p in parts
             ],
         )
-        for topic, parts in _by_topic(offsets)
+        for topic, parts in by_topic(sorted(offsets)).items()
     ]
     request = OffsetCommitRequest(
         group_id=group,
@@ -63,7 +65,7 @@ def commit(coordinator: Coordinator, group: str, offsets: Mapping[Place, int]) -
     coordinator.until(once)
 
 
-def delete(coordinator: Coordinator, group: str, places: Sequence[Place]) -> None:
+def delete(coordinator: Coordinator, group: str, places: Sequence[TopicPartition]) -> None:
     """Delete what the group has committed of ``places``; raises as ``commit`` does. A group that is gone has nothing."""
     from kafka.protocol.consumer import OffsetDeleteRequest
 
@@ -71,7 +73,7 @@ def delete(coordinator: Coordinator, group: str, places: Sequence[Place]) -> Non
     partition_of = topic_of.OffsetDeleteRequestPartition
     topics = [
         topic_of(name=topic, partitions=[partition_of(partition_index=p) for p in parts])
-        for topic, parts in _by_topic(places)
+        for topic, parts in by_topic(sorted(places)).items()
     ]
     request = OffsetDeleteRequest(group_id=group, topics=topics)
 
@@ -97,7 +99,7 @@ def newer_state(coordinator: Coordinator, group: str) -> str | None:
     return coordinator.until(once)
 
 
-def stable(coordinator: Coordinator, group: str) -> dict[Place, int]:
+def stable(coordinator: Coordinator, group: str) -> dict[TopicPartition, int]:
     """As ``Coordinator.committed``. Raises ``Refused`` while a transaction holds offsets of the group that are pending."""
     try:
         return coordinator.committed(stable=True)
@@ -110,10 +112,6 @@ def stable(coordinator: Coordinator, group: str) -> dict[Place, int]:
                 code="pending",
             ) from e
         raise
-
-
-def _by_topic(places: Iterable[Place]) -> list[tuple[str, list[int]]]:
-    return [(topic, [p for _, p in its]) for topic, its in groupby(sorted(places), key=lambda place: place[0])]
 
 
 def _check_topics(coordinator: Coordinator, group: str, answer: Any, operation: Operation) -> None:

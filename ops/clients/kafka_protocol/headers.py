@@ -20,7 +20,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 VERSION = 11
 FETCH_BYTES = 32 << 20
@@ -45,7 +45,7 @@ class Headers:
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout = timeout
         self._connections: dict[int, RawConnection] = {}
-        self._leaders: dict[Place, int] = {}
+        self._leaders: dict[TopicPartition, int] = {}
 
     def close(self) -> None:
         """Close all connections."""
@@ -53,7 +53,7 @@ class Headers:
             self._connections.popitem()[1].close()
         self._wire.close()
 
-    def read(self, place: Place, start: int, end: int) -> Iterator[Batch | Marker]:
+    def read(self, place: TopicPartition, start: int, end: int) -> Iterator[Batch | Marker]:
         """What lies in ``place`` from ``start`` on and begins before ``end``, in the order of the log.
 
         ``end`` is at most the high watermark. The first batch may begin before ``start``. What retention removes
@@ -84,7 +84,7 @@ class Headers:
         self.close()
         self._leaders.clear()
 
-    def _connection(self, place: Place) -> RawConnection:
+    def _connection(self, place: TopicPartition) -> RawConnection:
         if place not in self._leaders:
             self._leaders |= _leaders(self._wire, place.topic)
         leader = self._leaders.get(place)
@@ -98,7 +98,7 @@ class Headers:
             self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
         return self._connections[leader]
 
-    def _fetch(self, place: Place, offset: int) -> Iterator[Batch | Marker]:
+    def _fetch(self, place: TopicPartition, offset: int) -> Iterator[Batch | Marker]:
         connection = self._connection(place)
         connection.ask(request(place, offset))
         try:
@@ -122,7 +122,7 @@ class _Start(Exception):
         self.offset = offset
 
 
-def _leaders(wire: KafkaProtocolClient, topic: str) -> dict[Place, int]:
+def _leaders(wire: KafkaProtocolClient, topic: str) -> dict[TopicPartition, int]:
     known = Leaders(wire).leaders([topic])
     return {place: leader for place, leader in known.items() if not isinstance(leader, Code)}
 
@@ -133,7 +133,7 @@ def _request_class() -> Any:
     return FetchRequest
 
 
-def request(place: Place, offset: int, most: int = FETCH_BYTES, *, committed: bool = False) -> Any:
+def request(place: TopicPartition, offset: int, most: int = FETCH_BYTES, *, committed: bool = False) -> Any:
     """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get, and what was aborted."""
     kind = _request_class()
     topic = kind.FetchTopic
@@ -158,7 +158,7 @@ def request(place: Place, offset: int, most: int = FETCH_BYTES, *, committed: bo
     )
 
 
-def opening(connection: RawConnection, place: Place) -> tuple[int, list[tuple[int, int]]]:
+def opening(connection: RawConnection, place: TopicPartition) -> tuple[int, list[tuple[int, int]]]:
     """How many bytes of batches follow in an answer about ``place``, and the producers and first offsets of the aborted
     transactions in them.
     """
@@ -175,7 +175,7 @@ def opening(connection: RawConnection, place: Place) -> tuple[int, list[tuple[in
     return left, aborted
 
 
-def _walk(connection: RawConnection, place: Place) -> Iterator[Batch | Marker]:
+def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | Marker]:
     """The headers in one answer. The last batch of it may be cut off: its header will do."""
     left, _ = opening(connection, place)
     take, skip, header = connection.take, connection.skip, _HEADER.size
@@ -203,7 +203,7 @@ def _walk(connection: RawConnection, place: Place) -> Iterator[Batch | Marker]:
         left -= rest
 
 
-def _check(code: int, place: Place, first: int) -> None:
+def _check(code: int, place: TopicPartition, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
     if code == _FORBIDDEN:

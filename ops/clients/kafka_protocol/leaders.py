@@ -11,7 +11,8 @@ from connectctl.ops.clients.kafka_protocol.client import batches, code_of, known
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
-from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Bounds, PartitionProducer
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ class Leaders:
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._wire = wire
 
-    def places(self, topics: Sequence[str]) -> list[Place]:
+    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
         answer = self._described(topics)
         hidden = [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
         if hidden:
             what = f"Not authorized to describe the topic {hidden[0]} (Kafka at {self._wire.bootstrap})"
             raise not_authorized(what, describe_topic(hidden[0]))
-        return sorted(Place(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
+        return sorted(TopicPartition(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
 
     def _described(self, topics: Sequence[str]) -> Any:
         """Metadata that has all partitions of ``topics``, or why it will not. Raises ``Unreachable``."""
@@ -60,32 +61,32 @@ class Leaders:
         answer = self._metadata(topics, create=False)
         return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
 
-    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         """The producers of each place that its leader has state of, or why it says none (DescribeProducers, KIP-664)."""
         from kafka.protocol.admin.transactions import DescribeProducersRequest
 
-        def request(some: Sequence[Place]) -> Any:
+        def request(some: Sequence[TopicPartition]) -> Any:
             topics = [
                 DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=numbers)
                 for topic, numbers in by_topic(some).items()
             ]
             return DescribeProducersRequest(topics=topics)
 
-        def read(answer: Any) -> Iterator[tuple[Place, tuple[PartitionProducer, ...] | Code]]:
+        def read(answer: Any) -> Iterator[tuple[TopicPartition, tuple[PartitionProducer, ...] | Code]]:
             for topic in answer.topics:
                 for part in topic.partitions:
                     known = tuple(map(_producer, part.active_producers))
                     yield (
-                        Place(topic.name, part.partition_index),
+                        TopicPartition(topic.name, part.partition_index),
                         known_code(part.error_code) if part.error_code else known,
                     )
 
         return self._of_leaders("describe producers", places, request, read)
 
-    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         """The last stable offset and the high watermark of each place, or why its leader has none."""
         stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
-        found: dict[Place, Bounds | Code] = {}
+        found: dict[TopicPartition, Bounds | Code] = {}
         for place in places:
             low, high = stable[place], end[place]
             # Only the codes are of type Code; an offset is a plain number.
@@ -96,8 +97,8 @@ class Leaders:
         return found
 
     def offsets(
-        self, places: Sequence[Place], timestamp: int, *, committed: bool = False
-    ) -> dict[Place, Offset | Code | None]:
+        self, places: Sequence[TopicPartition], timestamp: int, *, committed: bool = False
+    ) -> dict[TopicPartition, Offset | Code | None]:
         """The first offset of each place with a time of ``timestamp`` or later, in milliseconds since the epoch.
 
         None where there is none, which is an answer for a time alone. ``LATEST`` gives the end, ``EARLIEST`` the beginning:
@@ -105,7 +106,7 @@ class Leaders:
         """
         from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
-        def request(some: Sequence[Place]) -> Any:
+        def request(some: Sequence[TopicPartition]) -> Any:
             topic = ListOffsetsRequest.ListOffsetsTopic
             topics = [
                 topic(
@@ -118,16 +119,16 @@ class Leaders:
             ]
             return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
 
-        def read(answer: Any) -> Iterator[tuple[Place, Offset | Code | None]]:
+        def read(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Code | None]]:
             for topic in answer.topics:
                 for part in topic.partitions:
                     found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
                     none = found is None and timestamp in (LATEST, EARLIEST)
-                    yield Place(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
+                    yield TopicPartition(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
 
         return self._of_leaders("list offsets", places, request, read)
 
-    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         """Write a marker behind the transaction of ``producer`` that is open on ``place``."""
         from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
@@ -145,31 +146,31 @@ class Leaders:
             max_version=1,
         )
 
-        def read(answer: Any) -> Iterator[tuple[Place, Code]]:
+        def read(answer: Any) -> Iterator[tuple[TopicPartition, Code]]:
             for one in answer.markers:
                 for topic in one.topics:
                     for part in topic.partitions:
-                        yield Place(topic.name, part.partition_index), known_code(part.error_code)
+                        yield TopicPartition(topic.name, part.partition_index), known_code(part.error_code)
 
         return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
 
-    def leaders(self, topics: Sequence[str] | None) -> dict[Place, int | Code]:
+    def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int | Code]:
         """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none."""
         answer = self._metadata(topics)
         return {
-            Place(topic.name, part.partition_index): _leader(part)
+            TopicPartition(topic.name, part.partition_index): _leader(part)
             for topic in answer.topics
             for part in topic.partitions
         }
 
-    def of_topic(self, topic: str) -> dict[Place, int | Code] | Code:
+    def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
         """``leaders`` of ``topic``, which brokers that create topics by themselves create where it is missing; or what a
         broker has against it.
         """
         (described,) = self._metadata([topic], create=True).topics
         if described.error_code:
             return known_code(described.error_code)
-        return {Place(topic, part.partition_index): _leader(part) for part in described.partitions}
+        return {TopicPartition(topic, part.partition_index): _leader(part) for part in described.partitions}
 
     def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
         from kafka.protocol.metadata.metadata import MetadataRequest
@@ -184,16 +185,16 @@ class Leaders:
     def _of_leaders(
         self,
         doing: str,
-        places: Sequence[Place],
-        request: Callable[[Sequence[Place]], Any],
-        read: Callable[[Any], Iterator[tuple[Place, Item | Code]]],
-    ) -> dict[Place, Item | Code]:
+        places: Sequence[TopicPartition],
+        request: Callable[[Sequence[TopicPartition]], Any],
+        read: Callable[[Any], Iterator[tuple[TopicPartition, Item | Code]]],
+    ) -> dict[TopicPartition, Item | Code]:
         """Ask the leader of each place, all leaders at once."""
         if not places:
             return {}
         leaders = self.leaders(sorted({place.topic for place in places}))
-        found: dict[Place, Item | Code] = {}
-        parts: dict[int, list[Place]] = defaultdict(list)
+        found: dict[TopicPartition, Item | Code] = {}
+        parts: dict[int, list[TopicPartition]] = defaultdict(list)
         for place in places:
             leader = leaders.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(leader, Code):
@@ -202,7 +203,7 @@ class Leaders:
                 parts[leader].append(place)
         asked = [(leader, some) for leader, known in parts.items() for some in batches(known)]
 
-        async def one(leader: int, some: Sequence[Place]) -> None:
+        async def one(leader: int, some: Sequence[TopicPartition]) -> None:
             found.update(read(await self._wire.ask(request(some), leader)))
 
         results = self._wire.run(doing, lambda: self._wire.each(one(leader, some) for leader, some in asked))
@@ -238,7 +239,7 @@ def _producer(state: Any) -> PartitionProducer:
     )
 
 
-def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """The numbers of partitions by topic, as most requests want them."""
     found: dict[str, list[int]] = defaultdict(list)
     for topic, partition in places:

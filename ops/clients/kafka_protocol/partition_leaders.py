@@ -11,7 +11,7 @@ from connectctl.ops.kafka.error_handling import Code
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TOPIC_PAUSE = 0.1
 METADATA_AGE = 300.0
@@ -25,11 +25,11 @@ class PartitionLeaders:
 
     def __init__(self, wire: KafkaProtocolClient):
         self._wire = wire
-        self._leaders: dict[Place, int] = {}
+        self._leaders: dict[TopicPartition, int] = {}
         self._counts: dict[str, int] = {}
         self._looked_up = time.monotonic()
 
-    def __getitem__(self, place: Place) -> int:
+    def __getitem__(self, place: TopicPartition) -> int:
         """The leader of a partition of a topic that was looked up."""
         return self._leaders[place]
 

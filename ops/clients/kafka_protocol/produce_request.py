@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.varints import unsigned_varint
 
 KEY = 0
@@ -18,7 +18,7 @@ _ALL = -1
 """``acks``."""
 
 
-def produce_parts(version: int, id_: str, timeout_ms: int, batches: Iterable[tuple[Place, Parts]]) -> Parts:
+def produce_parts(version: int, id_: str, timeout_ms: int, batches: Iterable[tuple[TopicPartition, Parts]]) -> Parts:
     """The body of a Produce with acks=all, of the transactional id ``id_``; one batch for each place, topic by topic."""
     flexible = version >= FLEXIBLE
     tags = b"\0" if flexible else b""

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.group_positions import GroupPositions
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
+    from connectctl.ops.clients.librdkafka.client import Kafka
 
 POLL = 0.2
 """Seconds between two looks at offsets that an open transaction holds."""
 PENDING = "an open transaction holds its offset"
 
 
-def positions(
-    kafka: Connection, group: str, partitions: Collection[tuple[str, int]], patience: float
-) -> GroupPositions:
-    """The committed offsets of ``group``, once transactions that hold some have ended, or after ``patience`` seconds.
+def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) -> GroupPositions:
+    """The committed offsets of ``group`` in ``topics``, once transactions that hold some have ended, or after ``patience``
+    seconds.
 
     Offsets that the group's coordinator does not give are unknown, with its reason. Raises ``Unreachable``.
     """
 
+    partitions = frozenset(
+        TopicPartition(t, n) for t, count in kafka.partition_counts(topics).items() for n in range(count)
+    )
+
     def read(coordinator: Coordinator) -> GroupPositions:
         end = time.monotonic() + patience
-        known: dict[tuple[str, int], int] = {}
-        left = frozenset(partitions)
+        known, left = dict[TopicPartition, int](), partitions
         while left:
             found, left = coordinator.stable_offsets(left)
             known |= {place: each.offset for place, each in found.items()}

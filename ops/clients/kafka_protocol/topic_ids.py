@@ -9,7 +9,7 @@ from uuid import UUID
 
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import number_of
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -21,7 +21,7 @@ class TopicLayouts:
     are topics that the broker asked does not know, ``forbidden`` those that may not be described.
     """
 
-    leaders: Mapping[Place, int] = field(default_factory=dict)
+    leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
     ids: Mapping[str, UUID] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
@@ -37,7 +37,7 @@ def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayo
 
     answer = wire.run("look up topics", ask)
     leaders = {
-        Place(topic.name, part.partition_index): leader
+        TopicPartition(topic.name, part.partition_index): leader
         for topic in answer.topics
         for part in topic.partitions
         if (leader := number_of(part.leader_id)) is not None

@@ -23,7 +23,8 @@ from connectctl.ops.kafka.visibility import whole
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.transactions import PartitionProducer, Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.kafka.transactions import PartitionProducer
 
 REACH = 5_000_000
 """How many offsets are looked through at most: some minutes of a slow network."""
@@ -55,13 +56,13 @@ class TransactionLog:
 
         return Kafka(self._properties, timeout=self._timeout)
 
-    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
+    def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         start = producer.start_offset or 0
         begin, reached = (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
         with closing(Headers(self._properties, timeout=self._timeout)) as headers:
             return behind(headers.read(place, begin, start + 1), producer, reached)
 
-    def _begin(self, place: Place, since_ms: int, start: int) -> tuple[int, float]:
+    def _begin(self, place: TopicPartition, since_ms: int, start: int) -> tuple[int, float]:
         """The offset from which to look, and the time from which on all markers are behind it.
 
         A marker has the broker's time, and every record with this time or a later one is behind the first that has one,
@@ -77,7 +78,7 @@ class TransactionLog:
         )
         return max(begin, start - REACH), since_ms if whole else math.inf
 
-    def _offsets(self, place: Place, *timestamps: int) -> list[Offset | None]:
+    def _offsets(self, place: TopicPartition, *timestamps: int) -> list[Offset | None]:
         with closing(KafkaProtocolClient(self._properties, timeout=self._timeout)) as wire:
             leaders = Leaders(wire)
             answers = [leaders.offsets([place], timestamp)[place] for timestamp in timestamps]
@@ -88,7 +89,7 @@ class TransactionLog:
             found.append(answer)
         return found
 
-    def _compacted(self, place: Place, since_ms: int) -> bool:
+    def _compacted(self, place: TopicPartition, since_ms: int) -> bool:
         """Whether compaction may have removed a marker that is not older than this time."""
         config = self._kafka().topics([place.topic])[place.topic].config
         # Who may not see the topic's settings cannot rule it out.

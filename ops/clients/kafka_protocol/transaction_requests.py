@@ -16,7 +16,7 @@ from connectctl.ops.kafka.error_handling import Code
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
     from connectctl.ops.kafka.group_membership import GroupMembership
-    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TXN_OFFSET_COMMIT = 3
 """The first version with generation, member and instance id, which Kafka 2.5 has. Older ones would not fence a zombie."""
@@ -32,7 +32,7 @@ _NOT_ATTEMPTED = 55
 """OPERATION_NOT_ATTEMPTED: the error of a partition that was refused only with others."""
 
 
-def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[Place]) -> Any:
+def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[TopicPartition]) -> Any:
     """AddPartitionsToTxn of ``places`` for the transactional id ``id_``; ``who`` are its producer id and epoch."""
     from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
@@ -79,7 +79,7 @@ def txn_offset_commit_request(
     id_: str,
     who: tuple[int, int],
     member: GroupMembership,
-    offsets: Mapping[Place, CommittedOffset],
+    offsets: Mapping[TopicPartition, CommittedOffset],
     version: int = TXN_OFFSET_COMMIT,
 ) -> Any:
     """TxnOffsetCommit of ``offsets`` as of ``member``."""

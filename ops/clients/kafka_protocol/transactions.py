@@ -20,7 +20,8 @@ from connectctl.ops.kafka.acls import Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of
-from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, observation_of
 
 if TYPE_CHECKING:
@@ -239,20 +240,20 @@ class Transactions(ClusterClient):
 
     # --------------------------------------------------------------------------------------------------- partitions
 
-    def places(self, topics: Sequence[str]) -> list[Place]:
+    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
         return self._leaders.places(topics)
 
-    def all_places(self) -> Observation[list[Place]]:
+    def all_places(self) -> Observation[list[TopicPartition]]:
         gaps = self._names.gaps("topics", Resource.TOPIC, (), self._leaders.hidden)
         return observation_of(sorted(self._leaders.leaders(None)), gaps)
 
-    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         return self._leaders.producers(places)
 
-    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         return self._leaders.bounds(places)
 
-    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         return self._leaders.mark(place, producer, commit=commit)
 
 
@@ -266,7 +267,7 @@ def _transaction(state: Any, coordinator: int) -> Transaction | Code:
         epoch=state.producer_epoch,
         timeout_ms=state.transaction_timeout_ms,
         started_ms=number_of(state.transaction_start_time_ms),
-        partitions=tuple(sorted(Place(t.topic, p) for t in state.topics for p in t.partitions)),
+        partitions=tuple(sorted(TopicPartition(t.topic, p) for t in state.topics for p in t.partitions)),
         coordinator=coordinator,
     )
 

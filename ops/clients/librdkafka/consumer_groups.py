@@ -9,6 +9,7 @@ from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
 from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, partitions_in, streams_member
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -27,20 +28,20 @@ class ClientGroups:
             return ClientGroup(group_id, "Dead", "")
         return ClientGroup(group_id, str(found.state), found.protocol_type, tuple(map(_member, found.members)))
 
-    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """See ``GroupReads``."""
         settle(self._kafka, group_id)
         return coordinated(self._kafka, group_id, lambda coordinator: coordinator.committed())
 
-    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """See ``GroupReads``."""
         wanted = set(partitions)
         extents = self._kafka.extents(sorted({topic for topic, _ in wanted}))
         return {
-            (topic, number): extent.stable
+            place: extent.stable
             for topic, parts in extents.items()
             for number, extent in parts.items()
-            if (topic, number) in wanted
+            if (place := TopicPartition(topic, number)) in wanted
         }
 
 

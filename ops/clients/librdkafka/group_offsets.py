@@ -11,6 +11,7 @@ from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator,
 from connectctl.ops.clients.librdkafka.consumer_groups import ClientGroups
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.consumer_group import ClientGroup
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
 class GroupOffsets(ClientGroups):
@@ -26,12 +27,12 @@ class GroupOffsets(ClientGroups):
         state = coordinated(self._kafka, group_id, lambda c: group_offsets.newer_state(c, group_id))
         return ClientGroup(group_id, state or "Dead")
 
-    def stable(self, group_id: str) -> dict[tuple[str, int], int]:
+    def stable(self, group_id: str) -> dict[TopicPartition, int]:
         """See ``GroupOffsetWrites``."""
         settle(self._kafka, group_id)
         return coordinated(self._kafka, group_id, lambda c: group_offsets.stable(c, group_id))
 
-    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[tuple[str, int], int] | ConnectctlError]:
+    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands of groups."""
         settle(self._kafka, *group_ids)
         wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
@@ -40,16 +41,16 @@ class GroupOffsets(ClientGroups):
         finally:
             wire.close()
 
-    def _one(self, wire: KafkaProtocolClient, group_id: str) -> dict[tuple[str, int], int] | ConnectctlError:
+    def _one(self, wire: KafkaProtocolClient, group_id: str) -> dict[TopicPartition, int] | ConnectctlError:
         try:
             return Coordinator(wire, group_id, self._kafka.timeout).committed()
         except NotAuthorized as e:
             return e
 
-    def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """See ``GroupOffsetWrites``."""
         coordinated(self._kafka, group_id, lambda c: group_offsets.commit(c, group_id, offsets))
 
-    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> None:
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """See ``GroupOffsetWrites``."""
         coordinated(self._kafka, group_id, lambda c: group_offsets.delete(c, group_id, partitions))

@@ -5,27 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as Position
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_membership import GroupMembership
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _MAGIC = b"CGMDv2:"
 
 
-def positions(partitions: Iterable[tuple[str, int]]) -> list[TopicPartition]:
+def positions(partitions: Iterable[TopicPartition]) -> list[Position]:
     """Partitions, without offsets."""
-    return [TopicPartition(topic, number) for topic, number in sorted(partitions)]
+    return [Position(topic, number) for topic, number in sorted(partitions)]
 
 
-def positions_at(offsets: Mapping[tuple[str, int], int]) -> list[TopicPartition]:
+def positions_at(offsets: Mapping[TopicPartition, int]) -> list[Position]:
     """Partitions with the offset of the next record, or one of librdkafka's logical offsets."""
-    return [TopicPartition(topic, number, offset) for (topic, number), offset in sorted(offsets.items())]
+    return [Position(topic, number, offset) for (topic, number), offset in sorted(offsets.items())]
 
 
-def group_offset(topic: str, number: int, offset: int, leader_epoch: int | None, metadata: str) -> TopicPartition:
+def group_offset(topic: str, number: int, offset: int, leader_epoch: int | None, metadata: str) -> Position:
     """What a consumer group is to have committed."""
     epoch = {} if leader_epoch is None else {"leader_epoch": leader_epoch}
-    return TopicPartition(topic, number, offset, metadata=metadata, **epoch)
+    return Position(topic, number, offset, metadata=metadata, **epoch)
 
 
 def membership(metadata: bytes) -> GroupMembership:

@@ -7,11 +7,13 @@ from itertools import groupby
 from operator import methodcaller
 from typing import Any
 
-Place = tuple[str, int]
+from connectctl.ops.kafka.topic_partition import TopicPartition
+
+Stretches = Iterator[tuple[TopicPartition, list[Any]]]
 _PARTITION, _TOPIC = methodcaller("partition"), methodcaller("topic")
 
 
-def stretches(batch: list[Any], topic: str | None) -> Iterator[tuple[Place, list[Any]]]:
+def stretches(batch: list[Any], topic: str | None) -> Stretches:
     """The batch cut where the place changes; ``topic`` where there is only one, because to ask for it takes time."""
     keys: Iterable[Any] = map(_PARTITION, batch)
     if topic is None:
@@ -19,5 +21,5 @@ def stretches(batch: list[Any], topic: str | None) -> Iterator[tuple[Place, list
     start = 0
     for key, same in groupby(keys):
         end = start + len(list(same))
-        yield key if topic is None else (topic, key), batch[start:end]
+        yield TopicPartition(*key) if topic is None else TopicPartition(topic, key), batch[start:end]
         start = end

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka.admin import OffsetSpec
 from connectctl.ops.clients.librdkafka.connection import MOVING
+from connectctl.ops.clients.librdkafka.group_positions import positions
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import KnownEnds, Layout, OffsetRange
-from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.kafka.visibility import describe_topic
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int
     # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
     ends = _ends(kafka, layouts, {place: max(first[place], stable[place]) for place in first}, {}, patience)
     return {
-        t: {p: OffsetRange(first[Place(t, p)], stable[Place(t, p)], end) for p, end in by.items()}
+        t: {p: OffsetRange(first[TopicPartition(t, p)], stable[TopicPartition(t, p)], end) for p, end in by.items()}
         for t, by in ends.items()
     }
 
@@ -103,11 +104,12 @@ def offsets_at(kafka: Connection, topics: Sequence[str], timestamp: int) -> dict
     at = _asked(kafka, _places(layouts), OffsetSpec.for_timestamp(timestamp), patience, none=_NO_SUCH)
     ends = end_offsets(kafka, topics)
     return {
-        t: {p: end if (found := at[Place(t, p)]) is None else found for p, end in by.items()} for t, by in ends.items()
+        t: {p: end if (found := at[TopicPartition(t, p)]) is None else found for p, end in by.items()}
+        for t, by in ends.items()
     }
 
 
-def latest_of(kafka: Connection, place: Place) -> Offset | None:
+def latest_of(kafka: Connection, place: TopicPartition) -> Offset | None:
     """The high watermark of one partition, as soon as its leader is sure of it (KIP-207)."""
     return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
 
@@ -167,13 +169,13 @@ def _layout(kafka: Connection, topic: str, described: Any) -> Layout | str:
     return Layout(id_, len(numbers))
 
 
-def _places(layouts: Mapping[str, Layout]) -> list[Place]:
-    return [Place(topic, p) for topic, layout in layouts.items() for p in range(layout.partitions)]
+def _places(layouts: Mapping[str, Layout]) -> list[TopicPartition]:
+    return [TopicPartition(topic, p) for topic, layout in layouts.items() for p in range(layout.partitions)]
 
 
 def _every(
     kafka: Connection, layouts: Mapping[str, Layout], spec: Any, patience: _Patience, isolation: Any = None
-) -> dict[Place, Offset]:
+) -> dict[TopicPartition, Offset]:
     found = _asked(kafka, _places(layouts), spec, patience, isolation)
     return {place: offset for place, offset in found.items() if offset is not None}
 
@@ -181,7 +183,7 @@ def _every(
 def _ends(
     kafka: Connection,
     layouts: Mapping[str, Layout],
-    first: Mapping[Place, int],
+    first: Mapping[TopicPartition, int],
     seen: Mapping[str, KnownEnds],
     patience: _Patience,
 ) -> dict[str, dict[int, Offset]]:
@@ -189,11 +191,12 @@ def _ends(
     for topic, before in seen.items():
         _same_topic(topic, before, layouts[topic])
         for p, read_to in enumerate(before.ends):
-            if read_to > floors.get(Place(topic, p), (-1, ""))[0]:
-                floors[Place(topic, p)] = read_to, "was read"
+            place = TopicPartition(topic, p)
+            if read_to > floors.get(place, (-1, ""))[0]:
+                floors[place] = read_to, "was read"
     places = {*_places(layouts), *floors}
 
-    def doubt(place: Place, end: int) -> str | None:
+    def doubt(place: TopicPartition, end: int) -> str | None:
         floor, how = floors[place]
         return f"it ends at {end} and {how} {'at' if how == 'begins' else 'up to'} {floor}" if end < floor else None
 
@@ -217,24 +220,24 @@ def _same_topic(topic: str, before: KnownEnds, now: Layout) -> None:
 
 def _asked(
     kafka: Connection,
-    places: Sequence[Place],
+    places: Sequence[TopicPartition],
     spec: Any,
     patience: _Patience,
     isolation: Any = None,
     *,
     none: int | None = None,
-    doubt: Callable[[Place, int], str | None] = lambda place, offset: None,
-) -> dict[Place, Offset | None]:
+    doubt: Callable[[TopicPartition, int], str | None] = lambda place, offset: None,
+) -> dict[TopicPartition, Offset | None]:
     """An offset of every place, asked until each has given one that is not in ``doubt``; None where it answers ``none``."""
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
-    found: dict[Place, Offset | None] = {}
+    found: dict[TopicPartition, Offset | None] = {}
     while missing := [place for place in places if place not in found]:
-        wanted = {TopicPartition(*place): spec for place in missing}
+        wanted = dict.fromkeys(positions(missing), spec)
         # An answer that does not name a partition is none of it, either.
         silent = dict.fromkeys(missing, "no answer")
         asked = kafka.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=patience.attempt)
         for where, future in asked.items():
-            place = Place(where.topic, where.partition)
+            place = TopicPartition(where.topic, where.partition)
             try:
                 raw = future.result().offset
             except (KafkaException, RuntimeError) as e:

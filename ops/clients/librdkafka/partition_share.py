@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.librdkafka.read import Reading, consumer_of, record_of
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.sentinels import Offset
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.connection import Connection
@@ -52,7 +53,7 @@ class _Choosing(Reading):
             if offset < end and (key in kept or wanted(topic, key)):
                 kept[key] = message
             if offset >= end - 1:
-                self._pending.discard((topic, partition))
+                self._pending.discard(TopicPartition(topic, partition))
 
     def records(self) -> Iterator[tuple[str, ConsumerRecord]]:
         """What was kept, given away: nothing is left afterwards."""

@@ -12,7 +12,8 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError
+from connectctl.ops.clients.librdkafka.group_positions import positions_at
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.connect.source_keys import owners_of
@@ -21,6 +22,7 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, UnreadTail
 from connectctl.ops.kafka.spill import GroupsOf, Spilled
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
@@ -114,8 +116,8 @@ class Reading:
     ):
         self._kafka = kafka
         self._ends = ends
-        self._pending = {(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
-        self._stuck: dict[tuple[str, int], int] = {}
+        self._pending = {TopicPartition(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
+        self._stuck: dict[TopicPartition, int] = {}
         self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
         self._counts = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
@@ -133,7 +135,7 @@ class Reading:
         # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
         # A partition that begins later is found by auto.offset.reset.
         begin = start or (lambda end: 0)
-        consumer.assign([TopicPartition(t, p, begin(self._ends[t][p])) for t, p in sorted(self._pending)])
+        consumer.assign(positions_at({p: begin(self._ends[p.topic][p.partition]) for p in self._pending}))
         started = heard = time.monotonic()
         while self._pending:
             batch = consumer.consume(BATCH, WAIT)
@@ -166,14 +168,14 @@ class Reading:
     def _held_back(self) -> bool:
         """Whether all that is left is held back by open transactions, and not only by leaders that are new."""
         extents = read_extents(self._kafka, sorted({topic for topic, _ in self._pending}))
-        for topic, partition in self._pending:
-            if extents[topic][partition].stable >= self._ends[topic][partition]:
+        for place in self._pending:
+            if extents[place.topic][place.partition].stable >= self._ends[place.topic][place.partition]:
                 # The consumer got an end that its new leader had before it had caught up: it continues.
-                self._stuck.pop((topic, partition), None)
+                self._stuck.pop(place, None)
         return self._pending <= self._stuck.keys()
 
     def _unanswered(self) -> Unreachable:
-        names = some_of([f"{topic}-{partition}" for topic, partition in sorted(self._pending)], 3)
+        names = some_of(list(map(str, sorted(self._pending))), 3)
         return Unreachable(
             f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
             why=f"nothing came for {self._kafka.timeout:g} s, and {names} is not read to its end",
@@ -184,12 +186,13 @@ class Reading:
         if any(map(_ERROR, batch)):  # a KafkaError cannot be compared to None
             self._take_singly(batch)
             return
-        for (topic, partition), some in stretches(batch, self._only):
+        for place, some in stretches(batch, self._only):
+            topic, partition = place
             end = self._ends[topic][partition]
             last = some[-1].offset()
-            self._stuck.pop((topic, partition), None)
+            self._stuck.pop(place, None)
             if last >= end - 1:
-                self._pending.discard((topic, partition))
+                self._pending.discard(place)
             kept = some if last < end else [message for message in some if message.offset() < end]
             keys = list(map(_KEY, kept))
             self._latest[topic][partition].update(zip(keys, kept, strict=True))
@@ -207,21 +210,21 @@ class Reading:
             topic, partition, offset, key = message.topic(), message.partition(), message.offset(), message.key()
             end = ends[topic][partition]
             if stuck:
-                stuck.pop((topic, partition), None)
+                stuck.pop(TopicPartition(topic, partition), None)
             if offset < end:
                 latest[topic][partition][key] = message
                 counts[topic] += 1
                 if keep_all:
                     self.all[topic].append(record_of(message))
             if offset >= end - 1:
-                self._pending.discard((topic, partition))
+                self._pending.discard(TopicPartition(topic, partition))
 
     def _mark(self, message: Any) -> None:
         """An event in place of a record: the end of a partition, or an error."""
         error = message.error()
         if error.code() == KafkaError._PARTITION_EOF:
-            place = (message.topic(), message.partition())
-            if message.offset() >= self._ends[place[0]][place[1]]:
+            place = TopicPartition(message.topic(), message.partition())
+            if message.offset() >= self._ends[place.topic][place.partition]:
                 self._pending.discard(place)
             elif place in self._pending:
                 # The end of what is committed, and not the end of the partition: a transaction is open.
@@ -232,7 +235,8 @@ class Reading:
 
     def image(self, topic: str) -> TopicImage:
         """What was read of ``topic``: its newest records by key, and what of it is still unread."""
-        held = [UnreadTail(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
+        left, ends = sorted(place for place in self._pending if place.topic == topic), self._ends[topic]
+        held = [UnreadTail(p.partition, self._stuck[p], ends[p.partition]) for p in left]
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[ConsumerRecord] = []
         records: Collection[ConsumerRecord]
@@ -278,7 +282,7 @@ class Sifting(Reading):
             if offset < end and wanted(message.key(), message.value()):
                 self.all[topic].append(record_of(message))
             if offset >= end - 1:
-                self._pending.discard((topic, partition))
+                self._pending.discard(TopicPartition(topic, partition))
 
 
 def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable[Row]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, TopicPartition
-from connectctl.ops.clients.librdkafka.message_runs import Place, stretches
+from confluent_kafka import KafkaError
+from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
+from connectctl.ops.clients.librdkafka.message_runs import Stretches, stretches
 from connectctl.ops.clients.librdkafka.read import consumer_of
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ WAIT = 0.1
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 
 
-def stream(kafka: Connection, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Any]]]:
+def stream(kafka: Connection, ranges: Mapping[TopicPartition, tuple[int, int]]) -> Stretches:
     """librdkafka's messages of each place from the first offset of its range to below the second, with read_committed.
 
     They come in stretches of one place, in which they are in order.
@@ -32,13 +34,13 @@ def stream(kafka: Connection, ranges: Mapping[Place, tuple[int, int]]) -> Iterat
         return
     consumer = consumer_of(kafka, "read_committed")
     try:
-        consumer.assign([TopicPartition(*place, ranges[place][0]) for place in sorted(pending)])
+        consumer.assign(positions_at({place: ranges[place][0] for place in pending}))
         yield from _until(kafka, consumer, pending)
     finally:
         consumer.close()
 
 
-def _until(kafka: Connection, consumer: Any, pending: dict[Place, int]) -> Iterator[tuple[Place, list[Any]]]:
+def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int]) -> Stretches:
     ends = dict(pending)
     topics = {topic for topic, _ in ends}
     topic = topics.pop() if len(topics) == 1 else None
@@ -63,20 +65,16 @@ def _until(kafka: Connection, consumer: Any, pending: dict[Place, int]) -> Itera
             if some[-1].offset() >= end - 1:
                 # Other tasks read on from there; librdkafka need not fetch it here.
                 if pending.pop(place, None) is not None:
-                    _pause(consumer, place)
+                    consumer.pause(positions([place]))
                 some = [message for message in some if message.offset() < end]  # noqa: PLW2901  # cut to its range
             if some:
                 yield place, some
 
 
-def _pause(consumer: Any, place: Place) -> None:
-    consumer.pause([TopicPartition(*place)])
-
-
-def _event(kafka: Connection, message: Any, pending: dict[Place, int]) -> None:
+def _event(kafka: Connection, message: Any, pending: dict[TopicPartition, int]) -> None:
     error = message.error()
     if error.code() == KafkaError._PARTITION_EOF:
-        place = (message.topic(), message.partition())
+        place = TopicPartition(message.topic(), message.partition())
         # Behind the last committed record there may be markers and aborted records, which consumers do not get.
         if place in pending and message.offset() >= pending[place]:
             del pending[place]

@@ -11,7 +11,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
@@ -23,7 +24,7 @@ from connectctl.ops.clients.producer.settings import invalid, settings
 from connectctl.ops.clients.producer.transaction_state import PROBLEMS, State, TransactionState
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.record_columns import Rows
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 BUFFER_BYTES = 8_000_000
 """Bytes of keys, values and headers that are kept until they are sent."""
@@ -187,7 +188,7 @@ class TransactionalProducer:
             return 0
 
     def send_offsets_to_transaction(
-        self, positions: Sequence[TopicPartition], group_metadata: bytes, timeout: float = 30.0
+        self, positions: Sequence[confluent_kafka.TopicPartition], group_metadata: bytes, timeout: float = 30.0
     ) -> None:
         """Commit offsets of a consumer group with the transaction (KIP-447): ``positions`` are those of the next records to
         read, of which those without an offset are left out, and ``group_metadata`` is
@@ -197,7 +198,7 @@ class TransactionalProducer:
         """
         with self._lock:
             self._state.expect("send_offsets_to_transaction()", State.OPEN)
-            offsets = {Place(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0}
+            offsets = {TopicPartition(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0}
             if not offsets:
                 return
             try:
@@ -275,7 +276,7 @@ class TransactionalProducer:
         self._bytes = 0
 
 
-def _offset(position: TopicPartition) -> CommittedOffset:
+def _offset(position: confluent_kafka.TopicPartition) -> CommittedOffset:
     return CommittedOffset(position.offset, position.leader_epoch, position.metadata or "")
 
 

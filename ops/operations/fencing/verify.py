@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.fence_attempt import Problem
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.snapshot import FenceOutcome, IdResult
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def verify_id(
     result: IdResult,
     found: Transaction | Code,
     held: Sequence[Transaction],
-    producers: Mapping[Place, tuple[PartitionProducer, ...] | Code],
+    producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code],
 ) -> Problem | Finding | None:
     """Why the fence of one id is not verified; a finding if it is in effect but noteworthy; else None."""
     if not isinstance(found, Transaction):
@@ -110,7 +111,7 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
     )
 
 
-def _unseen(id: str, place: Place, code: Code) -> Finding:
+def _unseen(id: str, place: TopicPartition, code: Code) -> Finding:
     """A partition of the fenced transaction cannot be described, so its end is not verified (FENCE006)."""
     message = f"Could not verify that its open transaction ended on {place} ({code.name})."
     return Finding("FENCE006", Severity.WARNING, id, message, "Grant this principal Read on the topic.")

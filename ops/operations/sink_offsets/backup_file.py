@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.sink_offsets.observe import group_of
-from connectctl.ops.operations.sink_offsets.snapshot import Place, entries_json
+from connectctl.ops.operations.sink_offsets.snapshot import entries_json
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites
     from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 
-def group_line(connector: str, group: str, committed: Mapping[Place, int]) -> str:
+def group_line(connector: str, group: str, committed: Mapping[TopicPartition, int]) -> str:
     """A group as a line of a backup."""
     data = {"connector": connector, "group": group, "offsets": entries_json(committed)}
     return json.dumps(data, ensure_ascii=False)

@@ -8,7 +8,8 @@ from typing import Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.sink_offsets.snapshot import OFFSET, PARTITION, TOPIC, Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.operations.sink_offsets.snapshot import OFFSET, PARTITION, TOPIC
 
 FORM = f'It should be like {{"partition": {{"{TOPIC}": "t", "{PARTITION}": 0}}, "offset": {{"{OFFSET}": 7}}}}.'
 _LARGEST = (1 << 63) - 1
@@ -34,23 +35,17 @@ class GroupChange:
 class OffsetWrite:
     """A committed offset that changes; None is none."""
 
-    topic: str
-    partition: int
+    place: TopicPartition
     before: int | None
     after: int | None
 
-    @property
-    def place(self) -> Place:
-        """The partition."""
-        return self.topic, self.partition
 
-
-def decide(change: GroupChange, committed: Mapping[Place, int]) -> tuple[OffsetWrite, ...]:
+def decide(change: GroupChange, committed: Mapping[TopicPartition, int]) -> tuple[OffsetWrite, ...]:
     """What is to be written over ``committed``, by partition; nothing for what is so already."""
-    wanted: dict[Place, int | None] = dict.fromkeys(committed) if change.exact else {}
-    wanted |= {(topic, partition): offset for topic, partition, offset in change.entries}
+    wanted: dict[TopicPartition, int | None] = dict.fromkeys(committed) if change.exact else {}
+    wanted |= {TopicPartition(topic, partition): offset for topic, partition, offset in change.entries}
     return tuple(
-        OffsetWrite(*place, committed.get(place), wanted[place])
+        OffsetWrite(place, committed.get(place), wanted[place])
         for place in sorted(wanted)
         if committed.get(place) != wanted[place]
     )
@@ -75,13 +70,13 @@ def restoring(entries: Iterable[Mapping[str, Any]]) -> GroupChange:
     return GroupChange(found, exact=True)
 
 
-def _place(partition: Any) -> Place:
+def _place(partition: Any) -> TopicPartition:
     if not isinstance(partition, dict) or partition.keys() != {TOPIC, PARTITION}:
         raise _bad(f"a sink's partition has {TOPIC} and {PARTITION}, and nothing else", partition)
     topic, number = partition[TOPIC], _number(partition[PARTITION])
     if not isinstance(topic, str) or not topic or number is None:
         raise _bad(f"{TOPIC} is a name and {PARTITION} a number from 0 on", partition)
-    return topic, number
+    return TopicPartition(topic, number)
 
 
 def _offset(offset: Any) -> int | None:

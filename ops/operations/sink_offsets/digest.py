@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def digest(writes: Iterable[OffsetWrite]) -> str:
     """The same for the same writes, in whatever order."""
-    parts = sorted(repr((w.topic, w.partition, w.before, w.after)) for w in writes)
+    parts = sorted(repr((*w.place, w.before, w.after)) for w in writes)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -146,18 +146,18 @@ def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
 
 def _misplaced(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
     for topic in sorted(state.offsets.unseen):
-        if change.exact or any(write.topic == topic for write in writes):
+        if change.exact or any(write.place.topic == topic for write in writes):
             yield f"what is committed of the topic {topic} is unknown, because it may not be described"
     for write in writes:
-        if write.after is None or write.topic in state.offsets.unseen:
+        if write.after is None or write.place.topic in state.offsets.unseen:
             continue
-        place, known = f"{write.topic}-{write.partition}", state.offsets.range_of(write.place)
+        known = state.offsets.range_of(write.place)
         if known is None:
-            yield f"there is no partition {place}"
+            yield f"there is no partition {write.place}"
         elif write.after > known.end and not change.exact:
             yield (
-                f"{place} ends at {known.end}, and a task that begins at {write.after} would not find that offset and go by "
-                "auto.offset.reset"
+                f"{write.place} ends at {known.end}, and a task that begins at {write.after} would not find that offset and "
+                "go by auto.offset.reset"
             )
 
 
@@ -166,8 +166,8 @@ def _warnings(state: GroupState, writes: Sequence[OffsetWrite]) -> Iterator[str]
         known = state.offsets.range_of(write.place)
         if write.after is not None and known is not None and not known.first <= write.after <= known.end:
             yield (
-                f"{write.topic}-{write.partition} has offsets from {known.first} to {known.end}: a task that begins at "
-                f"{write.after} follows auto.offset.reset"
+                f"{write.place} has offsets from {known.first} to {known.end}: a task that begins at {write.after} follows "
+                "auto.offset.reset"
             )
 
 

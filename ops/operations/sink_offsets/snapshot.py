@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.kafka.consumer_group import ClientGroup
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 
-Place = tuple[str, int]
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 """KIP-875's keys, as ``GET /connectors/NAME/offsets`` has them (``SinkUtils``)."""
 _WITHOUT_MEMBERS = ("Empty", "Dead")
@@ -25,7 +25,7 @@ class GroupOffsets:
 
     name: str
     group: ClientGroup
-    committed: Mapping[Place, int]
+    committed: Mapping[TopicPartition, int]
     ranges: Mapping[str, Mapping[int, OffsetRange]] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
     connector: bool = True
@@ -37,24 +37,24 @@ class GroupOffsets:
         return named or (() if self.group.state in _WITHOUT_MEMBERS else (f"state {self.group.state}",))
 
     @property
-    def uncommitted(self) -> tuple[Place, ...]:
+    def uncommitted(self) -> tuple[TopicPartition, ...]:
         """The partitions without a committed offset: a task begins there by ``auto.offset.reset``."""
-        there = sorted((topic, p) for topic, parts in self.ranges.items() for p in parts)
+        there = sorted(TopicPartition(topic, p) for topic, parts in self.ranges.items() for p in parts)
         return tuple(place for place in there if place not in self.committed)
 
-    def range_of(self, place: Place) -> OffsetRange | None:
+    def range_of(self, place: TopicPartition) -> OffsetRange | None:
         """Where a partition begins and ends; None where that is unknown, or there is no such partition."""
-        return self.ranges.get(place[0], {}).get(place[1])
+        return self.ranges.get(place.topic, {}).get(place.partition)
 
-    def lag(self, place: Place) -> int | None:
+    def lag(self, place: TopicPartition) -> int | None:
         """How many offsets the partition has beyond the committed one; None where its end is unknown."""
         known = self.range_of(place)
         return None if known is None else max(0, known.end - self.committed[place])
 
 
-def partition_json(place: Place) -> dict[str, Any]:
+def partition_json(place: TopicPartition) -> dict[str, Any]:
     """``place`` as KIP-875 names it."""
-    return {TOPIC: place[0], PARTITION: place[1]}
+    return {TOPIC: place.topic, PARTITION: place.partition}
 
 
 def offset_json(offset: int | None) -> dict[str, Any] | None:
@@ -62,7 +62,7 @@ def offset_json(offset: int | None) -> dict[str, Any] | None:
     return None if offset is None else {OFFSET: offset}
 
 
-def entries_json(committed: Mapping[Place, int]) -> list[dict[str, Any]]:
+def entries_json(committed: Mapping[TopicPartition, int]) -> list[dict[str, Any]]:
     """Offsets as ``GET /connectors/NAME/offsets`` has them, by topic and partition."""
     return [
         {"partition": partition_json(place), "offset": offset_json(committed[place])} for place in sorted(committed)
@@ -73,6 +73,6 @@ MOST_MEMBERS = 5
 """Members of a group that a message names."""
 
 
-def topics_of(committed: Iterable[Place]) -> list[str]:
+def topics_of(committed: Iterable[TopicPartition]) -> list[str]:
     """The topics in ``committed``."""
     return sorted({topic for topic, _ in committed})

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, ErrorAction, verdict
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic, refused
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, unknown
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
     from connectctl.ops.kafka.visibility import Observation
 
-Open = dict[tuple[Place, int], PartitionProducer]
+Open = dict[tuple[TopicPartition, int], PartitionProducer]
 """Open transactions by partition and producer id."""
 NOT_ASKED = unknown("not checked")
 BLOCKING = {
@@ -43,7 +44,7 @@ class Hanging:
     is not allowed to see.
     """
 
-    place: Place
+    place: TopicPartition
     producer: PartitionProducer
     id: str | None
     why: str
@@ -97,7 +98,7 @@ class Search:
     unproven: tuple[Hanging, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
-    def only_one(self, place: Place, start: int | None, producer_id: int | None) -> Hanging:
+    def only_one(self, place: TopicPartition, start: int | None, producer_id: int | None) -> Hanging:
         """The one on ``place`` that begins at ``start`` and is of ``producer_id``, where those are given.
 
         Raises ``Refused`` where none hangs there, ``BadInput`` where several do.
@@ -131,7 +132,7 @@ def search(
     How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
     not be read, only a principal that provably sees every transactional id gets an answer.
     """
-    wanted: Observation[list[Place]] = calls.all_places() if topics is None else Complete(calls.places(topics))
+    wanted: Observation[list[TopicPartition]] = calls.all_places() if topics is None else Complete(calls.places(topics))
     places, not_seen = wanted.seen, gap_findings(wanted.gaps)
     before = calls.producers(places)
     open_before = opened(before)
@@ -168,7 +169,7 @@ def _searched(
     return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
 
 
-def opened(producers: Mapping[Place, tuple[PartitionProducer, ...] | Code]) -> Open:
+def opened(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
     """The open transactions among the producers of all partitions."""
     return {
         (place, each.producer_id): each
@@ -195,7 +196,7 @@ def hanging(
     return found
 
 
-def _unknown(place: Place, producer: PartitionProducer, known: Transaction | Code | None) -> str | None:
+def _unknown(place: TopicPartition, producer: PartitionProducer, known: Transaction | Code | None) -> str | None:
     """Why the coordinator cannot end this transaction; None where it can, or where it did not answer."""
     if known is None or known is Code.TRANSACTIONAL_ID_NOT_FOUND:
         return "no coordinator knows its producer id"
@@ -217,7 +218,7 @@ def blocking(found: Hanging) -> Finding | None:
     return Finding("TXN001", Severity.ERROR, str(place), words, found.command)
 
 
-def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
+def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
     """Partitions that could not be looked at, by topic and reason (TXN002)."""
     found: dict[tuple[str, Code], list[int]] = {}
     for place, known in producers.items():
@@ -267,7 +268,7 @@ def _no_verdict(silent: Iterable[Gap]) -> Finding:
     return Finding("TXN003", Severity.ERROR, "coordinators", message, "Check the brokers, and try again.")
 
 
-def pick(found: Iterable[Hanging], place: Place, start: int | None, producer_id: int | None) -> list[Hanging]:
+def pick(found: Iterable[Hanging], place: TopicPartition, start: int | None, producer_id: int | None) -> list[Hanging]:
     """The hanging transactions on ``place`` that begin at ``start`` and are of ``producer_id``, where those are given."""
     return [
         each

@@ -10,7 +10,8 @@ from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
-from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Complete, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
@@ -51,7 +52,7 @@ class Suspect:
 class Lag:
     """A partition and how far its readers are held back. ``role`` is what the topic is to the Connect cluster."""
 
-    place: Place
+    place: TopicPartition
     role: str
     bounds: Bounds
     suspect: Suspect | None
@@ -114,8 +115,8 @@ def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Map
 
 
 def suspects_of(
-    calls: TransactionCalls, directory: TransactionalIdIndex, producers: Mapping[Place, Any]
-) -> Observation[dict[Place, Suspect]]:
+    calls: TransactionCalls, directory: TransactionalIdIndex, producers: Mapping[TopicPartition, Any]
+) -> Observation[dict[TopicPartition, Suspect]]:
     """For each place the transaction that begins first: it holds the last stable offset. ``producers``: a first look.
 
     Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
@@ -127,7 +128,7 @@ def suspects_of(
     unknown = hanging(before, owners, described, opened(calls.producers(list(producers))))
     gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
     hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
-    found: dict[Place, Suspect] = {}
+    found: dict[TopicPartition, Suspect] = {}
     for (place, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
         known = described.get(owners.get(number, ""))
         transaction = owned(known, directory) if isinstance(known, Transaction) else None
@@ -157,6 +158,6 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
     return Finding("TXN004", Severity.WARNING, str(lag.place), message, f"connectctl transactions show {id}")
 
 
-def _unread(place: Place, code: Code) -> Finding:
+def _unread(place: TopicPartition, code: Code) -> Finding:
     said = verdict(PRODUCERS, code)
     return Finding("TXN002", Severity.WARNING, str(place), f"Could not be read: {said.meaning}.", said.advice)

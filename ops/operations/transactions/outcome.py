@@ -18,7 +18,8 @@ from connectctl.ops.operations.transactions.producer_history import Decided, Eve
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import PrecedingLog
     from connectctl.ops.kafka.batch_headers import Marker
-    from connectctl.ops.kafka.transactions import PartitionProducer, Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.kafka.transactions import PartitionProducer
 
 CLOCKS_MS = 10
 """By how much brokers' clocks may differ: what is nearer proves no order."""
@@ -57,7 +58,7 @@ def unread(why: str) -> Decision:
     return Decision(None, why, log_read=False)
 
 
-def decide(past: Sequence[Event], place: Place, producer: PartitionProducer, behind: PrecedingLog) -> Decision:
+def decide(past: Sequence[Event], place: TopicPartition, producer: PartitionProducer, behind: PrecedingLog) -> Decision:
     """How the open transaction of ``producer`` on ``place`` was decided. ``past`` is its history, the oldest first."""
     first, last = behind.epoch, producer.epoch
     if first is None:
@@ -85,7 +86,9 @@ class _Look(Enum):
     DONE = 1
 
 
-def _step(event: Event, place: Place, first: int, last: int, behind: PrecedingLog) -> Decision | Decided | _Look:
+def _step(
+    event: Event, place: TopicPartition, first: int, last: int, behind: PrecedingLog
+) -> Decision | Decided | _Look:
     """What the next older transaction means: the end of it, or that its records are open, or nothing."""
     match event:
         case Running(epoch, places):

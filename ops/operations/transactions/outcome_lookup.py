@@ -16,11 +16,12 @@ from connectctl.ops.operations.transactions.producer_history import Event, histo
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionLogReads
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.kafka.transactions import PartitionProducer, Place
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.kafka.transactions import PartitionProducer
 
 SLACK_MS = 60_000
 """How much earlier than a transaction began its partition is looked through, for clocks that differ."""
-Asked = tuple["Place", "PartitionProducer", str | None]
+Asked = tuple["TopicPartition", "PartitionProducer", str | None]
 """Where a transaction hangs, its producer, and its transactional id, if that is known."""
 
 
@@ -37,7 +38,7 @@ def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[Decision
 
 
 def _decision(
-    log: TransactionLogReads, written: RecordedEnd, place: Place, producer: PartitionProducer, id: str | None
+    log: TransactionLogReads, written: RecordedEnd, place: TopicPartition, producer: PartitionProducer, id: str | None
 ) -> Decision:
     number = producer.producer_id
     for bad in written.unreadable:
@@ -54,7 +55,7 @@ def _decision(
         return unknown(f"{place} cannot be read: {e.why or e.what}")
 
 
-def _pending(entries: Sequence[LogEntry], place: Place) -> Decision | None:
+def _pending(entries: Sequence[LogEntry], place: TopicPartition) -> Decision | None:
     """Whether a coordinator still has a transaction of the producer on ``place``, under an id that was not seen.
 
     It will end it then, whatever the partition has before it, and whether that may be read or not.
@@ -67,7 +68,7 @@ def _pending(entries: Sequence[LogEntry], place: Place) -> Decision | None:
     return Decision(None, "its coordinator has not ended it yet", running=True)
 
 
-def since(past: Sequence[Event], place: Place, producer: PartitionProducer) -> int | None:
+def since(past: Sequence[Event], place: TopicPartition, producer: PartitionProducer) -> int | None:
     """From which time on, in milliseconds since the epoch, the partition must be looked through; None: not at all.
 
     That is the last transaction that had the partition, and the one before: its marker tells the two apart.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
-from connectctl.ops.kafka.transactions import Place
 
 _OWN_EPOCHS = 2
 """The transaction version from which on every transaction has an epoch of its own (KIP-890)."""
@@ -27,7 +27,7 @@ class Decided:
     epoch: int
     marker_epoch: int
     commit: bool
-    places: frozenset[Place]
+    places: frozenset[TopicPartition]
     started_ms: int
     at_ms: int
     own_epoch: bool = False
@@ -38,7 +38,7 @@ class Running:
     """A transaction that is not decided yet."""
 
     epoch: int
-    places: frozenset[Place]
+    places: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,6 @@ def _decided(entry: LogEntry, running: LogEntry | None) -> Decided:
     return Decided(epoch, entry.epoch, commit, entry.places, entry.started_ms, entry.updated_ms, own)
 
 
-def of_place(past: Sequence[Event], place: Place, newest: int) -> list[Decided]:
+def of_place(past: Sequence[Event], place: TopicPartition, newest: int) -> list[Decided]:
     """The decided transactions that had the partition and whose records are not newer than the epoch ``newest``."""
     return [each for each in past if isinstance(each, Decided) and place in each.places and each.epoch <= newest]

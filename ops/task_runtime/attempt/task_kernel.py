@@ -20,8 +20,8 @@ from connectctl.ops.task_runtime.task.single_record_producer import ProducerFact
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 if TYPE_CHECKING:
+    from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-    from connectctl.ops.task_runtime.group.consumer import TopicPartition
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
 
 _TEXT = ("utf-8", "surrogateescape")

@@ -30,7 +30,7 @@ MOST_BYTES = 64 << 20
 PART_BYTES = 4 << 20
 """What is sent of a transaction before it is looked at how long it has taken, give or take as much."""
 PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
-Place = tuple[Any, ...]
+PartitionValues = tuple[Any, ...]
 """A source partition: the values of its columns."""
 
 
@@ -49,7 +49,7 @@ class DataFrameRows:
         topic: str,
         columns: Columns,
         size: int,
-        claim: Callable[[Sequence[Place]], None] = lambda places: None,
+        claim: Callable[[Sequence[PartitionValues]], None] = lambda places: None,
         timeout: float = math.inf,
         now: Callable[[], float] = time.monotonic,
     ):
@@ -60,8 +60,8 @@ class DataFrameRows:
         self._sent: list[PartitionSlice] = []
         self._parts: deque[list[PartitionSlice]] = deque()
         self._waiting: deque[list[PartitionSlice]] = deque()
-        self._newest: dict[Place, Any] = {}
-        self._stored: dict[Place, Any] = {}
+        self._newest: dict[PartitionValues, Any] = {}
+        self._stored: dict[PartitionValues, Any] = {}
         self._over = False
         self.skipped = self.late = 0
 
@@ -233,10 +233,10 @@ class DataFrameRows:
             )
         return committed
 
-    def _partition(self, values: Place) -> dict[str, Any]:
+    def _partition(self, values: PartitionValues) -> dict[str, Any]:
         return dict(zip(self._columns.partition, values, strict=True))
 
-    def _key(self, partition: Place) -> bytes:
+    def _key(self, partition: PartitionValues) -> bytes:
         return self._offsets.key(self._partition(partition))
 
     def _value(self, offset: Any) -> bytes:

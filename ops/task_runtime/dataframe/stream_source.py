@@ -29,7 +29,7 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import (
     progress_of,
 )
 from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
-from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, Place
+from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, PartitionValues
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class StreamRows(DataFrameRows):
         self._memory = LateRows(task, batch.window) if batch.late is Late.KEEP else None
         self._began: Progress | None = None
         self._since: dict[int, int] | None = None
-        self._found: dict[Place, tuple[Any, bool]] = {}
+        self._found: dict[PartitionValues, tuple[Any, bool]] = {}
         self._done = self._repeated = Digest()
-        self._pending: dict[Place, Digest] = defaultdict(Digest)
+        self._pending: dict[PartitionValues, Digest] = defaultdict(Digest)
         self._names: list[str] = []
         self._through = False
         self.late = 0
@@ -90,7 +90,7 @@ class StreamRows(DataFrameRows):
         """Whether the batch was through before this attempt: its rows are only compared."""
         return self._began is not None and self._began.through
 
-    def _at_first(self, place: Place, piece: PartitionSlice) -> tuple[Any, bool]:
+    def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
         """The committed offset of a source partition when this attempt began, and whether it had advanced in the batch."""
         if place not in self._found:
             offset = self._committed(piece)
@@ -100,7 +100,7 @@ class StreamRows(DataFrameRows):
                 self._found[place] = offset, self._has_advanced(place)
         return self._found[place]
 
-    def _has_advanced(self, place: Place) -> bool:
+    def _has_advanced(self, place: PartitionValues) -> bool:
         """Whether the offset of a source partition was committed since the task began the batch."""
         at = self._store.position(self._key(place))
         return at is not None and at[1] > (self._since or {}).get(at[0], -1)

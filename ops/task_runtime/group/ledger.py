@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets, TopicPartition
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 

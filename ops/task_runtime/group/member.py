@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.group_positions import membership, positions, positions_at
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
 from connectctl.ops.task_runtime.task.transactional_producer import OF_A_GENERATION, Fenced, Rebalancing, UnknownOutcome
 

@@ -14,7 +14,8 @@ from connectctl.ops.task_runtime.task.partition_producers import PartitionProduc
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, TopicPartition
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer
     from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 

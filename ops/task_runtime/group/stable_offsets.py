@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
 from connectctl.ops.task_runtime.task.stale_transactions import ids_with_open_transactions
 
 if TYPE_CHECKING:
@@ -54,11 +55,10 @@ class StableOffsets:
             return {}
         coordinator = self._coordinator()
         began, pause, whose = time.monotonic(), FIRST_PAUSE, ""
-        left, known = set(partitions), dict[TopicPartition, GroupOffset]()
+        left, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
-            found, pending = coordinator.stable_offsets(left)
-            known |= {TopicPartition(*p): GroupOffset(o.offset, o.leader_epoch, o.metadata) for p, o in found.items()}
-            left = {TopicPartition(*place) for place in pending}
+            found, left = coordinator.stable_offsets(left)
+            known |= {place: GroupOffset(o.offset, o.leader_epoch, o.metadata) for place, o in found.items()}
             if not left:
                 return known
             waited = time.monotonic() - began

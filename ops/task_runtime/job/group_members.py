@@ -94,7 +94,7 @@ class TaskMembers:
         return re.fullmatch(re.escape(f"{self.group}-{self.connector}-") + "[0-9]+", instance_id) is not None
 
     def _unassigned(self, members: Collection[RawMember]) -> bool:
-        assigned = frozenset[tuple[str, int]]().union(*(assigned_partitions(m.assignment) for m in members))
+        assigned = {place for member in members for place in assigned_partitions(member.assignment)}
         names = self.reads.topics
         if (regex := self.reads.regex) is not None:
             names = tuple(topic for topic in self.kafka.topic_names() if re.fullmatch(regex, topic))

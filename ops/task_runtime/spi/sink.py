@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from connectctl.ops.task_runtime.spi.connector import Connector
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.task_runtime.group.consumer import GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 Schema = Mapping[str, Any]

@@ -24,7 +24,6 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import CODECS
 from connectctl.ops.kafka.record_columns import Rows
-from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
@@ -130,7 +129,7 @@ class ColumnarProducer(TransactionalProducer):
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
         """See ``TransactionalProducer``."""
-        given = {Place(*place): CommittedOffset(o.offset, o.leader_epoch, o.metadata) for place, o in offsets.items()}
+        given = {place: CommittedOffset(o.offset, o.leader_epoch, o.metadata) for place, o in offsets.items()}
         member = membership(consumer.metadata)
         self._call("write its offsets", lambda: self._producer.send_group_offsets(member, given, patience))
 

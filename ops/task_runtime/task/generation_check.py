@@ -9,6 +9,7 @@ from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, rea
 from connectctl.ops.clients.librdkafka.read import record_of
 from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.operations.cluster.open_transactions import settled
 
@@ -38,7 +39,7 @@ class GenerationCheck:
         first, last = (e[topic][0] for e in settled(lambda: read_extents(self._kafka, [topic]), left, PAUSE))
         if last.stable < (end := first.end):
             raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
-        found = stream(self._kafka, {(topic, 0): (max(last.first, self._generation.since), end)})
+        found = stream(self._kafka, {TopicPartition(topic, 0): (max(last.first, self._generation.since), end)})
         self._answer = self._generation.stale_because([record_of(m) for _, messages in found for m in messages])
         self._read_to = end
         return self._answer

@@ -27,7 +27,8 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 )
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets, TopicPartition
+    from connectctl.ops.kafka.topic_partition import TopicPartition
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
 
 MOST_AT_ONCE = 16
 """How many producers are waited for at the same time."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.refusals import Named
     from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordLists, TransactionBatch
 
-Place = tuple[str, int | None]
+Destination = tuple[str, int | None]
 """A topic, and a partition or None for the one that Java's partitioner gives a key."""
 
 
@@ -65,7 +65,7 @@ class RecordBuffer:
 
     def __init__(self, most: int, altogether: int):
         self._most, self._altogether = most, altogether
-        self._places: dict[Place, Buffered] = defaultdict(Buffered)
+        self._places: dict[Destination, Buffered] = defaultdict(Buffered)
 
     def clear(self) -> None:
         """Forget all."""
@@ -84,7 +84,7 @@ class RecordBuffer:
             self._add_copies(step, number, copies.topic, copies.messages)
             number += len(copies.messages)
 
-    def take(self, *, everything: bool = True) -> Iterator[tuple[Place, Rows, Named | None]]:
+    def take(self, *, everything: bool = True) -> Iterator[tuple[Destination, Rows, Named | None]]:
         """What is to be sent, which waits no longer: ``everything``, or the places that have enough.
         Where it is too much altogether, it is everything.
         """
@@ -95,7 +95,7 @@ class RecordBuffer:
                 yield place, rows, rows.named()
 
     def _add_records(self, step: TransactionBatch) -> None:
-        found: dict[Place, tuple[list[int], list[ProducerRecord]]] = defaultdict(lambda: ([], []))
+        found: dict[Destination, tuple[list[int], list[ProducerRecord]]] = defaultdict(lambda: ([], []))
         for number, record in enumerate(step.records):
             numbers, records = found[record.topic, record.partition]
             numbers.append(number)

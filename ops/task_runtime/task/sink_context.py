@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.group.consumer import GroupConsumer, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer
 from connectctl.ops.task_runtime.spi.sink import ErrantRecordReporter
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext

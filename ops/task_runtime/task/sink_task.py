@@ -20,7 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets
 from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.transactions import PartitionProducer, Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.operations.transactions.hanging import opened
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 
@@ -71,11 +72,11 @@ def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str
     )
 
 
-def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
     """The producers of the partitions in which a transaction is open."""
     # Mostly nothing is open at all, which two requests of an open connection tell.
     extents = kafka.extents(topics)
-    suspects = [Place(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
+    suspects = [TopicPartition(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
     if not suspects:
         return {}
     with _calls(kafka) as calls:

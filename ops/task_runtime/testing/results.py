@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 O = TypeVar("O")  # noqa: E741  # offsets: pairs of a source, or numbers of a consumer group

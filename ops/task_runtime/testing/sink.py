@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import cast
 
 from connectctl.ops.core.errors import TimedOut
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from typing import Any, cast
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter

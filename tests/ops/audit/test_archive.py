@@ -19,11 +19,12 @@ from connectctl.ops.audit.archive import (
 from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
 from connectctl.ops.audit.verdict import Verdict
 from connectctl.ops.kafka.group_positions import GroupPositions
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schema/archive-audit.json").read_text())
-PLACE = ("in", 0)
+PLACE = TopicPartition("in", 0)
 
 
 def file(first: int, last: int, rows: int | None = None) -> ArchivedFile:

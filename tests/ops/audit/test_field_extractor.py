@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 from connectctl.ops.audit import field_extractor
-from connectctl.ops.audit.field_extractor import Place, by_spec, found_in, number_of, parse_path, sequence_spec, text_of
+from connectctl.ops.audit.field_extractor import (
+    RecordPart,
+    by_spec,
+    found_in,
+    number_of,
+    parse_path,
+    sequence_spec,
+    text_of,
+)
 from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,8 +44,8 @@ def test_what_is_no_path_is_refused_in_one_line(text: str) -> None:
 
 
 def test_forms_name_a_part_of_the_record() -> None:
-    assert (sequence_spec("$.a").place, sequence_spec("key:$.a").place) == (Place.VALUE, Place.KEY)
-    assert (sequence_spec("header:n:1").place, sequence_spec("header:n:1").name) == (Place.HEADER, "n:1")
+    assert (sequence_spec("$.a").place, sequence_spec("key:$.a").place) == (RecordPart.VALUE, RecordPart.KEY)
+    assert (sequence_spec("header:n:1").place, sequence_spec("header:n:1").name) == (RecordPart.HEADER, "n:1")
     assert (by_spec("partition"), by_spec("key")) == (field_extractor.BY_PARTITION, field_extractor.BY_KEY)
     assert [by_spec(t).label for t in ("key", "partition", "$.a.b[0]", "header:h", "$")] == [
         "key",
@@ -68,7 +76,7 @@ def test_paths_lead_somewhere_or_nowhere(raw: bytes | None, steps: tuple[Any, ..
 
 def test_text_is_searched_for_a_group() -> None:
     spec = sequence_spec(r"text:order (\d+)")
-    assert (spec.place, spec.label) == (Place.TEXT, "text")
+    assert (spec.place, spec.label) == (RecordPart.TEXT, "text")
     lines = [
         b"order 17 of 20",
         b'"order 18"',

@@ -6,9 +6,10 @@ from connectctl.ops.audit.input_partitions import InputPartition, as_json, input
 from connectctl.ops.audit.occurrences import MatchTotals, Side
 from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.kafka.group_positions import GroupPositions
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 SPAN = PartitionRange("in", 0, 5, 20, 18, 21, whole=False)
-PLACE = ("in", 0)
+PLACE = TopicPartition("in", 0)
 
 
 def partition(before: int | None, after: int | None) -> InputPartition:
@@ -29,7 +30,7 @@ def test_records_are_processed_below_the_offset_before_and_not_from_the_one_afte
 
 def test_without_a_committed_offset_nothing_is_processed() -> None:
     spans = [SPAN, SPAN._replace(partition=1)]
-    positions = GroupPositions({("in", 1): 8})
+    positions = GroupPositions({TopicPartition("in", 1): 8})
     found, _ = input_partitions(spans, positions, positions)
     assert (sides(found), found.committed, found.unknown) == ([(Side.BEYOND, 5, 18)], None, None)
     assert sides(partition(None, 12)) == [(Side.PERHAPS, 5, 12), (Side.BEYOND, 12, 18)]

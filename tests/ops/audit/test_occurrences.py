@@ -9,6 +9,7 @@ import pytest
 from connectctl.ops.audit.occurrences import KEYED, Matching, MatchTotals, Occurrence, Side, order
 from connectctl.ops.audit.sequences import Read, SourceTotals
 from connectctl.ops.audit.violations import Violation
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,7 +116,7 @@ def test_a_sequence_has_its_totals_and_places_have_theirs() -> None:
     )
     totals = MatchTotals(reads={("in", 0, 1): [4, 2], ("in", 0, 3): [5, 0]})
     assert found == [SourceTotals("", "s", 2, lowest=1, highest=2), Read("out", 0, 3, 1), totals]
-    assert (totals.unidentified, totals.processed, totals.read("in", 0, Side.BEYOND)) == (2, 4, 5)
+    assert (totals.unidentified, totals.processed, totals.read(TopicPartition("in", 0), Side.BEYOND)) == (2, 4, 5)
     twice = MatchTotals(clean=1)
     for _ in range(2):
         twice.merge(totals.as_row())

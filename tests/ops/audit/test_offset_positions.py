@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.field_extractor import Place
+from connectctl.ops.audit.field_extractor import RecordPart
 from connectctl.ops.audit.offset_positions import compared, inferred, positions
 from connectctl.ops.audit.sequences import Committed
 
@@ -17,7 +17,7 @@ def test_a_verifiable_source_tells_both(whole: str, path: tuple[str, ...]) -> No
     found = inferred({"connector.class": VERIFIABLE, "complete.record.data": whole})
     assert found.sequence is not None
     assert found.by is not None
-    assert (found.sequence.path, found.by.place, found.by.label, found.member) == (path, Place.KEY, "id", "seqno")
+    assert (found.sequence.path, found.by.place, found.by.label, found.member) == (path, RecordPart.KEY, "id", "seqno")
 
 
 @pytest.mark.parametrize(

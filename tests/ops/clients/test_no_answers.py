@@ -22,11 +22,11 @@ from connectctl.ops.kafka.brokers import ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of, offset_of
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.admin import FakeAdmin, FakeKafka, error
 from fakes.directrequests import SharedWire
 
-A, B = Place("t", 0), Place("t", 1)
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @pytest.mark.parametrize("raw", [-1001, -1000, -2, -1, None])

@@ -15,6 +15,7 @@ from connectctl.ops.audit.violations import Violation
 from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ def found(messages: list[Message], sequence: str, by: str = "key", size: int = 3
     for at in range(0, len(messages), size):
         for partition in (0, 1):
             some = [message for message in messages[at : at + size] if message.partition() == partition]
-            told += runs.take(("t", partition), some) if some else ()
+            told += runs.take(TopicPartition("t", partition), some) if some else ()
     return sorted(((r.source, r.first, r.last) for r in [*told, *runs.rest()]), key=str)
 
 
@@ -129,7 +130,7 @@ def test_labels_of_mixed_types_are_the_same_as_one_by_one() -> None:
 def test_lines_are_measured_as_the_file_has_them() -> None:
     lines = [b"abc", "häß".encode(), "𝄞".encode(), b'"quoted"', b""]
     runs = Runs(Wanted(None, measure=True))
-    list(runs.take(("t", 0), [Message(n, line) for n, line in enumerate(lines)]))
+    list(runs.take(TopicPartition("t", 0), [Message(n, line) for n, line in enumerate(lines)]))
     (counts,) = runs.rest()
     assert counts.last_offset == 4 + 4 + 3 + 7 + 1
 

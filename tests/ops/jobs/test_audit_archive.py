@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.audit.archive import FileContent
 from connectctl.ops.jobs.audit import Cluster
 from connectctl.ops.jobs.audit_archive import contents, missing, row_frame
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

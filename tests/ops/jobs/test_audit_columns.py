@@ -21,6 +21,7 @@ from connectctl.ops.kafka.batch_decompression import unpacked
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.fetched_batches import CommittedBatches
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,7 +188,7 @@ HEADED = st.lists(st.tuples(st.just("s"), st.sampled_from([b"1", b"2", None])), 
 
 def runs_of(wanted: Wanted, batches: list[Any]) -> list[SequenceRange]:
     runs = Runs(wanted)
-    found = [run for some in batches for run in runs.take(("t", 3), some)]
+    found = [run for some in batches for run in runs.take(TopicPartition("t", 3), some)]
     return sorted([*found, *runs.rest()], key=str)
 
 

@@ -12,6 +12,7 @@ from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.jobs import audit, audit_inputs
 from connectctl.ops.jobs.audit_inputs import Comparison, Keys
 from connectctl.ops.jobs.audit_sequences import Wanted
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from ops.jobs.test_audit import Message, as_rows, rows
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # PySpark leaves the socket open over which a frame comes in parts.
 pytestmark = pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-PLACE = ("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 def counted(keys: Keys, *messages: Message) -> list[tuple[Any, ...]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import STATES, LogEntry, Unreadable, parse, producer_of
-from connectctl.ops.kafka.transactions import Place
 from fakes.transactionlog import key_of, value_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 SHORT = st.integers(-(1 << 15), (1 << 15) - 1)
 TOPIC = st.text("abc.-_ü", min_size=1, max_size=200)
-PLACE = st.builds(Place, TOPIC, st.integers(0, 200))
+PLACE = st.builds(TopicPartition, TOPIC, st.integers(0, 200))
 ENTRY = st.builds(
     LogEntry,
     id=st.text(min_size=1, max_size=40),
@@ -53,8 +53,8 @@ def test_what_a_real_broker_wrote_is_read() -> None:
         f"{head} 0001 0000ea60 02 {topic} 000001a200b03e65 000001a200b03d65 {tail}",
     ]
     at, began = 0x1A200B03E65, 0x1A200B03D65
-    place = frozenset({Place("orders-55e662", 0)})
-    name, none = "connect-prod-orders-0", frozenset[Place]()
+    place = frozenset({TopicPartition("orders-55e662", 0)})
+    name, none = "connect-prod-orders-0", frozenset[TopicPartition]()
     assert [parse(key, bytes.fromhex(value)) for value in values] == [
         LogEntry(name, 1, 0, 60_000, "Empty", none, 0x1A200B03D48, -1, previous_producer_id=1),
         LogEntry(name, 1, 0, 60_000, "Ongoing", place, began, began, previous_producer_id=1, client_version=2),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
     ArchiveDirectory,
     Row,
@@ -18,7 +19,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import (
     size_of,
 )
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, manifest_topic
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord

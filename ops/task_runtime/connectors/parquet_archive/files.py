@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.filestream_sink import line_of
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
 from pyarrow import fs, parquet
 

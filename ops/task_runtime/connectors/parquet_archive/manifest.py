@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     TIMEOUT,
@@ -14,7 +15,6 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     ends_of,
     read_manifest,
 )
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo

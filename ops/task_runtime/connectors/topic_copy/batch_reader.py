@@ -9,8 +9,7 @@ from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher, Fe
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.copied_records import CopiedRecords, copied_records
-from connectctl.ops.kafka.transactions import Place as KafkaPlace
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, starts_of, unset
 
@@ -53,7 +52,7 @@ class BatchReader:
         """Whether it reads."""
         return self._fetcher is not None
 
-    def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]:
+    def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
         """Begin at these offsets; see ``source_starts``. Gives where a partition begins behind records that are left out."""
         self.close()
         starts = starts_of(self._source, Kafka(self._source.admin, timeout=self._source.timeout), begin)
@@ -62,7 +61,7 @@ class BatchReader:
         self._fetcher = fetcher
         try:
             with unreachable(self._source.alias):
-                fetcher.begin({KafkaPlace(*place): start.offset for place, start in starts.items()})
+                fetcher.begin({place: start.offset for place, start in starts.items()})
         except ConnectctlError:
             self.close()
             raise

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-Place = tuple[str, int]
-"""A topic of the source and a partition of it."""
+from connectctl.ops.kafka.topic_partition import TopicPartition
+
 ASSIGNED, INDEX = "task.assigned.partitions", "task.index"
 """What a task's configuration has besides the connector's."""
 
 
-def wrap_partition(alias: str, place: Place) -> dict[str, Any]:
+def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
     """The source partition, its members in the order in which Java writes them."""
-    topic, partition = place
-    return {"cluster": alias, "partition": partition, "topic": topic}
+    return {"cluster": alias, "partition": place.partition, "topic": place.topic}
 
 
 def wrap_offset(offset: int) -> dict[str, int]:
@@ -32,18 +31,18 @@ def next_offset(stored: Mapping[str, Any] | None) -> int | None:
     return int(stored["offset"]) + 1
 
 
-def share(places: list[Place], most: int) -> list[list[Place]]:
+def share(places: list[TopicPartition], most: int) -> list[list[TopicPartition]]:
     """``places`` among at most ``most`` tasks, in turn."""
     tasks = min(most, len(places))
     return [places[n::tasks] for n in range(tasks)]
 
 
-def encode(places: list[Place]) -> str:
+def encode(places: list[TopicPartition]) -> str:
     """The value of ``task.assigned.partitions``."""
-    return ",".join(f"{topic}-{partition}" for topic, partition in places)
+    return ",".join(map(str, places))
 
 
-def decode(text: str) -> list[Place]:
+def decode(text: str) -> list[TopicPartition]:
     """The places in a ``task.assigned.partitions``."""
     parts = (part.strip().rpartition("-") for part in text.split(",") if part.strip())
-    return [(topic, int(partition)) for topic, _, partition in parts]
+    return [TopicPartition(topic, int(partition)) for topic, _, partition in parts]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.wait import wait_until
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import PROPERTIES_EXCLUDE, Selection, pattern
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class RemoteTopics:
     short: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartition]:
         """Every partition that is copied."""
-        return [(topic, n) for topic, count in sorted(self.topics.items()) for n in range(count)]
+        return [TopicPartition(topic, n) for topic, count in sorted(self.topics.items()) for n in range(count)]
 
     def says(self) -> list[str]:
         """What ``prepare`` will do, a line for each topic."""

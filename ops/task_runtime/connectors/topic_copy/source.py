@@ -15,12 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
-    Place,
-    next_offset,
-    wrap_offset,
-    wrap_partition,
-)
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import next_offset, wrap_offset, wrap_partition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
@@ -57,7 +53,7 @@ class SourceReader(Protocol):
     def lag(self) -> int | None: ...
     @property
     def lost(self) -> Collection[LostRange]: ...
-    def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]: ...
+    def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]: ...
     def read(self, most: int) -> Sequence[Any]: ...
     def close(self) -> None: ...
 
@@ -75,7 +71,7 @@ class CopiedTopics:
         self,
         reader: SourceReader,
         connector: str,
-        places: list[Place],
+        places: list[TopicPartition],
         policy: Policy,
         delivery: DeliverySettings,
         pace: TransactionLimits,
@@ -91,17 +87,17 @@ class CopiedTopics:
         self._delivery, self._pace = delivery, pace
         self._stats = stats or TaskStats()
         self._meter, self._reported = self._stats.meter, set[LostRange]()
-        self._keys: dict[Place, bytes] = {}
+        self._keys: dict[TopicPartition, bytes] = {}
         self._latency = None if delivery.latency is None else LatencyPace(delivery.latency)
         self._began = self._flushed = time.monotonic()
         self._go_on({})
 
-    def _go_on(self, reached: Mapping[Place, int | None]) -> None:
+    def _go_on(self, reached: Mapping[TopicPartition, int | None]) -> None:
         """Nothing is in hand, and ``reached`` is where each partition resumes."""
         self._reached, self._count = dict(reached), 0
-        self._taken: dict[Place, int] = {}
+        self._taken: dict[TopicPartition, int] = {}
 
-    def _ahead(self) -> dict[Place, int | None]:
+    def _ahead(self) -> dict[TopicPartition, int | None]:
         """Where each partition resumes once what is in hand is committed."""
         return self._reached | {place: last + 1 for place, last in self._taken.items()}
 
@@ -210,5 +206,10 @@ class CopiedTopics:
 def _named(source: str, batches: Sequence[TopicBatch], number: int) -> str:
     """Which record of the source cluster the one with this number is."""
     message = next(islice(chain.from_iterable(each.messages for each in batches), number, None))
-    place = connect_json(wrap_partition(source, (message.topic(), message.partition())))
-    return f"The record of {place} at {connect_json(wrap_offset(message.offset()))}"
+    return record_name(source, message.topic(), message.partition(), message.offset())
+
+
+def record_name(source: str, topic: str, partition: int, offset: int) -> str:
+    """Which record of the source cluster lies there."""
+    place = connect_json(wrap_partition(source, TopicPartition(topic, partition)))
+    return f"The record of {place} at {connect_json(wrap_offset(offset))}"

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.sentinels import offset_of
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, starts_of, unset
 
@@ -53,8 +54,8 @@ class TopicReader:
         self._source = source
         self._consumer: Any = None
         self._kafka: Kafka | None = None
-        self._next: dict[Place, int] = {}
-        self._at_end: set[Place] = set()
+        self._next: dict[TopicPartition, int] = {}
+        self._at_end: set[TopicPartition] = set()
         self._lost: tuple[float, str] | None = None
         self._looked = 0.0
         self._size = FEW
@@ -66,12 +67,12 @@ class TopicReader:
         """Whether it reads."""
         return self._consumer is not None
 
-    def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]:
+    def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
         """Begin at these offsets; where one is None, as auto.offset.reset says. Gives where ``latest`` was to begin.
 
         Raises ``ConnectctlError`` for a partition that is gone, or has fewer records than were copied from it.
         """
-        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka import Consumer
 
         # A new one each time: what it knows of topics it has read once.
         kafka = self._kafka = Kafka(self._source.admin, timeout=self._source.timeout)
@@ -82,7 +83,7 @@ class TopicReader:
         self._next = {place: start.offset for place, start in starts.items()}
         self.lost = [start.lost for start in starts.values() if start.lost is not None]
         self._at_end, self._lost = set(), None
-        wanted = [TopicPartition(*place, start) for place, start in self._next.items()]
+        wanted = positions_at(self._next)
         self._asked(lambda: self._consumer.assign(wanted))
         return {place: start.offset for place, start in starts.items() if start.leaves_out}
 
@@ -98,14 +99,12 @@ class TopicReader:
             "error_cb": self._on_error,
         }
 
-    def _out_of_range(self, place: Place) -> ConnectctlError:
+    def _out_of_range(self, place: TopicPartition) -> ConnectctlError:
         """The log begins behind it, or ends before it: ``begin`` tells which, as the settings say."""
-        where = f"{place[0]}-{place[1]}"
         if self._source.reset == "none":
-            return unset(self._source.alias, where)
-        return Unreachable(
-            UNREADABLE.format(self._source.alias), why=f"Offset {self._next.get(place)} of {where} is out of range"
-        )
+            return unset(self._source.alias, str(place))
+        why = f"Offset {self._next.get(place)} of {place} is out of range"
+        return Unreachable(UNREADABLE.format(self._source.alias), why=why)
 
     def read(self, most: int) -> list[TopicBatch]:
         """The next records, ``most`` of them; none where there are none for now.
@@ -116,8 +115,9 @@ class TopicReader:
         good = [m for m in batch if m.error() is None]
         found = _by_topic(good)
         for each in found:
-            self._next.update({(each.topic, partition): last + 1 for partition, last in each.last.items()})
-            self._at_end.difference_update([(each.topic, partition) for partition in each.last])
+            behind = {TopicPartition(each.topic, partition): last + 1 for partition, last in each.last.items()}
+            self._next.update(behind)
+            self._at_end.difference_update(behind)
         if good:
             self._lost = None
             self._size = max(1, min(MOST, BATCH_BYTES * len(good) // max(sum(map(len, good)), 1)))
@@ -146,20 +146,19 @@ class TopicReader:
         from confluent_kafka import KafkaError
 
         assert self._kafka is not None
-        error, place = event.error(), (event.topic(), event.partition())
+        error, place = event.error(), TopicPartition(event.topic(), event.partition())
         if error.code() == KafkaError._PARTITION_EOF:
             if place in self._next and event.offset() >= self._next[place]:
                 # Markers and aborted records, which nobody is given, are behind it by now.
                 self._next[place] = event.offset()
                 self._at_end.add(place)
         elif error.name() in _GONE:
-            raise partition_gone(
-                self._source.alias, f"partition {place[0]}-{place[1]}" if place[1] >= 0 else f"topic {place[0]}"
-            )
+            what = f"partition {place}" if place.partition >= 0 else f"topic {place.topic}"
+            raise partition_gone(self._source.alias, what)
         elif error.name() == "_AUTO_OFFSET_RESET":
             raise self._out_of_range(place)
         elif not error.retriable() and error.name() not in _PASSING:
-            raise self._kafka.failure(error, f"read {place[0] or 'topics'}")
+            raise self._kafka.failure(error, f"read {place.topic or 'topics'}")
 
     def _on_error(self, error: Any) -> None:
         if error.name() == "_ALL_BROKERS_DOWN" and self._lost is None:
@@ -167,13 +166,13 @@ class TopicReader:
 
     def _look_for_brokers(self, since: float, words: str) -> None:
         """Whether a broker is back: where nothing new comes, no record would tell."""
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import KafkaException
 
         now = time.monotonic()
         if now - self._looked < POLL:
             return
         try:
-            self._consumer.get_watermark_offsets(TopicPartition(*next(iter(self._next))), POLL)
+            self._consumer.get_watermark_offsets(*positions([next(iter(self._next))]), POLL)
             self._lost = None
         except KafkaException as e:
             self._looked = time.monotonic()
@@ -189,14 +188,12 @@ class TopicReader:
     @property
     def lag(self) -> int | None:
         """How many offsets there are to read as far as is known, those of markers and aborted records included."""
-        from confluent_kafka import TopicPartition
-
         if self._consumer is None:
             return None
         total = 0
         for place, at in self._next.items():
             if place not in self._at_end:
-                known = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+                known = self._consumer.get_watermark_offsets(*positions([place]), cached=True)
                 end = offset_of(known[1]) if known else None
                 if end is None:
                     return None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
 from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import partition_gone, unreachable
 
 if TYPE_CHECKING:
@@ -42,13 +42,12 @@ class LostRange:
     """Offsets of a partition, from ``first`` to ``last``, that the source deleted before they were copied."""
 
     alias: str
-    place: Place
+    place: TopicPartition
     first: int
     last: int
 
     def __str__(self) -> str:
-        topic, partition = self.place
-        return f"Offsets {self.first:,} to {self.last:,} of {topic}-{partition} on {self.alias}"
+        return f"Offsets {self.first:,} to {self.last:,} of {self.place} on {self.alias}"
 
     @property
     def left_out(self) -> str:
@@ -75,7 +74,9 @@ class Start:
         return self.latest or self.lost is not None
 
 
-def starts_of(source: SourceCluster, kafka: Kafka, begin: Mapping[Place, int | None]) -> dict[Place, Start]:
+def starts_of(
+    source: SourceCluster, kafka: Kafka, begin: Mapping[TopicPartition, int | None]
+) -> dict[TopicPartition, Start]:
     """Where to begin for these offsets, each behind a committed one, None for no such.
 
     Raises ``ConnectctlError`` for a partition that is gone, that has fewer records than were copied from it, or that has
@@ -86,20 +87,19 @@ def starts_of(source: SourceCluster, kafka: Kafka, begin: Mapping[Place, int | N
     key = ("extents", repr(sorted(source.admin.items(), key=str)), *topics)
     with unreachable(source.alias):
         found = coalesced(key, lambda: kafka.extents(topics))
-    for topic, partition in begin:
-        if topic not in found:
-            raise partition_gone(source.alias, f"topic {topic}")
-        if partition not in found[topic]:
-            raise partition_gone(source.alias, f"partition {topic}-{partition}")
-    return {place: start_of(source, place, at, found[place[0]][place[1]]) for place, at in begin.items()}
+    for place in begin:
+        if place.topic not in found:
+            raise partition_gone(source.alias, f"topic {place.topic}")
+        if place.partition not in found[place.topic]:
+            raise partition_gone(source.alias, f"partition {place}")
+    return {place: start_of(source, place, at, found[place.topic][place.partition]) for place, at in begin.items()}
 
 
-def start_of(source: SourceCluster, place: Place, at: int | None, extent: OffsetRange) -> Start:
+def start_of(source: SourceCluster, place: TopicPartition, at: int | None, extent: OffsetRange) -> Start:
     """Where to begin in a partition with this ``extent``; see ``starts_of``."""
-    where = f"{place[0]}-{place[1]}"
     if at is not None and at > extent.end:
         raise ConnectctlError(
-            f"{where} of {source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
+            f"{place} of {source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
             why="the topic was recreated or lost records",
             next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
             code="beyond-the-end",
@@ -112,7 +112,7 @@ def start_of(source: SourceCluster, place: Place, at: int | None, extent: Offset
     if lost is not None and (not source.reset_given or source.reset == "none"):
         raise lost_records(lost)
     if source.reset == "none":
-        raise unset(source.alias, where)
+        raise unset(source.alias, str(place))
     return Start(start, source.reset == "latest", lost)
 
 

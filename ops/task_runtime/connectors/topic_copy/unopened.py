@@ -7,10 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
-from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import wrap_offset, wrap_partition
-from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics
+from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, record_name
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, TransactionBatch
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ class UnopenedTopics(CopiedTopics):
             CopiedBatches(
                 self._policy.remote(each.topic),
                 each.records,
-                partial(_named, self._policy.source, each.topic),
+                partial(record_name, self._policy.source, each.topic),
                 self._meter.batch,
             )
             for each in batches
@@ -52,9 +50,3 @@ def stays_unopened(configs: Mapping[str, str], consumer: Mapping[str, Any], *, e
         return False
     # Kerberos needs a library that is not everywhere where librdkafka's is.
     return given.get("sasl_mechanism") != "GSSAPI"
-
-
-def _named(source: str, topic: str, partition: int, offset: int) -> str:
-    """Which record of the source cluster lies there."""
-    place = connect_json(wrap_partition(source, (topic, partition)))
-    return f"The record of {place} at {connect_json(wrap_offset(offset))}"

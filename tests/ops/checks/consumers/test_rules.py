@@ -15,7 +15,8 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.brokers import GroupMember, ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Bounds, PartitionProducer
 from fakes.brokers import FakeBrokers
 from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
@@ -24,7 +25,7 @@ from fakes.kafkareads import records
 from hypothesis import given
 from hypothesis import strategies as st
 
-ORDERS, STABLE, END = Place("orders", 0), 90, 100
+ORDERS, STABLE, END = TopicPartition("orders", 0), 90, 100
 OPEN = {ORDERS: (PartitionProducer(7, 0, 0, 0, STABLE),)}
 """A transaction is open on ``orders`` from offset 90, and its end is at 100."""
 SOURCE = {"connector.class": "x.Source", "topic": "orders"}
@@ -197,7 +198,7 @@ def test_the_proof_names_who_reads() -> None:
 
 def test_groups_of_which_nothing_shows_are_named_for_each_source() -> None:
     member = ReaderGroup("new", members=(GroupMember("x", "/h", frozenset({"orders"})),))
-    fake = reading(committed("app", 50), member, ReaderGroup("apart", committed={Place("other", 0): 1}))
+    fake = reading(committed("app", 50), member, ReaderGroup("apart", committed={TopicPartition("other", 0): 1}))
     (finding,) = found(sources(source("quiet", topic="nowhere"), fake=fake))
     assert (finding.id, finding.severity, finding.subject) == ("READER005", Severity.INFO, "src")
     assert "app, new;" in finding.message
@@ -284,7 +285,7 @@ def test_what_cannot_be_seen_of_readers_is_said(fake: FakeBrokers, said: list[st
 class SilentCoordinators(FakeCoordinators):
     """Leaders of partitions that do not answer."""
 
-    def bounds(self, places: Any) -> dict[Place, Bounds | Code]:
+    def bounds(self, places: Any) -> dict[TopicPartition, Bounds | Code]:
         raise Unreachable("Kafka does not answer")
 
 
@@ -299,7 +300,7 @@ def test_facts_without_anything_give_no_finding() -> None:
 
 def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
     written = tuple(WrittenTopics(f"c{n}", frozenset({f"t{n}", "shared"})) for n in range(100))
-    groups = Counted(ReaderGroup(f"g{n}", committed={Place(f"t{n}", 0): 1}) for n in range(100))
+    groups = Counted(ReaderGroup(f"g{n}", committed={TopicPartition(f"t{n}", 0): 1}) for n in range(100))
     told = list(rules.check(ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
     assert sorted(f.subject for f in told if f.id == "READER005") == sorted(each.name for each in written)
     assert groups.passes < 5

@@ -24,8 +24,9 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition, java_hash
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import TopicFacts
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.transactions import Transaction
 from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, records
@@ -226,7 +227,7 @@ def sources(transactions: FakeCoordinators, enabled: bool | None = True, **more:
 
 
 def ongoing(id: str, *topics: str) -> Transaction:
-    places = tuple(Place(topic, 0) for topic in topics)
+    places = tuple(TopicPartition(topic, 0) for topic in topics)
     return Transaction(id, "Ongoing", 1, 0, 60_000, 1000, places, 1)
 
 

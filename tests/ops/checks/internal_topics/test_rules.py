@@ -11,8 +11,9 @@ from connectctl.ops.checks.types import Checked
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import TopicFacts
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from fakes.brokers import FakeBrokers, broker
 from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
@@ -158,10 +159,10 @@ def test_brokers_that_do_not_answer_are_no_error_of_ours() -> None:
 
 def test_a_transaction_that_holds_an_offsets_topic_for_long_is_told_and_one_that_hangs_is_an_error() -> None:
     places = {
-        Place("off", 0): (PartitionProducer(7, 0, 0, 0, 90),),
-        Place("own", 0): (PartitionProducer(8, 0, 0, 0, 90),),
+        TopicPartition("off", 0): (PartitionProducer(7, 0, 0, 0, 90),),
+        TopicPartition("own", 0): (PartitionProducer(8, 0, 0, 0, 90),),
     }
-    known = Transaction("app", "Ongoing", 7, 0, 600_000, 0, (Place("off", 0),))
+    known = Transaction("app", "Ongoing", 7, 0, 600_000, 0, (TopicPartition("off", 0),))
     calls = FakeCoordinators(known={"app": known}, partitions=dict(places))
     seen = observe(sources(kafka(cfg={"cleanup.policy": "compact"}), calls, a={"offsets.storage.topic": "own"}), 100.0)
     assert {(finding.id, finding.severity, finding.subject) for finding in rules.check(seen)} == {

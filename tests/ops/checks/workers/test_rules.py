@@ -15,7 +15,8 @@ from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Observation
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from fakes.coordinators import FakeCoordinators
@@ -96,8 +97,8 @@ def test_the_modes_are_judged_by_the_wish(view: WorkersSeen, by_wish: Mapping[Go
         (seen(ON, ON, leader=None, leader_seen=False), Goal.NOW, []),
         (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 61) * 1000)), Goal.NOW, ["WORKER008"]),
         (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 5) * 1000)), Goal.NOW, []),
-        (seen(ON, leader=replace(LEADER, partitions=(Place("cfg", 0),))), Goal.NOW, []),
-        (seen(ON, leader=replace(LEADER, partitions=(Place("data", 0),))), Goal.NOW, ["WORKER009"]),
+        (seen(ON, leader=replace(LEADER, partitions=(TopicPartition("cfg", 0),))), Goal.NOW, []),
+        (seen(ON, leader=replace(LEADER, partitions=(TopicPartition("data", 0),))), Goal.NOW, ["WORKER009"]),
         (seen(ON, config=PLAIN), Goal.NOW, ["WORKER011"]),
         (seen(ON, config=replace(PLAIN, leader_wrote=NOW - 50)), Goal.NOW, []),
         (seen(ON, config=NEVER), Goal.NOW, []),
@@ -229,7 +230,9 @@ def kafka(*, other_groups: Mapping[str, ConnectGroup] | None = None) -> FakeKafk
 
 def coordinators(*producers: PartitionProducer, **known: Transaction) -> FakeCoordinators:
     ids = {transaction.id: transaction for transaction in (LEADER, *known.values())}
-    return FakeCoordinators(known=ids, partitions={Place("cfg", 0): producers}, groups=frozenset({"connect", "other"}))
+    return FakeCoordinators(
+        known=ids, partitions={TopicPartition("cfg", 0): producers}, groups=frozenset({"connect", "other"})
+    )
 
 
 class Apart(FakeWorkers):
@@ -295,7 +298,7 @@ def test_a_neighbour_with_our_connectors_and_no_topic_of_its_own_shares_ours() -
 def test_what_may_not_be_looked_at_is_told_and_the_rest_is_judged() -> None:
     denied = coordinators(writer(7))
     denied.denied[ID] = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    denied.partitions[Place("cfg", 0)] = Code.TOPIC_AUTHORIZATION_FAILED
+    denied.partitions[TopicPartition("cfg", 0)] = Code.TOPIC_AUTHORIZATION_FAILED
     view = observe(kafka(), calls(), denied)
     assert [u.what for u in view.unseen] == [
         f"the leader's transactional id {ID}",
@@ -309,7 +312,7 @@ def test_brokers_that_tell_nothing_of_transactions_cost_findings_and_not_the_ans
         def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
             raise ConnectctlError("too old", why="needs 3.0")
 
-        def producers(self, places: Sequence[Place]) -> Any:
+        def producers(self, places: Sequence[TopicPartition]) -> Any:
             raise ConnectctlError("too old", why="needs 3.0")
 
         def connect_groups(self) -> Observation[frozenset[str]]:

@@ -13,9 +13,9 @@ from connectctl.ops.clients.kafka_protocol.fetch_protocol import PartitionData, 
 from connectctl.ops.clients.kafka_protocol.topic_ids import TopicLayouts
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
-A, B = Place("a", 0), Place("b", 1)
+A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 
 
 def fetcher(**more: Any) -> BatchFetcher:
@@ -24,7 +24,7 @@ def fetcher(**more: Any) -> BatchFetcher:
     return made
 
 
-def part(place: Place, *, code: int = 0, end: int = 9, batches: bytes = b"", **more: Any) -> PartitionData:
+def part(place: TopicPartition, *, code: int = 0, end: int = 9, batches: bytes = b"", **more: Any) -> PartitionData:
     data = np.frombuffer(batches + bytes(8), np.uint8) if batches else None
     return PartitionData(place, code, end, 0, data, len(batches), **more)
 

@@ -19,13 +19,13 @@ from connectctl.ops.clients.kafka_protocol.transaction_version import finalized,
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_membership import GroupMembership
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.directrequests import SharedWire
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 LAST_EPOCH = 0x7FFF - 1
 """The last one that a producer is given: behind it, it is given another producer id."""
-PLACE, OTHER = Place("t", 0), Place("t", 1)
+PLACE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @dataclass
@@ -120,11 +120,11 @@ class Sender(BatchSender):
     def __init__(self, coordinator: Coordinator):
         super().__init__(cast(Any, coordinator), "id", 1)
         self._coordinator = coordinator
-        self.sent: list[tuple[Place, Parts]] = []
+        self.sent: list[tuple[TopicPartition, Parts]] = []
         self.refused = False
 
     def send(
-        self, leader: int, place: Place, batch: Parts, named: Any = None, count: int = 0, answered: Any = None
+        self, leader: int, place: TopicPartition, batch: Parts, named: Any = None, count: int = 0, answered: Any = None
     ) -> None:
         self.sent.append((place, batch))
         if not self.refused:
@@ -149,11 +149,11 @@ def made(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> BatchProd
     return producer
 
 
-def sent(made: BatchProducer) -> list[tuple[Place, bytes]]:
+def sent(made: BatchProducer) -> list[tuple[TopicPartition, bytes]]:
     return [(place, b"".join(parts)) for place, parts in cast(Sender, made._sender).sent]
 
 
-def give(made: BatchProducer, *places: Place) -> None:
+def give(made: BatchProducer, *places: TopicPartition) -> None:
     made.add(places)
     for place in places:
         made.send(place, 5, lambda stamp: [b"%d %d %d" % (stamp.producer_id, stamp.epoch, stamp.sequence)])
@@ -343,7 +343,7 @@ def test_offsets_of_a_group_need_no_request_of_their_own_to_add_the_group(
 ) -> None:
     made.initialise(1)
     del coordinator.asked[:]
-    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {Place("in", 0): CommittedOffset(2, None, "")}, 5)
+    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): CommittedOffset(2, None, "")}, 5)
     made.end(commit=True)
     assert coordinator.asked == ["FindCoordinator", "TxnOffsetCommit", "EndTxn"]
     assert made.state == (7, 5)

@@ -16,7 +16,7 @@ from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
     read_response,
 )
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
 IDS = {"orders": UUID(int=7), "bills": UUID(int=1 << 100)}
@@ -84,10 +84,10 @@ def test_batches_aborted_transactions_and_errors_are_told_by_partition(version: 
     assert read(raw, version) == (
         0,
         [
-            PartitionData(Place("orders", 0), 0, 80, 0, b"x" * 300, 300, [(7, 5), (8, 9)]),
-            PartitionData(Place("orders", 3), 6, 80, 0, None, 0, []),
-            PartitionData(Place("bills", 1), 0, 80, 0, None, 0, []),
-            PartitionData(Place("bills", 2), 0, 80, 0, b"last", 4, []),
+            PartitionData(TopicPartition("orders", 0), 0, 80, 0, b"x" * 300, 300, [(7, 5), (8, 9)]),
+            PartitionData(TopicPartition("orders", 3), 6, 80, 0, None, 0, []),
+            PartitionData(TopicPartition("bills", 1), 0, 80, 0, None, 0, []),
+            PartitionData(TopicPartition("bills", 2), 0, 80, 0, b"last", 4, []),
         ],
     )
 
@@ -118,7 +118,11 @@ def test_a_topic_that_was_not_asked_for_is_no_answer() -> None:
 
 @pytest.mark.parametrize(("ids", "version", "epoch"), [({}, BY_NAME, -1), (IDS, BY_ID, 4)])
 def test_a_request_names_its_partitions_in_their_order(ids: dict[str, UUID], version: int, epoch: int) -> None:
-    positions = {Place("orders", 3): Position(9, 4), Place("bills", 0): Position(1), Place("orders", 1): Position(0)}
+    positions = {
+        TopicPartition("orders", 3): Position(9, 4),
+        TopicPartition("bills", 0): Position(1),
+        TopicPartition("orders", 1): Position(0),
+    }
     request = fetch_request(positions, ids, LIMITS, committed=True)
     again = FetchRequest[version].decode(request.encode())
     assert (again.max_bytes, again.max_wait_ms, again.isolation_level) == (1000, 50, 1)

@@ -12,9 +12,9 @@ from connectctl.ops.clients.kafka_protocol import headers
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.batch_headers import Batch, Marker
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
-PLACE = Place("t", 0)
+PLACE = TopicPartition("t", 0)
 
 
 def batch(offset: int, count: int, body: int = 5000, attributes: int = 0x10, magic: int = 2) -> bytes:

@@ -13,19 +13,19 @@ import pytest
 from connectctl.ops.clients.kafka_protocol.produce_request import FLEXIBLE, KEY, produce_parts
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.clients.kafka_protocol.reauthentication import Session
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest
 
-BATCHES: st.SearchStrategy[dict[Place, list[bytes | memoryview]]] = st.dictionaries(
-    st.builds(Place, st.text("abcé", min_size=1, max_size=200), st.integers(0, 300)),
+BATCHES: st.SearchStrategy[dict[TopicPartition, list[bytes | memoryview]]] = st.dictionaries(
+    st.builds(TopicPartition, st.text("abcé", min_size=1, max_size=200), st.integers(0, 300)),
     st.lists(st.binary(max_size=300).flatmap(lambda some: st.sampled_from([some, memoryview(some)])), max_size=4),
     max_size=6,
 )
 
 
-def by_kafka_python(version: int, id_: str, batches: list[tuple[Place, Any]]) -> Any:
+def by_kafka_python(version: int, id_: str, batches: list[tuple[TopicPartition, Any]]) -> Any:
     topic, topics = ProduceRequest.TopicProduceData, dict[str, list[Any]]()
     for place, parts in batches:
         some = topics.setdefault(place.topic, [])
@@ -36,7 +36,9 @@ def by_kafka_python(version: int, id_: str, batches: list[tuple[Place, Any]]) ->
 
 @pytest.mark.parametrize("version", [8, 12])
 @given(batches=BATCHES, id_=st.text("xyzß", max_size=200))
-def test_its_parts_are_the_body_that_kafka_python_makes(version: int, batches: dict[Place, Any], id_: str) -> None:
+def test_its_parts_are_the_body_that_kafka_python_makes(
+    version: int, batches: dict[TopicPartition, Any], id_: str
+) -> None:
     some = sorted(batches.items(), key=lambda each: each[0])
     assert b"".join(produce_parts(version, id_, 1234, some)) == by_kafka_python(version, id_, some).encode()
 
@@ -51,7 +53,7 @@ def connection(given: socket.socket) -> RawConnection:
 @pytest.mark.parametrize("version", [8, 12])
 @pytest.mark.parametrize("pieces", [1, 3, 2000])
 def test_a_connection_sends_large_parts_and_many_of_them_as_one_request(version: int, pieces: int) -> None:
-    batches = [(Place("t", 3), [memoryview(bytes([n % 251]) * (2_000_000 // pieces)) for n in range(pieces)])]
+    batches = [(TopicPartition("t", 3), [memoryview(bytes([n % 251]) * (2_000_000 // pieces)) for n in range(pieces)])]
     here, there = socket.socketpair()
     here.settimeout(30)
     got = bytearray()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from connectctl.ops.clients.kafka_protocol import settled_positions
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
-PLACES = [("in", 0), ("in", 1), ("in", 2)]
+PLACES = [TopicPartition("in", number) for number in range(3)]
 
 
 class FakeCoordinator:
@@ -19,12 +21,12 @@ class FakeCoordinator:
     def __init__(self, looks: int, error: Exception | None = None) -> None:
         self.looks, self.error = looks, error
 
-    def stable_offsets(self, partitions: Collection[tuple[str, int]]) -> Any:
+    def stable_offsets(self, partitions: Collection[TopicPartition]) -> Any:
         if self.error:
             raise self.error
         self.looks -= 1
-        known = {("in", 0): CommittedOffset(7, None, ""), ("in", 1): CommittedOffset(9, None, "")}
-        pending = frozenset({("in", 1)} if self.looks >= 0 else ())
+        known = {PLACES[0]: CommittedOffset(7, None, ""), PLACES[1]: CommittedOffset(9, None, "")}
+        pending = frozenset({PLACES[1]} if self.looks >= 0 else ())
         return {p: o for p, o in known.items() if p in partitions and p not in pending}, pending
 
 
@@ -35,18 +37,18 @@ def positions(monkeypatch: pytest.MonkeyPatch, coordinator: FakeCoordinator, pat
     monkeypatch.setattr(settled_positions, "settle", lambda kafka, group: None)
     monkeypatch.setattr(settled_positions, "coordinated", coordinated)
     monkeypatch.setattr(settled_positions, "POLL", 0)
-    kafka: Any = None
-    return settled_positions.positions(kafka, "g", PLACES, patience)
+    kafka: Any = SimpleNamespace(partition_counts=lambda topics: dict.fromkeys(topics, 3))
+    return settled_positions.positions(kafka, "g", ["in"], patience)
 
 
 def test_offsets_of_an_open_transaction_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     found = positions(monkeypatch, FakeCoordinator(2))
-    assert (found.offsets, found.unknown) == ({("in", 0): 7, ("in", 1): 9}, {})
+    assert (found.offsets, found.unknown) == ({PLACES[0]: 7, PLACES[1]: 9}, {})
 
 
 def test_after_that_they_are_unknown_and_what_was_never_committed_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = positions(monkeypatch, FakeCoordinator(99), 0)
-    assert (found.offsets, found.unknown) == ({("in", 0): 7}, {("in", 1): settled_positions.PENDING})
+    assert (found.offsets, found.unknown) == ({PLACES[0]: 7}, {PLACES[1]: settled_positions.PENDING})
 
 
 @pytest.mark.parametrize("error", [NotAuthorized("No Describe", why="g"), TimedOut("No coordinator", why="g")])
@@ -54,7 +56,7 @@ def test_what_the_coordinator_does_not_give_is_unknown(error: Exception, monkeyp
     found = positions(monkeypatch, FakeCoordinator(0, error))
     assert found.offsets == {}
     assert set(found.unknown) == set(PLACES)
-    assert found.unknown["in", 0].endswith(": g")
+    assert found.unknown[PLACES[0]].endswith(": g")
 
 
 def test_a_cluster_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.kafka.sentinels import Offset
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 from fakes.admin import FakeAdmin, FakeKafka
 from hypothesis import given
@@ -121,7 +122,7 @@ class Kept(Message):
 def taken(batches: list[list[Kept]], *, singly: bool, keep_all: bool) -> Any:
     ends = {"t": {0: Offset(6), 1: Offset(3)}}
     found = Reading(FakeKafka(FakeAdmin(), timeout=1), ends, keep_all=keep_all)
-    found._stuck = {("t", 0): 1}
+    found._stuck = {TopicPartition("t", 0): 1}
     for batch in batches:
         (found._take_singly if singly else found._take)(batch)
     latest = {p: {key: m.offset() for key, m in by_key.items()} for p, by_key in found._latest["t"].items()}

@@ -14,7 +14,9 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as Position,
 )
 from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
@@ -26,7 +28,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_membership import GroupMembership
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.producer import AbortRequired, ProducerFailed, ProducerFenced, RequestFailed, TransactionalProducer
 from kafka.record.memory_records import MemoryRecords
 
@@ -43,7 +45,7 @@ class Batches:
     def __init__(self, *args: Any, **more: Any):
         self.calls: list[str] = []
         self.refuse: dict[str, list[Exception]] = {}
-        self.sent: dict[Place, list[Any]] = defaultdict(list)
+        self.sent: dict[TopicPartition, list[Any]] = defaultdict(list)
         self.offsets: list[Any] = []
         self.answers: list[Callable[[int], None]] = []
         self.codes: list[int] = []
@@ -61,7 +63,7 @@ class Batches:
         self._called("partitions")
         return 3
 
-    def send(self, place: Place, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
+    def send(self, place: TopicPartition, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
         self._called("send")
         batch = MemoryRecords(b"".join(made(ProducerState(1, 0, len(self.sent[place]))))).next_batch()
         assert batch is not None
@@ -113,14 +115,14 @@ def test_records_are_sent_as_they_were_given_when_the_transaction_is_committed(b
     begun.produce("t", b"by hand", b"k", 2)
     assert (len(begun), brokers(begun).calls) == (3, ["initialise"])
     begun.commit_transaction()
-    home, sent = Place("t", java_partition(b"k", 3)), brokers(begun).sent
+    home, sent = TopicPartition("t", java_partition(b"k", 3)), brokers(begun).sent
     records = sent[home] if home.partition != 2 else sent[home][:2]
     assert [(r.key, r.value, r.headers) for r in records] == [
         (b"k", b"text", [("a", b"1"), ("b", None)]),
         (b"k", None, [("a", b"1"), ("a", b"2")]),
     ]
     assert records[0].timestamp == 1_700_000_000_000
-    assert sent[Place("t", 2)][-1].value == b"by hand"
+    assert sent[TopicPartition("t", 2)][-1].value == b"by hand"
     assert (len(begun), brokers(begun).calls[-2:]) == (0, ["flush", "commit"])
 
 
@@ -166,9 +168,9 @@ def test_offsets_are_those_of_the_member_that_gives_them(begun: TransactionalPro
     metadata = b"CGMDv2:" + (7).to_bytes(4, "little") + b"g\0m-1\0\0slot-0\0"
     begun.send_offsets_to_transaction([], metadata)
     begun.send_offsets_to_transaction(
-        [TopicPartition("in", 1, 5, metadata="m", leader_epoch=3), TopicPartition("in", 2)], metadata, 9
+        [Position("in", 1, 5, metadata="m", leader_epoch=3), Position("in", 2)], metadata, 9
     )
-    offsets = {Place("in", 1): CommittedOffset(5, 3, "m")}
+    offsets = {TopicPartition("in", 1): CommittedOffset(5, 3, "m")}
     assert brokers(begun).offsets == [(GroupMembership("g", 7, "m-1", "slot-0"), offsets, 9)]
 
 
@@ -208,7 +210,7 @@ def test_offsets_that_are_refused_ask_for_an_abort(begun: TransactionalProducer,
     metadata = b"CGMDv2:" + (7).to_bytes(4, "little") + b"g\0m-1\0\0slot-0\0"
     brokers(begun).refuse["send_group_offsets"] = [Refusal(code)]
     with pytest.raises(AbortRequired) as told:
-        begun.send_offsets_to_transaction([TopicPartition("in", 1, 5)], metadata)
+        begun.send_offsets_to_transaction([Position("in", 1, 5)], metadata)
     assert error(told).code() == code
 
 
@@ -327,7 +329,7 @@ def test_calls_that_do_not_fit_say_what_is_missing(made: TransactionalProducer) 
         made.produce("t", 7)  # type: ignore[arg-type]
     assert made.poll(0) == 0
     with pytest.raises(KafkaException, match="group_metadata: The version of librdkafka") as told:
-        made.send_offsets_to_transaction([TopicPartition("in", 1, 5)], b"unknown")
+        made.send_offsets_to_transaction([Position("in", 1, 5)], b"unknown")
     assert error(told).code() == KafkaError._INVALID_ARG
 
 
@@ -379,7 +381,7 @@ def test_a_callback_is_given_the_record_as_it_was_produced(begun: TransactionalP
         ("t", None, None, None),
     ]
     assert given[0].timestamp() == (TIMESTAMP_CREATE_TIME, 1_700_000_000_000)
-    for message, record in zip(given, brokers(begun).sent[Place("t", 2)], strict=True):
+    for message, record in zip(given, brokers(begun).sent[TopicPartition("t", 2)], strict=True):
         assert message.timestamp() == (TIMESTAMP_CREATE_TIME, record.timestamp)
     assert given[1].timestamp()[1] >= before
 
@@ -456,7 +458,7 @@ def test_what_a_callback_raises_is_raised_and_the_transaction_can_still_be_commi
 def test_a_callback_may_produce_and_may_abort(begun: TransactionalProducer) -> None:
     begun.produce("t", b"1", partition=0, on_delivery=lambda *_: begun.produce("t", b"2", partition=0))
     begun.commit_transaction()
-    assert [record.value for record in brokers(begun).sent[Place("t", 0)]] == [b"1", b"2"]
+    assert [record.value for record in brokers(begun).sent[TopicPartition("t", 0)]] == [b"1", b"2"]
     begun.begin_transaction()
     begun.produce("t", b"3", on_delivery=lambda *_: begun.abort_transaction())
     with pytest.raises(KafkaException, match="no transaction was begun"):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
 from connectctl.ops.operations.fencing.verify import verify
@@ -76,7 +77,7 @@ def test_a_lost_answer_costs_one_epoch_and_not_two(clock: Clock) -> None:
 
 
 def test_an_open_transaction_is_aborted_and_told(clock: Clock) -> None:
-    place = Place("t", 0)
+    place = TopicPartition("t", 0)
     busy = replace(empty("a"), state="Ongoing", partitions=(place,), started_ms=1)
     calls = FakeCoordinators({"a": busy})
     fencer = run(calls, clock, rows(calls, "a"))
@@ -142,7 +143,7 @@ def test_epochs_that_run_out_go_on_with_another_producer_id(clock: Clock) -> Non
 # --------------------------------------------------------------------------------------------------------------- proof
 
 FENCED = IdResult("a", FenceOutcome.FENCED, producer_id=7, epoch_before=3, epoch_after=5)
-PLACE = Place("t", 0)
+PLACE = TopicPartition("t", 0)
 BUSY = replace(empty("a"), state="Ongoing", partitions=(PLACE,))
 
 

@@ -8,7 +8,8 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Partial, Reason, describe_id
 from connectctl.ops.operations.fencing.observe import Configured, Sources, observe, task_id_ranges
 from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, plan_fence
@@ -202,7 +203,7 @@ def test_a_broker_that_does_not_list_its_ids_is_told() -> None:
 
 
 def test_the_plan_says_in_one_sentence_what_it_will_do() -> None:
-    busy = Transaction("g-orders-0", "Ongoing", 1, 0, 1, 5, (Place("t", 0),))
+    busy = Transaction("g-orders-0", "Ongoing", 1, 0, 1, 5, (TopicPartition("t", 0),))
     asked = FenceRequest(ids=("g-orders-0", "new"), force=True, create=True)
     plan = describe_ids(asked, FakeCoordinators({"g-orders-0": busy}))
     assert sentence(plan) == (

@@ -9,13 +9,14 @@ import pytest
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_from_data, step_to_data
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, decide, resetting, restoring, setting
 from connectctl.ops.operations.sink_offsets.snapshot import entries_json
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from hypothesis import given
 from hypothesis import strategies as st
 
-places = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3))
+places = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3))
 committed = st.dictionaries(places, st.integers(0, 9))
 changes = st.builds(
     GroupChange,
@@ -24,19 +25,19 @@ changes = st.builds(
 )
 
 
-def after(change: GroupChange, was: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+def after(change: GroupChange, was: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
     writes = {write.place: write.after for write in decide(change, was)}
     return {place: offset for place, offset in (was | writes).items() if offset is not None}
 
 
 @given(changes, committed)
-def test_a_change_that_was_made_has_nothing_left_to_write(change: GroupChange, was: dict[tuple[str, int], int]) -> None:
+def test_a_change_that_was_made_has_nothing_left_to_write(change: GroupChange, was: dict[TopicPartition, int]) -> None:
     assert decide(change, after(change, was)) == ()
 
 
 @given(committed, committed)
 def test_a_backup_gives_back_exactly_what_was_there(
-    was: dict[tuple[str, int], int], now: dict[tuple[str, int], int]
+    was: dict[TopicPartition, int], now: dict[TopicPartition, int]
 ) -> None:
     assert after(restoring(json.loads(json.dumps(entries_json(was)))), now) == was
 

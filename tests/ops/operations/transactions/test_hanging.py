@@ -10,7 +10,8 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Outcome
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import Problem
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, FenceTarget
 from connectctl.ops.operations.transactions.abort import TransactionContext, plan_abort_open
 from connectctl.ops.operations.transactions.hanging import hanging, opened, pick, search
@@ -20,7 +21,7 @@ from connectctl.ops.operations.transactions.write_marker import plan_abort_hangi
 from fakes.coordinators import FakeCoordinators
 from fakes.executing import performed
 
-AT = Place("connect-offsets", 7)
+AT = TopicPartition("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
 KNOWN = Transaction("g-orders-0", "Ongoing", 9, 4, 60_000, 1_000, (AT,), 1)
 DIRECTORY = TransactionalIdIndex({"g": frozenset({"orders"})})
@@ -38,7 +39,7 @@ def calls(*transactions: Transaction, producer: PartitionProducer = OPEN) -> Fak
         (replace(KNOWN, state="PrepareAbort"), False),
         (replace(KNOWN, partitions=()), True),
         (replace(KNOWN, state="Empty", partitions=()), True),
-        (replace(KNOWN, partitions=(Place("other", 0),)), True),
+        (replace(KNOWN, partitions=(TopicPartition("other", 0),)), True),
         (None, True),
     ],
 )

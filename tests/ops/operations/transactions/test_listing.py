@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
 
@@ -12,6 +13,6 @@ def test_an_open_transaction_without_partitions_has_some_that_may_not_be_seen() 
 
 
 def test_nothing_is_hidden_of_one_that_shows_its_partitions_or_is_being_ended() -> None:
-    assert hidden_topics(Transaction("id", "Ongoing", 1, 0, partitions=(Place("t", 0),))) == ()
+    assert hidden_topics(Transaction("id", "Ongoing", 1, 0, partitions=(TopicPartition("t", 0),))) == ()
     assert hidden_topics(Transaction("id", "PrepareCommit", 1, 0)) == ()
     assert hidden_topics(Transaction("id", "Empty", 1, 0)) == ()

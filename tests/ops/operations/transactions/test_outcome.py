@@ -9,14 +9,15 @@ import pytest
 from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
-from connectctl.ops.kafka.transactions import PartitionProducer, Place
+from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.operations.transactions.outcome import Decision
 from connectctl.ops.operations.transactions.outcome_lookup import decisions, since
 from connectctl.ops.operations.transactions.producer_history import history
 from fakes.transactionlog import FakeTransactionLog, key_of, log_of
 
-AT, ELSEWHERE = Place("orders", 0), Place("offsets", 3)
+AT, ELSEWHERE = TopicPartition("orders", 0), TopicPartition("offsets", 3)
 BOTH = frozenset({AT, ELSEWHERE})
 ID, PID = "g-orders-0", 9
 
@@ -25,12 +26,14 @@ def open_(epoch: int) -> PartitionProducer:
     return PartitionProducer(PID, epoch, 0, 1_000, 40)
 
 
-def entry(state: str, epoch: int, at: int, started: int = -1, places: frozenset[Place] = BOTH, v: int = 0) -> LogEntry:
+def entry(
+    state: str, epoch: int, at: int, started: int = -1, places: frozenset[TopicPartition] = BOTH, v: int = 0
+) -> LogEntry:
     places = frozenset() if state in ("Empty", "CompleteCommit", "CompleteAbort") else places
     return LogEntry(ID, PID, epoch, 60_000, state, places, at, started, client_version=v)
 
 
-def transaction(how: str, epoch: int, at: int, places: frozenset[Place] = BOTH, v: int = 0) -> list[LogEntry]:
+def transaction(how: str, epoch: int, at: int, places: frozenset[TopicPartition] = BOTH, v: int = 0) -> list[LogEntry]:
     """The entries of a transaction that is begun at ``at`` and decided 100 ms later."""
     end = epoch + 1 if v == 2 else epoch
     return [

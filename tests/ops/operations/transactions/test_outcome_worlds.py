@@ -11,14 +11,15 @@ from typing import Literal
 
 from connectctl.ops.clients.kafka_protocol.transaction_log import behind
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
-from connectctl.ops.kafka.transactions import PartitionProducer, Place
+from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, decide
 from connectctl.ops.operations.transactions.producer_history import history, of_place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-AT, ELSEWHERE = Place("orders", 0), Place("offsets", 3)
+AT, ELSEWHERE = TopicPartition("orders", 0), TopicPartition("offsets", 3)
 PID = 9
 How = Literal["commit", "abort", "fence"]
 
@@ -83,7 +84,7 @@ class World:
         seen = [each for each in self.partition if each.offset <= self.start and _time(each) >= since]
         return decide(past, AT, producer, behind(seen, producer, since))
 
-    def _write(self, state: str, epoch: int, places: frozenset[Place], version: int = 0) -> None:
+    def _write(self, state: str, epoch: int, places: frozenset[TopicPartition], version: int = 0) -> None:
         entry = LogEntry("id", PID, epoch, 60_000, state, places, self.now, self.started, client_version=version)
         self.log.append(entry)
 

@@ -14,8 +14,9 @@ from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.plan import Outcome as Came
 from connectctl.ops.core.plan import Plan, Result
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id
 from connectctl.ops.operations.transactions.abort import TransactionContext
 from connectctl.ops.operations.transactions.hanging import Hanging, search
@@ -27,7 +28,7 @@ from fakes.transactionlog import FakeTransactionLog, log_of
 from fakes.transactionlog import FakeTransactionLog as Log
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schema/transactions-hanging.json").read_text())
-AT = Place("connect-offsets", 7)
+AT = TopicPartition("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
 HANGS = Hanging(AT, OPEN, "g-orders-0", "no coordinator knows its producer id")
 COMMIT, ABORT, UNKNOWN = (
@@ -151,7 +152,7 @@ class Breaking(FakeCoordinators):
         self._meet()
         return super().producers(places)
 
-    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         self._meet()
         code = super().mark(place, producer, commit=commit)
         self._meet()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import TimedOut
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import Member
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome

@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.copied_records import copied_records
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, TransactionBatch
 from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
 from ops.kafka.test_batch_rewrite import found, read, written
@@ -22,16 +22,16 @@ class Sent:
     """A producer that keeps what it is given."""
 
     def __init__(self) -> None:
-        self.added: set[Place] = set()
-        self.batches: list[tuple[Place, int, bytes, Any]] = []
+        self.added: set[TopicPartition] = set()
+        self.batches: list[tuple[TopicPartition, int, bytes, Any]] = []
 
     def partitions(self, topic: str, patience: float) -> int:
         return 5
 
-    def add(self, places: set[Place]) -> None:
+    def add(self, places: set[TopicPartition]) -> None:
         self.added |= places
 
-    def send(self, place: Place, records: int, made: Any, named: Any) -> None:
+    def send(self, place: TopicPartition, records: int, made: Any, named: Any) -> None:
         sequence = sum(each[1] for each in self.batches)
         self.batches.append((place, records, b"".join(made(ProducerState(77, 1, sequence))), named))
 
@@ -47,14 +47,14 @@ def copied(configs: dict[str, str], given: dict[str, str] | None = None, raw: by
     ways: list[bool] = []
     batch = CopiedBatches("east.orders", some, lambda partition, offset: f"{partition}:{offset}", ways.append)
     producer.send(TransactionBatch(copied_batches=[batch], more=True))
-    assert sent.added == {Place("east.orders", 3)}
+    assert sent.added == {TopicPartition("east.orders", 3)}
     return sent.batches, ways
 
 
 @pytest.mark.parametrize("configs", [{}, {"max.message.bytes": "1048588", "compression.type": "producer"}])
 def test_a_batch_that_its_topic_takes_is_sent_as_it_is(configs: dict[str, str]) -> None:
     (batch,), ways = copied(configs)
-    assert (batch[:2], ways) == ((Place("east.orders", 3), 10), [True])
+    assert (batch[:2], ways) == ((TopicPartition("east.orders", 3), 10), [True])
     assert read(batch[2]) == ROWS
     assert batch[3](4) == "3:54"
 

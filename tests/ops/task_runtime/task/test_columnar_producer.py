@@ -21,8 +21,8 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_membership import GroupMembership
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns
-from connectctl.ops.kafka.transactions import Place
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import GroupOffset
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     CopiedMessages,
@@ -51,8 +51,8 @@ class Producer:
     def __init__(self, *args: Any, **more: Any):
         self.calls: list[str] = []
         self.refuse: dict[str, Exception] = {}
-        self.sent: dict[Place, list[Any]] = defaultdict(list)
-        self.added: set[Place] = set()
+        self.sent: dict[TopicPartition, list[Any]] = defaultdict(list)
+        self.added: set[TopicPartition] = set()
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, **more: Any) -> None:
@@ -65,10 +65,10 @@ class Producer:
     def partitions(self, topic: str, patience: float) -> int:
         return 3
 
-    def add(self, places: set[Place]) -> None:
+    def add(self, places: set[TopicPartition]) -> None:
         self.added |= places
 
-    def send(self, place: Place, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
+    def send(self, place: TopicPartition, records: int, made: Any, named: Any = None, answered: Any = None) -> None:
         assert place in self.added
         batch = MemoryRecords(b"".join(made(ProducerState(1, 0, len(self.sent[place]))))).next_batch()
         assert batch is not None
@@ -152,7 +152,7 @@ def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction
 
 def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     made = BatchProducer({"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5)
-    made._added.add(Place("t", 0))
+    made._added.add(TopicPartition("t", 0))
     codes = [Code.CONCURRENT_TRANSACTIONS, Code.CONCURRENT_TRANSACTIONS, Code.PRODUCER_FENCED]
     monkeypatch.setattr(made, "_ask", lambda doing, request: SimpleNamespace(error_code=codes.pop(0)))
     with pytest.raises(Refusal, match="90"):
@@ -170,7 +170,10 @@ def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
     given: list[Any] = []
     monkeypatch.setattr(handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False)
     handle.send_group_offsets(OFFSETS, MEMBER, 5)
-    offsets = {Place("in", 1): CommittedOffset(5, 3, "m"), Place("in", 0): CommittedOffset(2, None, "")}
+    offsets = {
+        TopicPartition("in", 1): CommittedOffset(5, 3, "m"),
+        TopicPartition("in", 0): CommittedOffset(2, None, ""),
+    }
     assert given == [GroupMembership("g", 7, "m-1", "slot-0"), offsets, 5]
 
 
@@ -243,7 +246,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> tuple[BatchProducer, Broker]:
 
 
 def give(made: BatchProducer) -> None:
-    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {Place("in", 0): CommittedOffset(2, None, "")}, 5)
+    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): CommittedOffset(2, None, "")}, 5)
 
 
 def test_a_group_is_added_once_in_a_transaction_which_is_ended_also_without_records(
@@ -300,7 +303,7 @@ def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: Column
     handle.send(TransactionBatch(record_batches=[ColumnBatch("t", columns)]))
     for partition in range(3):
         mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
-        assert [int(record.value) for record in producer(handle).sent[Place("t", partition)]] == mine
+        assert [int(record.value) for record in producer(handle).sent[TopicPartition("t", partition)]] == mine
 
 
 def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(handle: ColumnarProducer) -> None:
@@ -355,7 +358,7 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(m
     limited = ColumnarProducer(kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"})
     sizes: list[int] = []
 
-    def send(place: Place, count: int, made: Any, named: Any, answered: Any) -> None:
+    def send(place: TopicPartition, count: int, made: Any, named: Any, answered: Any) -> None:
         sizes.append(len(made(ProducerState(1, 0, 0))))
 
     limited._producer.send = send  # type: ignore
@@ -377,7 +380,7 @@ def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) 
         TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"%03d" % n for n in range(100)])))])
     )
     sent = producer(handle).sent
-    assert set(sent) == {Place("t", n) for n in range(3)}
+    assert set(sent) == {TopicPartition("t", n) for n in range(3)}
     assert sorted(int(r.value) for records in sent.values() for r in records) == list(range(100))
 
 
@@ -389,10 +392,10 @@ def test_single_records_and_messages_go_with_them(handle: ColumnarProducer) -> N
     handle.send(step)
     handle.commit(1)
     sent = producer(handle).sent
-    home = Place("t", java_partition(b"k", 3))
+    home = TopicPartition("t", java_partition(b"k", 3))
     by_hand = [(b"k", b"one"), (None, b"two")]
     by_key = [(b"k", None), (b"k", None)]
-    expected = {Place("t", 2): by_hand, home: by_key} if home.partition != 2 else {home: by_hand + by_key}
+    expected = {TopicPartition("t", 2): by_hand, home: by_key} if home.partition != 2 else {home: by_hand + by_key}
     assert {place: [(r.key, r.value) for r in records] for place, records in sent.items()} == expected
 
 
@@ -408,7 +411,7 @@ def test_headers_and_timestamps_of_single_records_go_with_them(handle: ColumnarP
     before = int(time.time() * 1000)
     handle.send(step)
     handle.commit(1)
-    sent = producer(handle).sent[Place("t", 1)]
+    sent = producer(handle).sent[TopicPartition("t", 1)]
     assert [list(r.headers) for r in sent[:2]] == [some, []]
     assert [(r.key, r.value) for r in sent] == [(b"k", b"0"), (b"k", b"1"), (None, b"2")]
     assert [sent[0].timestamp, sent[2].timestamp] == [1_700_000_000_000, 1_700_000_000_500]
@@ -444,11 +447,11 @@ def test_copies_keep_what_they_have_where_they_had_it(handle: ColumnarProducer) 
     handle.commit(1)
     sent = producer(handle).sent
     assert {place: [(r.value, r.headers) for r in some] for place, some in sent.items()} == {
-        Place("t", 0): [(None, []), (b"2", [("n", b"2")])],
-        Place("t", 1): [(b"1", [("n", b"1")])],
+        TopicPartition("t", 0): [(None, []), (b"2", [("n", b"2")])],
+        TopicPartition("t", 1): [(b"1", [("n", b"1")])],
     }
-    assert sent[Place("t", 0)][1].timestamp == 1_700_000_000_001
-    assert sent[Place("t", 0)][0].timestamp > 1_700_000_000_001
+    assert sent[TopicPartition("t", 0)][1].timestamp == 1_700_000_000_001
+    assert sent[TopicPartition("t", 0)][0].timestamp > 1_700_000_000_001
 
 
 def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_source(handle: ColumnarProducer) -> None:
@@ -471,7 +474,7 @@ def test_records_of_several_polls_become_a_batch_and_columns_stay_behind_what_wa
         handle.send(TransactionBatch([ProducerRecord("t", None, b"%d" % number, 0)]))
     assert producer(handle).calls == []
     handle.send(TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"3"])))]))
-    assert [r.value for r in producer(handle).sent[Place("t", 0)]][:3] == [b"0", b"1", b"2"]
+    assert [r.value for r in producer(handle).sent[TopicPartition("t", 0)]][:3] == [b"0", b"1", b"2"]
 
 
 def test_a_topic_that_has_enough_is_sent_before_the_commit_and_what_is_aborted_is_not(
@@ -485,7 +488,7 @@ def test_a_topic_that_has_enough_is_sent_before_the_commit_and_what_is_aborted_i
     handle.abort(1)
     handle.begin()
     handle.commit(1)
-    assert set(producer(handle).sent) == {Place("t", 0)}
+    assert set(producer(handle).sent) == {TopicPartition("t", 0)}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from hypothesis import given
 from hypothesis import strategies as st
 
-Place = tuple[Any, Any]
+TopicPartition = tuple[Any, Any]
 
 
 class Script(SourceTask):
@@ -43,7 +43,7 @@ def polled(
     return polling, step
 
 
-def records(places: Sequence[Place], copies: bool) -> list[SourceRecord]:
+def records(places: Sequence[TopicPartition], copies: bool) -> list[SourceRecord]:
     """A record for each place; partitions are objects of their own, or one for all that are equal."""
     known: dict[str, dict[str, Any]] = {}
     return [
@@ -58,7 +58,7 @@ def records(places: Sequence[Place], copies: bool) -> list[SourceRecord]:
     st.lists(st.tuples(st.sampled_from(["a", 1, True, 1.0, "1"]), st.none() | st.integers(0, 99)), min_size=1),
     st.booleans(),
 )
-def test_the_last_offset_of_each_partition_counts(places: list[Place], copies: bool) -> None:
+def test_the_last_offset_of_each_partition_counts(places: list[TopicPartition], copies: bool) -> None:
     expected = {json_of(p): b'{"n":%d}' % n for p, n in places if n is not None}
     assert polled(records(places, copies))[1].offsets == {b'["c",{"p":%s}]' % p: n for p, n in expected.items()}
 

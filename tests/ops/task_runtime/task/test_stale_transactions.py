@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
-from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.task_runtime.attempt import coalesced_read
 from connectctl.ops.task_runtime.task import stale_transactions
 from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
 
-PLACE = Place("t", 0)
+PLACE = TopicPartition("t", 0)
 OURS = Transaction("id", "Empty", 7, 1)
 
 
@@ -33,7 +34,7 @@ class Calls:
     def describe(self, ids: Any) -> dict[str, Transaction | Code]:
         return {"id": self._ours}
 
-    def producers(self, places: Any) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    def producers(self, places: Any) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         return {PLACE: self._producers}
 
 

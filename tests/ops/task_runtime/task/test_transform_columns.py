@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transform import Records
 from connectctl.ops.task_runtime.task.transform_columns import column_batches
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult

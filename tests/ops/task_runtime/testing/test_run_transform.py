@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.testing import Fault, Record, run_transform
 from connectctl.transform import Records, Setting, Transform
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchive, ParquetArchiveTask
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import Row
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced
 from fakes.archiveworld import Archive, Attempt, Calls, Crash
 

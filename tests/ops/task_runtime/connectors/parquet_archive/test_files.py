@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, ArchiveDirectory, file_name, row_of
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
 
 PLACE = TopicPartition("orders", 3)

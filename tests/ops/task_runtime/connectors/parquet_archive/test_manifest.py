@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive import manifest
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     ArchivedFile,
@@ -15,7 +16,6 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     files_of,
     read_manifest,
 )
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 
 FILE = ArchivedFile("t", 0, 5, 9, 4, 1234, "t/0/5-9-x.parquet")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pyarrow.parquet as pq
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory, Row, file_name
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import sweep
-from connectctl.ops.task_runtime.group.consumer import TopicPartition
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 

@@ -11,6 +11,7 @@ import pytest
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
@@ -45,7 +46,7 @@ class Place:
     def __init__(self, directory: Path):
         self.directory = directory
         self.kafka = FakeKafka({"a-archive": manifest((0, 4), (5, 9))})
-        self.groups = FakeGroupOffsets({GROUP: {("t", 0): 10}})
+        self.groups = FakeGroupOffsets({GROUP: {TopicPartition("t", 0): 10}})
         self.location = ArchiveLocation("a", str(directory), GROUP)
         self.sweeper = ArchiveSweeper(self.location, "connect", self.kafka, self.groups)
         self.orphan = name(0, 3, "b")

@@ -11,7 +11,7 @@ from connectctl.ops.clients.kafka_protocol.batch_fetcher import FetchedPart, Out
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.fetched_batches import CommittedBatches
-from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
 
@@ -27,7 +27,7 @@ def fetched(topic: str, partition: int, *sizes: int, wanted: int = 0, body: byte
         raw += HEADER.pack(offset, length, 0, 2, 0, 0, size - 1, 5, 5, -1, -1, -1, size) + records
         offset += size
     data = np.frombuffer(raw + bytes(8), np.uint8)
-    return FetchedPart(Place(topic, partition), data, list(CommittedBatches(data, len(raw), [])), wanted)
+    return FetchedPart(TopicPartition(topic, partition), data, list(CommittedBatches(data, len(raw), [])), wanted)
 
 
 def reader(*answers: Any, reset: str = "earliest") -> BatchReader:
@@ -78,10 +78,22 @@ def test_records_before_the_wanted_offset_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("raised", "reset", "kind", "code", "says"),
     [
-        (OutOfRange(Place("t", 0), 7), "earliest", Unreachable, "unreachable", "Offset 7 of t-0 is out of range"),
-        (OutOfRange(Place("t", 0), 7), "none", ConnectctlError, "no-offset", "t-0 of east has no start offset"),
         (
-            OutOfRange(Place("t", 0), 7, diverged=True),
+            OutOfRange(TopicPartition("t", 0), 7),
+            "earliest",
+            Unreachable,
+            "unreachable",
+            "Offset 7 of t-0 is out of range",
+        ),
+        (
+            OutOfRange(TopicPartition("t", 0), 7),
+            "none",
+            ConnectctlError,
+            "no-offset",
+            "t-0 of east has no start offset",
+        ),
+        (
+            OutOfRange(TopicPartition("t", 0), 7, diverged=True),
             "earliest",
             ConnectctlError,
             "log-truncated",

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.connectors.topic_copy import remote_topics, source_clients
 from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCopy
-from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place, decode, encode, share
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import decode, encode, share
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     JAVA,
     Policy,
@@ -145,7 +146,7 @@ def test_a_topic_is_not_copied_into_itself() -> None:
 
 
 def test_partitions_are_dealt_in_turn_and_read_back() -> None:
-    places: list[Place] = [("a-b", 0), ("a-b", 1), ("c", 0), ("c", 1), ("c", 2)]
+    places = [TopicPartition(*each) for each in (("a-b", 0), ("a-b", 1), ("c", 0), ("c", 1), ("c", 2))]
     assert share(places, 2) == [[("a-b", 0), ("c", 0), ("c", 2)], [("a-b", 1), ("c", 1)]]
     assert len(share(places, 9)) == 5
     assert encode(places) == "a-b-0,a-b-1,c-0,c-1,c-2"
@@ -310,12 +311,12 @@ class Source:
     opened: bool = False
     lag: int | None = None
     begun: int = 0
-    at: dict[Place, int] = field(default_factory=dict)
+    at: dict[TopicPartition, int] = field(default_factory=dict)
     lost: list[LostRange] = field(default_factory=list)
 
-    def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]:
+    def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
         self.opened, self.begun = True, self.begun + 1
-        ends = {place: self.ends[place[1]] for place in begin}
+        ends = {place: self.ends[place.partition] for place in begin}
         self.at = {p: at if at is not None else ends[p] * self.latest for p, at in begin.items()}
         return {p: ends[p] for p, at in begin.items() if at is None and self.latest}
 
@@ -324,10 +325,11 @@ class Source:
         return any(at < self.ends[p] for (_, p), at in self.at.items())
 
     def read(self, most: int) -> list[TopicBatch]:
-        for (topic, p), at in self.at.items():
+        for place, at in self.at.items():
+            topic, p = place
             found = [Message(topic, p, n) for n in range(at, min(at + min(self.most, most), self.ends[p]))]
             if found:
-                self.at[topic, p] = found[-1].offset + 1
+                self.at[place] = found[-1].offset + 1
                 return [TopicBatch(topic, found, {p: found[-1].offset})]
         return []
 
@@ -386,10 +388,12 @@ class Broker(Snapshots):
         return frozenset(self.offsets)
 
 
-def copying(source: Source, how: DeliverySettings | None = None, pace: TransactionLimits | None = None) -> CopiedTopics:
-    places = [("orders", n) for n in range(len(source.ends))]
+def copying(
+    source: Source, how: DeliverySettings | None = None, pace: TransactionLimits | None = None, topic: str = "offs"
+) -> CopiedTopics:
+    places = [TopicPartition("orders", n) for n in range(len(source.ends))]
     pace = pace or TransactionLimits(7, 60.0)
-    return CopiedTopics(source, "c", places, DEFAULT, how or delivery_settings({}), pace, "offs")
+    return CopiedTopics(source, "c", places, DEFAULT, how or delivery_settings({}), pace, topic)
 
 
 def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = False) -> TaskResult:
@@ -495,9 +499,7 @@ def test_a_stored_spelling_of_a_source_partition_is_kept() -> None:
 
 def test_the_offsets_topic_is_no_target() -> None:
     with pytest.raises(ConnectctlError, match="Source tasks may not produce to their own offsets topics"):
-        CopiedTopics(
-            Source([1]), "c", [("orders", 0)], DEFAULT, delivery_settings({}), TransactionLimits(1, 1.0), "east.orders"
-        )
+        copying(Source([1]), topic="east.orders")
 
 
 @pytest.mark.parametrize(
@@ -519,9 +521,9 @@ def test_batches_stay_unopened_where_both_ends_can(
 
 
 def test_what_the_source_had_lost_is_counted_and_told_once_however_often_it_begins() -> None:
-    lost = LostRange("east", ("orders", 0), 2, 4)
+    lost = LostRange("east", TopicPartition("orders", 0), 2, 4)
     source, broker, stats = Source([9], lost=[lost]), Broker(), TaskStats()
-    places = [("orders", 0)]
+    places = [TopicPartition("orders", 0)]
     pace = TransactionLimits(7, 60.0)
     supply = CopiedTopics(source, "c", places, DEFAULT, delivery_settings({}), pace, "offs", stats)
     supply.resume(broker)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicReader
 
 
 def reader(reset: str, watermarks: Any = None) -> TopicReader:
     source: Any = SimpleNamespace(alias="src", reset=reset, isolation="read_committed", timeout=5)
     made = TopicReader(source)
-    made._next = {("t", 0): 7}
+    made._next = {TopicPartition("t", 0): 7}
     made._consumer = SimpleNamespace(get_watermark_offsets=lambda place, cached: watermarks)
     made._kafka = object()  # type: ignore[assignment]
     return made
@@ -51,4 +52,4 @@ def test_a_lag_that_is_not_known_is_not_none_to_read(watermarks: Any, lag: int |
 def test_the_end_of_a_partition_at_no_offset_is_no_end() -> None:
     made = reader("earliest")
     made._take(event(KafkaError._PARTITION_EOF))
-    assert (made._next, made.behind) == ({("t", 0): 7}, True)
+    assert (made._next, made.behind) == ({TopicPartition("t", 0): 7}, True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange, SourceCluster, Start, start_of
 
-PLACE = ("orders", 3)
+PLACE = TopicPartition("orders", 3)
 LOG = OffsetRange(first=100, end=200, stable=190)
 
 
