@@ -53,7 +53,9 @@ def member_factory(
 
     def opened() -> Member:
         stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
-        return Member(shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign)
+        return Member(
+            shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign, shared.stale_because
+        )
 
     return opened
 

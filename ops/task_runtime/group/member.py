@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 
 JOIN_POLL = 0.2
+LOOK = 3.0
+"""Seconds of waiting for an assignment between looks at whether a newer generation of tasks has started."""
 WITHOUT_PARTITIONS = 1.0
 """Seconds for a first assignment behind the epoch of a member."""
 _BEGINNING, _END = -2, -1
@@ -50,7 +52,8 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_P
 class Member:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
-    is ``stopped``. ``on_assignment`` gets the partitions that are its own each time they change, not as it closes.
+    is ``stopped``; ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the partitions
+    that are its own each time they change, not as it closes.
     """
 
     def __init__(
@@ -62,13 +65,14 @@ class Member:
         stable: StableOffsets,
         stopped: Callable[[], bool] = lambda: False,
         on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None,
+        stale_because: Callable[[], str | None] = lambda: None,
     ):
         from confluent_kafka import Consumer
 
         self._kafka, self._settings, self._topics, self._stable = kafka, settings, list(topics), stable
         self._stopped, self._fatal, self._instance_id = stopped, None, instance_id
         self._listener: RebalanceListener | None = None
-        self._on_assignment = on_assignment
+        self._on_assignment, self._stale_because = on_assignment, stale_because
         self._patience = kafka.timeout
         self._joined = self._closing = False
         self._usable = False
@@ -106,17 +110,22 @@ class Member:
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
         """Subscribe, and wait for the first assignment. One that is stopped meanwhile has none. Raises ``TimedOut``,
-        ``Fenced``, ``NotAuthorized``.
+        ``Fenced``, ``NotAuthorized``, and ``UnknownOutcome`` where its task is stale: an older attempt, continued
+        beside its successor, may never get an assignment.
         """
         self._listener, self._patience = listener, patience
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
         self._call("join its group", lambda: self._consumer.subscribe(self._topics, **callbacks))
-        end, without = time.monotonic() + patience, 0.0
+        end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
         while not self._joined and not self._stopped():
             self._ahead += self._consume(JOIN_POLL, 1)
             without = without + JOIN_POLL if self._has_epoch else 0.0
             if without > WITHOUT_PARTITIONS:
                 return
+            if time.monotonic() > look and not self._joined:
+                if why := self._stale_because():
+                    raise UnknownOutcome(why)
+                look = time.monotonic() + LOOK
             if time.monotonic() > end and not self._joined:
                 raise TimedOut(
                     f"The group {self._settings.group} has given no assignment for {patience:g} s",

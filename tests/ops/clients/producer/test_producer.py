@@ -141,7 +141,7 @@ def test_a_record_has_the_timestamp_it_was_given_or_that_of_its_sending_and_none
     begun.produce("t", b"given", partition=0, timestamp=1)
     begun.produce("t", b"none", partition=0)
     begun.flush()
-    given, none = brokers(begun).sent[Place("t", 0)]
+    given, none = brokers(begun).sent[TopicPartition("t", 0)]
     assert (given.timestamp, none.timestamp >= began) == (1, True)
     with pytest.raises(ValueError, match="timestamp is -1 ms, which is before 1970"):
         begun.produce("t", b"too early", timestamp=-1)

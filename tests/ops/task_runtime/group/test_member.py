@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group import member as member_module
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import Member
@@ -97,6 +98,20 @@ def joined(committed: int | None) -> tuple[Member, Library]:
     member = Member(kafka, ConsumerSettings("g"), ["in"], "id", stable)
     member.join(Quiet(), 1.0)  # type: ignore[arg-type]
     return member, library
+
+
+def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its_patience_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = Library()
+    monkeypatch.setattr(library, "consume", lambda most, seconds: [])
+    monkeypatch.setattr(member_module, "LOOK", 0.01)
+    kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
+    answers = iter([None, "generation 8 is newer than 7"])
+    stable: Any = Stable({})
+    older = Member(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
+    with pytest.raises(UnknownOutcome, match="generation 8 is newer than 7"):
+        older.join(Quiet(), 600.0)  # type: ignore[arg-type]
 
 
 def offsets(messages: Sequence[Any]) -> list[int]:

@@ -327,7 +327,7 @@ def test_a_record_from_before_1970_is_refused_by_its_name_and_one_of_1970_is_not
     source = [ProducerRecord("t", None, b"", 0, timestamp=when) for when in times]
     handle.send(TransactionBatch(source))
     handle.commit(1)
-    sent = [record.timestamp for record in producer(handle).sent[Place("t", 0)]]
+    sent = [record.timestamp for record in producer(handle).sent[TopicPartition("t", 0)]]
     assert (sent[0], min(sent[1:3]) > 1 << 40) == (0, True)
     handle.begin()
     handle.send(TransactionBatch([*source, replace(source[0], timestamp=-2)], describe_record=lambda row: f"Row {row}"))
