@@ -62,13 +62,13 @@ class ColumnWriter:
         count = self._producer.partitions(topic, self._patience)
         if partition is not None and not 0 <= partition < count:
             raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=f"{topic} has {count} partitions, and not {partition}")
-        _check_timestamps(rows.timestamps, named)
         order: list[Any] = []
-        if isinstance(rows, Rows) and len(rows) <= MOST_ROWS:
-            found = self._placed_few(rows, partition, count, order)
+        given = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
+        _check_timestamps(given.timestamps, named)
+        if isinstance(given, Rows):
+            found = self._placed_few(given, partition, count, order)
         else:
-            whole = rows.columns() if isinstance(rows, Rows) else rows
-            found = self._placed(whole, partition, count, order)
+            found = self._placed(given, partition, count, order)
         placed = [(TopicPartition(topic, number), batch) for number, batch in found]
         self._producer.add({place for place, _ in placed})
         for place, batch in placed:
