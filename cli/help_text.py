@@ -24,37 +24,37 @@ ENVIRONMENT = {
     "CONNECTCTL_CONFIG": "--config",
     "CONNECTCTL_BOOTSTRAP_SERVERS": "--bootstrap-servers",
     "CONNECTCTL_GROUP_ID": "--group-id",
-    "CONNECTCTL_REST": "--rest, several with commas",
+    "CONNECTCTL_REST": "--rest; several are separated by commas",
     "CONNECTCTL_CONFIG_TOPIC": "--config-topic",
     "CONNECTCTL_OFFSETS_TOPIC": "--offsets-topic",
     "CONNECTCTL_STATUS_TOPIC": "--status-topic",
     "CONNECTCTL_TIMEOUT": "--timeout",
     "CONNECTCTL_LOCK": "--lock",
-    "CONNECTCTL_CLUSTER_ID": "the Kafka cluster that it has to be",
+    "CONNECTCTL_CLUSTER_ID": "id that the Kafka cluster must have",
     "CONNECTCTL_REST_USERNAME": "for the workers' REST servers",
     "CONNECTCTL_REST_PASSWORD": "for the workers' REST servers",
     "CONNECTCTL_REST_TOKEN": "for the workers' REST servers, instead of the two",
     "CONNECTCTL_CLIENT_…": "a property of Kafka's clients: …_SASL_PASSWORD is sasl.password",
-    "CONNECTCTL_JOURNAL": "where changes are written down, with backups",
+    "CONNECTCTL_JOURNAL": "directory of the journal and of backups",
     "CONNECTCTL_IVY_SETTINGS": "Ivy settings, for the jars of sandboxes",
-    "NO_COLOR": "no colour, whatever its value",
+    "NO_COLOR": "no colour if it is set, whatever its value",
     "FORCE_COLOR": "colour also where output is not a terminal",
     "JAVA_HOME": "Java 17 or newer, for sandboxes and for Spark",
-    "TMPDIR": "where offsets that are too many for memory are sorted",
-    "XDG_CONFIG_HOME": "has connectctl/config.yaml, the context file",
-    "XDG_STATE_HOME": "has connectctl/, with the journal and sandboxes",
-    "XDG_CACHE_HOME": "has connectctl/, with the jars of sandboxes",
+    "TMPDIR": "directory for sorting offsets that do not fit in memory",
+    "XDG_CONFIG_HOME": "directory of connectctl/config.yaml, the context file",
+    "XDG_STATE_HOME": "directory of connectctl/, with the journal and sandboxes",
+    "XDG_CACHE_HOME": "directory of connectctl/, with the jars of sandboxes",
 }
 EXIT_STATUS = {
     "0": "done",
     "1": "failed, or something could not be read completely",
-    "2": "usage, or input that cannot be read; also a change without --yes where there is no terminal to ask",
+    "2": "invalid usage, or input that cannot be read; also a change without --yes when standard input is not a terminal",
     "3": "changes are pending (with --exit-code)",
     "4": "refused: findings or the state of the cluster forbid it; nothing was changed",
     "5": "unreachable, or not authorized",
     "6": "timed out while waiting",
     "7": "partly done; the line on standard error names the command that continues",
-    "130": "interrupted (SIGINT); 143 by SIGTERM; 141 where the reader of the output is gone, as with head",
+    "130": "interrupted (SIGINT); 143 if by SIGTERM; 141 if the reader closed the output pipe, as head does",
     "70": "a bug; the line on standard error names the report",
 }
 ARGUMENTS = {
@@ -119,7 +119,7 @@ def _finite(param: Any) -> None:
     def process_value(ctx: Any, value: Any) -> Any:
         number = param.taken(ctx, value)
         if isinstance(number, float) and not math.isfinite(number):
-            raise BadInput(f"{param.opts[0]} has to be a finite number, and is {number}", code="usage")
+            raise BadInput(f"{param.opts[0]} must be a finite number, not {number}", code="usage")
         return number
 
     param.process_value = process_value

@@ -15,7 +15,7 @@ def check(path: Path | None) -> None:
         return
     parent = Path(os.path.realpath(path)).parent
     for wrong, why in (
-        (not parent.is_dir(), "there is no such directory"),
+        (not parent.is_dir(), "the directory does not exist"),
         (path.is_dir(), "it is a directory"),
         (not path.exists() and not os.access(parent, os.W_OK | os.X_OK), "its directory is not writable"),
     ):

@@ -52,7 +52,7 @@ class Watch:
         if WORK.alone:
             return
         if count == 1 and WORK.in_order:
-            self._write(f"Interrupted: {WORK.in_order[-1]}; ^C once more ends it at once.\n")
+            self._write(f"Interrupted: {WORK.in_order[-1]}; ^C again ends it immediately.\n")
             while WORK.in_order:
                 time.sleep(LOOK)
             time.sleep(GRACE)

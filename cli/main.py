@@ -39,7 +39,7 @@ WATCH = Watch()
 COMMANDS = {
     "cluster": "Show workers, internal topics and connectors of a Connect cluster.",
     "connectors": "List, create, change, delete, stop, pause, resume and restart connectors.",
-    "plugins": "List the plugins of the workers, and show what each takes.",
+    "plugins": "List the plugins of the workers, and show the properties of each.",
     "loggers": "Show and change the workers' log levels.",
     "offsets": "Show and change source offsets: global, dedicated, effective, and what workers return.",
     "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
@@ -136,7 +136,7 @@ class Root(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-        with formatter.section("Environment variables, behind the options and before the context file"):
+        with formatter.section("Environment variables, overridden by options, and overriding the context file"):
             formatter.write_dl(list(ENVIRONMENT.items()))
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
@@ -315,7 +315,7 @@ def root(
     timeout: Annotated[
         float | None,
         typer.Option(
-            help="How long to wait for a broker or a worker, and with --wait for the end.  [default: 30]",
+            help="How long to wait for a broker or a worker, and with --wait for the target state.  [default: 30]",
             min=0.1,
             metavar="SECONDS",
         ),
@@ -331,7 +331,7 @@ def root(
     confirm: Annotated[
         str | None, typer.Option(help="Change a protected context without being asked for its name.", metavar="CONTEXT")
     ] = None,
-    no_headers: Annotated[bool, typer.Option("--no-headers", help="Tables without their row of headings.")] = False,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Print tables without headings.")] = False,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Operate Kafka Connect clusters.

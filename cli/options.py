@@ -34,16 +34,16 @@ WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
 ]
 StopOption = Annotated[
-    bool, typer.Option("--stop", help="Stop the connector, and bring it back to what it was after a good write.")
+    bool, typer.Option("--stop", help="Stop the connector, and restore its state after a successful write.")
 ]
 HealthOption = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
+    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")
 ]
 PendingOption = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 3 where something differs or is to be done.")
+    bool, typer.Option("--exit-code", help="Exit with 3 if something differs or changes are pending.")
 ]
 HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write a page, too: one file, which fetches nothing.")
+    Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page: one self-contained file.")
 ]
 PatienceOption = Annotated[
     float,
@@ -58,7 +58,9 @@ OptionalConnectorArgument = Annotated[
 ]
 GroupOption = Annotated[
     str | None,
-    typer.Option("--group", metavar="GROUP", help="A consumer group in place of a connector: a transform's, say."),
+    typer.Option(
+        "--group", metavar="GROUP", help="A consumer group instead of a connector, for example that of a transform."
+    ),
 ]
 ConnectorsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
@@ -93,5 +95,5 @@ IgnoreOption = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
 ]
 ForVersionOption = Annotated[
-    str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
+    str | None, typer.Option("--for-version", metavar="X.Y", help="Kafka release of the planned upgrade.")
 ]

@@ -57,8 +57,8 @@ def check_fresh(saved: Plan, now: Plan) -> None:
         return
     was, now_is = (list(map(str.strip, apply.summary(plan)[1:])) for plan in (saved, now))
     changed = [f"now it would be: {line}" for line in now_is if line not in was][:1]
-    why = changed[0] if changed else "what it was made from has changed"
-    raise stale(why, f"Make a new one: connectctl {saved.operation} … --dry-run -o json.")
+    why = changed[0] if changed else "its inputs have changed"
+    raise stale(why, f"Make a new plan: connectctl {saved.operation} … --dry-run -o json.")
 
 
 def stale(why: str, next_step: str) -> Refused:

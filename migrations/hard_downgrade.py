@@ -30,8 +30,8 @@ def plan(ask: MigrationInput, request: UpgradeRequest) -> RollingPlan:
     if not found.steps:
         return found
     note = (
-        "The older release is not known here: any before 3.3 is accepted, and connectors whose plugins or "
-        "configurations it does not know will fail."
+        "The older release is not checked: any release before 3.3 is accepted, and connectors whose plugins or "
+        "configurations it does not support will fail."
     )
     return replace(found, unknown=(*found.unknown, note))
 

@@ -21,7 +21,7 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 NAME = "own-offsets-topic"
 PARAMETERS = {
     "connector": "the source connector",
-    "topic": "its offsets topic from now on; CONNECTOR-offsets by default",
+    "topic": "its new offsets topic; CONNECTOR-offsets by default",
     "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
 
@@ -35,7 +35,7 @@ def plan(ask: MigrationInput) -> RollingPlan:
 
 
 def _unknown(name: str) -> tuple[str, ...]:
-    return (f"Where {name} continues is known only when it is stopped: its offsets are copied as they are then.",)
+    return (f"The offsets of {name} are copied as they are when it is stopped.",)
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

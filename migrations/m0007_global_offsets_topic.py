@@ -35,7 +35,9 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where no connector has a topic of its own."""
     if not snapshot.dedicated:
         return MigrationStatus(Status.CONVERGED, "no connector has an offsets topic of its own")
-    return MigrationStatus(Status.POSSIBLE, f"it would bring back {', '.join(snapshot.dedicated)}")
+    return MigrationStatus(
+        Status.POSSIBLE, f"it would move the offsets of {', '.join(snapshot.dedicated)} to the global topic"
+    )
 
 
 MIGRATION = Migration(7, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")

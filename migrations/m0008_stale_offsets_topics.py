@@ -52,7 +52,7 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
         return MigrationStatus(Status.CONVERGED, "no connector names an offsets topic of its own")
     names = ", ".join(snapshot.dedicated)
     if down_from(snapshot, (SourceSupport.NOT_SUPPORTED,)).status is Status.CONVERGED:
-        return MigrationStatus(Status.PENDING, f"the workers' release leaves the topic of {names} to go stale")
+        return MigrationStatus(Status.PENDING, f"workers of this release do not update the offsets topic of {names}")
     return MigrationStatus(Status.POSSIBLE, f"{names} has a topic of its own; the plan shows whether it is stale")
 
 

@@ -22,11 +22,11 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enforce-tasks-max"
 PARAMETERS = {
-    "version": "the release that is planned, X.Y; the next one that changes anything by default",
+    "version": "the planned release, X.Y; by default the next release that makes a difference",
     "raise": "connectors that get a larger tasks.max, separated by commas",
     "bridge": "connectors that get tasks.max.enforce=false",
-    "leave": "connectors that are left to you",
-    "others": "raise, bridge or leave: for those that are not named; raise by default",
+    "leave": "connectors that are left unchanged",
+    "others": "raise, bridge or leave, for connectors that are not named; raise by default",
 }
 
 
@@ -39,7 +39,7 @@ def plan(ask: MigrationInput) -> RollingPlan:
     steps = tuple(remedies.steps(found, chosen, patch=patch))
     remarks = [remedy.describe(chosen[remedy.connector]) for remedy in found]
     unknown = [
-        f"How many tasks {remedy.connector} generates with tasks.max={remedy.needs} is known only then."
+        f"How many tasks {remedy.connector} generates with tasks.max={remedy.needs} is known only after the change."
         for remedy in found
         if chosen[remedy.connector] is Choice.RAISE
     ]

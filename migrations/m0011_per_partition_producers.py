@@ -20,9 +20,7 @@ from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "per-partition-producers"
-PARAMETERS = streams.PARAMETERS | {
-    "binaries": "older: a release before 2.6 is put in place afterwards, in another roll"
-}
+PARAMETERS = streams.PARAMETERS | {"binaries": "older: a release before 2.6 is installed afterwards, in another roll"}
 
 
 def plan(ask: MigrationInput) -> RollingPlan:

@@ -47,21 +47,24 @@ def audit(
         ),
     ] = None,
     offset_field: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Which field of its source offset is the last record's number.")
+        str | None,
+        typer.Option(metavar="FIELD", help="Field of its source offset that holds the number of the last record."),
     ] = None,
-    first: Annotated[
-        int | None, typer.Option(metavar="N", help="The number that each source partition begins with.")
-    ] = None,
+    first: Annotated[int | None, typer.Option(metavar="N", help="First number of each source partition.")] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="The topics are one stream, instead of one stream each.")
+        bool, typer.Option("--together", help="Treat the topics as one stream instead of one stream each.")
     ] = False,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="TOPIC", help="Inputs of the transform that wrote TOPIC; with --group."),
+        typer.Option(
+            "--from", metavar="TOPIC", help="Input topics of the transform that wrote TOPIC; requires --group."
+        ),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="GROUP", help="Group of the transform: inputs count up to its committed offsets."),
+        typer.Option(
+            metavar="GROUP", help="Consumer group of the transform; inputs are compared up to its committed offsets."
+        ),
     ] = None,
     archive: Annotated[
         str | None,
@@ -71,15 +74,15 @@ def audit(
         str | None, typer.Option(metavar="TOPIC", help="Manifest topic of --archive: CONNECTOR-archive.")
     ] = None,
     subset: Annotated[
-        bool, typer.Option("--subset", help="The transform may leave records out: only what is twice is wrong.")
+        bool, typer.Option("--subset", help="The transform may drop records: only duplicates are errors.")
     ] = False,
     headers_only: Annotated[
-        bool, typer.Option("--headers-only", help="Look at transactions only, read no records.")
+        bool, typer.Option("--headers-only", help="Check transactions only; read no records.")
     ] = False,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Begin there: a time, or offset:N.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="End there: a time, or offset:N.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Start of the audit: a time, or offset:N.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the audit: a time, or offset:N.")] = None,
     evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write all violations there, as Parquet.")
+        Path | None, typer.Option(metavar="DIR", help="Directory for all violations, as Parquet files.")
     ] = None,
     html: HtmlOption = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")] = 20,
@@ -90,23 +93,24 @@ def audit(
     ] = Choice.AUTO,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Prove on the topics themselves that every source record is there, once, in order, or show which are not.
+    """Prove from the topics that every source record is present, once and in order, or show which records are not.
 
     \b
     Examples:
       connectctl audit orders --sequence '$.seq'                    counted within the record key
       connectctl audit orders --sequence '$.seq' --by '$.task' --first 0
       connectctl audit verifiable --connector verifiable            both inferred; its source offsets compared
-      connectctl audit clean --from orders --group connect-cleaner   a transform: each input record's key, as often
+      connectctl audit clean --from orders --group connect-cleaner   a transform: each key as often as in the inputs
       connectctl audit --archive /data/archive --manifest orders-archive   files, rows and offsets of a ParquetArchive
       connectctl audit orders --headers-only                        transactions, markers and producers alone
       connectctl audit orders --sequence header:seq --evidence bad --html orders.html
 
-    Two looks that must agree: batch headers tell which transactions were committed, aborted, left open or torn apart,
-    and whether batches are missing; committed records tell duplicates, gaps and order. It does not matter who wrote them.
-    What counts is where the topics ended when the audit began; transactions open then have --patience to end.
-    Exit code 0: exactly once and in order. 1: it is not, or it could not be decided and a finding says why; with
-    --headers-only, what records would tell is not asked for, and 0 says that the headers are in order.
+    Two reads must agree: batch headers show which transactions were committed, aborted, left open, or ended differently
+    in different partitions, and whether batches are missing; committed records show duplicates, gaps and order. It does
+    not matter which application wrote them. The audit covers the topics up to their end when it began, and waits up to
+    --patience for transactions that were open then.
+    Exit code 0: exactly once and in order. 1: not so, or undecided (a finding says why). With --headers-only records are
+    not checked, and 0 means that the headers are in order.
     """
     names = tuple(dict.fromkeys(name for some in inputs or () for name in some.split(",") if name))
     session: Session = ctx.obj
@@ -187,9 +191,11 @@ def _audit(
 def _check(request: AuditRequest, evidence: Path | None) -> None:
     """Raises ``BadInput`` for what does not go together, before anything is opened."""
     if request.headers_only and (request.sequence or request.by or request.first is not None):
-        raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
+        raise BadInput(
+            "--headers-only reads no records", next_step="Leave out --headers-only, or --sequence, --by and --first."
+        )
     if request.offset_field and not request.connector:
-        raise BadInput("--offset-field is of a connector's source offset", next_step="Give --connector NAME, too.")
+        raise BadInput("--offset-field requires --connector", next_step="Give --connector NAME.")
     if evidence is not None and evidence.exists() and not evidence.is_dir():
         raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
     if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):

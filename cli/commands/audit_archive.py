@@ -46,13 +46,13 @@ def audit_archive(
     Raises ``BadInput`` for those, and what looking at the manifest, the directory and the topics raises.
     """
     if directory is None:
-        raise BadInput("--manifest is of an archive", next_step="Give --archive DIR, too.")
+        raise BadInput("--manifest requires --archive", next_step="Give --archive DIR.")
     if given := [name for name, value in others.items() if value]:
-        raise BadInput(f"{given[0]} does not go with --archive", next_step=f"Leave out {given[0]}.")
+        raise BadInput(f"{given[0]} cannot be combined with --archive", next_step=f"Leave out {given[0]}.")
     if not manifest:
-        raise BadInput("--archive needs its manifest topic", next_step="Give --manifest CONNECTOR-archive.")
+        raise BadInput("--archive requires --manifest", next_step="Give --manifest CONNECTOR-archive.")
     if group is None and not manifest.endswith(MANIFEST):
-        raise BadInput(f"The group whose archive {manifest} describes is unknown", next_step="Give --group GROUP.")
+        raise BadInput(f"The consumer group of the archive {manifest} is unknown", next_step="Give --group GROUP.")
     require()
     group = group or sink_group(manifest.removesuffix(MANIFEST), {})
     found = _look(session, directory, manifest, group, inputs, patience)
@@ -74,7 +74,7 @@ def _look(
     topics = sorted({*inputs, *(each.topic for each in _files(kafka, manifest, patience))})
     there = those_that_exist(kafka, *topics) if topics else ()
     if unknown := [name for name in inputs if name not in there]:
-        raise BadInput(f"There is no topic {unknown[0]}", next_step="Check --from.", code="unknown-topic")
+        raise BadInput(f"Topic not found: {unknown[0]}", next_step="Check --from.", code="unknown-topic")
     # What is committed before the manifest is read is in it: both are written in one transaction.
     before = positions(kafka, group, sorted(there), patience)
     files = _files(kafka, manifest, patience)

@@ -86,9 +86,9 @@ def _known(kafka: Kafka, request: AuditRequest) -> None:
     for topic in topics:
         if topic not in there:
             near = get_close_matches(topic, kafka.topic_names(), n=1)
-            unseen = "Check its name; a topic without the right Describe is not listed."
+            unseen = "Check its name, and that this principal has Describe on it."
             hint = f"Did you mean {near[0]}?" if near else unseen
-            raise BadInput(f"There is no topic {topic}", next_step=hint, code="unknown-topic")
+            raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
 
 
 def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | None, list[Pair]]:

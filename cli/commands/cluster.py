@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from connectctl.ops.operations.cluster.observe import ClusterView
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See a Connect cluster.")
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Show a Connect cluster.")
 
 SHORTEST = 0.5
 """Least seconds between two looks, which a cluster does not notice."""
@@ -48,28 +48,27 @@ def show(
     \b
     Examples:
       connectctl cluster show                     from the context, or --bootstrap-servers and --group-id
-      connectctl cluster show -o wide             with whole causes, classes, and why a worker is silent
+      connectctl cluster show -o wide             with full causes, classes, and why a worker does not answer
       connectctl cluster show -o name             the workers, one HOST:PORT a line
       connectctl cluster show --html cluster.html a page for a hand-over or a post-mortem
-      connectctl cluster show --watch             drawn again in place every 2 seconds
+      connectctl cluster show --watch             refreshed in place every 2 seconds
       connectctl cluster show -o json | jq '.connectors[] | select(.state != "RUNNING").name'
 
-    Workers are found through the group, topics by their records. A worker that does not answer is shown as such. With
-    no worker answering, connectors are read from the config and status topics. A status counts only if its worker still
-    has the connector or task; the others are UNASSIGNED.
-    EXACTLY-ONCE is what each worker proves when asked: whether one that is not enabled is preparing or disabled cannot
-    be seen from outside. What is wrong is a finding on standard error, and in the JSON.
-    Exit code 0 if the cluster could be looked at, whatever was seen; --watch ends with ^C, and that is 0, too. With
-    --exit-code it is 1 where a connector is FAILED, DEGRADED or UNASSIGNED, where a finding is an error, or where not
-    everything could be seen.
+    Workers are found through the group, topics by their records. A worker that does not answer is shown as such. If no
+    worker answers, connectors are read from the config and status topics. A status is used only if its worker still has
+    the connector or task; otherwise the connector or task is UNASSIGNED.
+    EXACTLY-ONCE is what each worker's responses prove: preparing and disabled cannot be distinguished from outside.
+    Problems are findings, on standard error and in the JSON.
+    Exit code 0 if the cluster could be read, healthy or not, and when --watch is ended with ^C. With --exit-code it is 1
+    if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an error, or if something could not be read.
     """
     session: Session = ctx.obj
     if interval < SHORTEST:
         raise BadInput(f"--interval {interval:g} is too short", next_step=f"Give at least {SHORTEST:g} seconds.")
     if watch and exit_code:
-        raise BadInput("--exit-code does not go with --watch", next_step="Leave one of them out.")
+        raise BadInput("--exit-code cannot be combined with --watch", next_step="Leave one of them out.")
     if watch and html:
-        raise BadInput("--html does not go with --watch", next_step="Leave one of them out.")
+        raise BadInput("--html cannot be combined with --watch", next_step="Leave one of them out.")
     html_file.check(html)
     if watch:
         _watch(session, interval, output)

@@ -37,6 +37,6 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")])
       source <(connectctl completion zsh)           in ~/.zshrc, after compinit
       connectctl completion fish | source           in ~/.config/fish/config.fish
 
-    Names of connectors are asked of the cluster of the current context, for at most about a second.
+    Connector names are read from the cluster of the current context, which takes about a second at most.
     """
     sys.stdout.write((SCRIPTS / FILES[shell.value]).read_text())

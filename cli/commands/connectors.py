@@ -70,14 +70,14 @@ def list_(
     Examples:
       connectctl connectors list
       connectctl connectors list 'orders-*'
-      connectctl connectors list -o wide      with classes and whole causes
+      connectctl connectors list -o wide      with classes and full causes
       connectctl connectors list --exit-code > /dev/null || page-somebody
       connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
 
     DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
     With no worker answering, connectors are read from the config and status topics.
-    With --exit-code the exit code is 1 where a connector is FAILED, DEGRADED or UNASSIGNED, where a finding is an error,
-    or where not everything could be seen; connectors that are stopped or paused are healthy.
+    With --exit-code the exit code is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an error, or if
+    something could not be read; stopped and paused connectors are healthy.
     """
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
     from connectctl.ops.operations.connectors.observe import matching, see, select
@@ -112,10 +112,10 @@ def show(
     \b
     Examples:
       connectctl connectors show orders
-      connectctl connectors show orders -o wide                       with whole stack traces
+      connectctl connectors show orders -o wide                       with full stack traces
       connectctl connectors show orders -o json | jq .config
 
-    Values whose names sound like secrets are masked. The target state, the task count record (for how many tasks
+    Values of properties that are named like secrets are masked. The target state, the task count record (for how many tasks
     producers were last fenced) and whether fencing is pending are from the config topic.
     """
     from connectctl.cli.commands import connectors_show
@@ -129,7 +129,7 @@ def show(
 def topics(
     ctx: typer.Context,
     connector: ConnectorArgument,
-    reset: Annotated[bool, typer.Option("--reset", help="Forget them: a change, with a plan.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Reset the list; this is a change, with a plan.")] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: ListOption = Output.TABLE,
@@ -141,12 +141,12 @@ def topics(
       connectctl connectors topics orders
       connectctl connectors topics orders --reset --yes
 
-    Topics that its tasks still use come again with their next records. There is no undo.
+    Topics that its tasks still use are listed again after their next records. This cannot be undone.
     """
     if reset and output is not Output.NAME:
         connectors_topics.reset(ctx.obj, connector, dry_run=dry_run, yes=yes, output=output)
     elif reset or dry_run or yes:
-        what = "-o name does not go with --reset" if reset else "--dry-run and --yes are for --reset"
+        what = "-o name cannot be combined with --reset" if reset else "--dry-run and --yes require --reset"
         raise BadInput(what, next_step="Leave one of them out.", code="usage")
     else:
         connectors_topics.show(ctx.obj, connector, output)
@@ -182,7 +182,7 @@ def pause(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Pause connectors: their tasks stay where they are, and do nothing.
+    """Pause connectors: their tasks stay assigned, and process no records.
 
     \b
     Examples:
@@ -209,7 +209,7 @@ def resume(
       connectctl connectors resume orders --wait --timeout 60
       connectctl connectors resume --all --yes
 
-    With --wait, RUNNING counts when it has lasted for two seconds.
+    With --wait, the state must have been RUNNING for two seconds.
     """
     _change_state(ctx.obj, "resume", connectors, every, wait, dry_run, yes, output)
 
@@ -234,13 +234,15 @@ def restart(
       connectctl connectors restart --all --only-failed --yes --wait
       connectctl connectors restart orders --task 2        any release of the workers
 
-    With --wait, a FAILED from before the restart is not mistaken for a new one, and RUNNING counts when it has lasted
-    for two seconds. Exit code 1: something failed; 6: it is not RUNNING in time.
+    With --wait, a FAILED status from before the restart is ignored, and the state must have been RUNNING for two
+    seconds. Exit code 1: something failed; 6: not RUNNING in time.
     """
     from connectctl.ops.operations.connectors.steps import plan_restart
 
     if task is not None and only_failed:
-        raise BadInput("--task names what to restart already", next_step="Leave out --only-failed.", code="usage")
+        raise BadInput(
+            "--only-failed cannot be combined with --task", next_step="Leave out --only-failed.", code="usage"
+        )
     cluster, named = picked(ctx.obj, connectors, every)
     plan = plan_restart(
         cluster_id_of(cluster),
@@ -262,20 +264,20 @@ def cure(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Cure slow zombie fencing of a connector, or task configurations that compaction takes away (TASK010).
+    """Cure slow zombie fencing of a connector, or task configurations that compaction can remove (TASK010).
 
     \b
     Examples:
       connectctl connectors cure orders --dry-run
       connectctl connectors cure orders --yes
 
-    A leader fences about one task's producer a second, and fails after 90. The cure sets
+    A leader fences about one task producer per second, and a round of fencing fails after 90 s. The cure sets
     admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
-    for the end of the round that is under way, and restarts the tasks that failed by it.
+    until the current round has ended, and restarts the tasks that it failed.
 
-    Where the config topic has the connector's configuration behind the commit of its tasks, workers that start lose them.
-    Then the connector is stopped and resumed, because that makes it publish its tasks again. If that is interrupted in
-    between, it stays stopped: connectctl connectors resume NAME.
+    If the connector's configuration follows the commit of its tasks in the config topic, workers that start have no task
+    configurations. The cure then stops and resumes the connector, so that it publishes its tasks again. If this is
+    interrupted, the connector may stay stopped: connectctl connectors resume NAME.
     """
     from connectctl.cli.commands import connectors_cure
 
@@ -310,7 +312,7 @@ def _change_state(
 def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[ConnectorHealth, ...]]:
     """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
     if bool(names) == every:
-        what = "Name connectors or give --all, not both" if every else "No connector is named"
+        what = "Name connectors or give --all, not both" if every else "No connector given"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = observed(session)
     return cluster, chosen(cluster, None if every else names)

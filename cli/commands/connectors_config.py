@@ -37,7 +37,8 @@ FileOption = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="
 CarryOption = Annotated[
     bool,
     typer.Option(
-        "--carry-offsets", help="Carry source offsets over to what is read instead, or from a former name (KIP-875)."
+        "--carry-offsets",
+        help="Carry source offsets over to the new source partitions, or from a former connector name (KIP-875).",
     ),
 ]
 NamesArgument = Annotated[
@@ -53,7 +54,10 @@ def create(
         bool, typer.Option("--stopped", help="Create it STOPPED (KIP-980, workers from 3.7 on).")
     ] = False,
     offsets: Annotated[
-        Path | None, typer.Option("--offsets", metavar="FILE", help="What offsets show -o json or the REST API prints.")
+        Path | None,
+        typer.Option(
+            "--offsets", metavar="FILE", help="Initial offsets, as printed by offsets show -o json or the REST API."
+        ),
     ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
@@ -87,11 +91,15 @@ def apply(
     file: FilesOption,
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Delete connectors that were applied from there before and are not there now."),
+        typer.Option(
+            "--prune", help="Delete connectors that were applied from the same source before and are no longer in it."
+        ),
     ] = False,
     prune_match: Annotated[
         list[str] | None,
-        typer.Option("--prune-match", metavar="GLOB", help="Delete what matches and no file has. Repeatable."),
+        typer.Option(
+            "--prune-match", metavar="GLOB", help="Delete matching connectors that are in no file. Repeatable."
+        ),
     ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,

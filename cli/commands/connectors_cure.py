@@ -74,7 +74,8 @@ def planned(session: Session, cluster: Cluster, name: str) -> Plan:
 def _sources(cluster: Cluster) -> tuple[KafkaReads, ConnectGroup]:
     if cluster.kafka is None or cluster.group is None:
         raise BadInput(
-            "The cure needs the config topic, to see whether fencing is pending", next_step="Give --bootstrap-servers."
+            "connectors cure requires the config topic, to check whether fencing is pending",
+            next_step="Give --bootstrap-servers.",
         )
     return cluster.kafka, cluster.group
 

@@ -45,7 +45,7 @@ def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
         change(session, cluster, planner, wanted, there=connectors_cluster.chosen(cluster, None), **how)
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
-            e.next_step = f"{e.next_step or ''} What you wrote is in {path}.".strip()
+            e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()
         else:
             rmtree(directory)
         raise
@@ -56,12 +56,12 @@ def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[st
     """What the person made of the configuration; a secret that is masked as it was stays what it is."""
     given, *more = read([path], reveal)
     if more:
-        raise BadInput("There is more than one configuration in the file", next_step="Leave one.")
+        raise BadInput("The file has more than one configuration", next_step="Leave one.")
     config = {
         each: former[each] if value and MASK in value and masked.get(each) == value else value
         for each, value in given.config.items()
     }
     refuse_unusable(given := replace(given, config=config, name=config.get("name") or name))
     if given.name != name:
-        raise BadInput(f"A connector cannot get another name, and {name} became {given.name}")
+        raise BadInput(f"A connector cannot be renamed: {name} became {given.name}")
     return usable(given)

@@ -34,7 +34,7 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
     """Carry out ``planned``, which creates the source connector ``name``, behind the steps that write its offsets."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
-            f"{name} is to get offsets of a sink, which workers before 3.7 do not set",
+            f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",
             next_step=f"Set them first: connectctl offsets set --group connect-{name} -f FILE; then create it.",
             code="unsupported",
         )

@@ -60,7 +60,7 @@ class ConfigOutlook:
     def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
         """The offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
         if entries or len(given) != 1:
-            what = "is for one connector" if len(given) != 1 else "goes without --offsets"
+            what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
         running = {each.name for each in self._there if not at_rest(each.connector)}
         return config_outlook_new.carried(given[0].name, given[0].config, self._stored, running)

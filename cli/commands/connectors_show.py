@@ -120,7 +120,7 @@ def _fencing_text(found: ConfiguredConnector | None) -> str:
     record = found.task_count_record
     if record is None:
         return "no round of fencing is recorded"
-    pending = "; a new round is pending, for when tasks start" if found.fencing_pending else "; none is pending"
+    pending = "; a new round is pending and runs when tasks start" if found.fencing_pending else "; none is pending"
     return f"last round was for {record} task{'' if record == 1 else 's'}{pending}"
 
 

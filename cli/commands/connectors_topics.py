@@ -41,4 +41,4 @@ def known_topics(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
         if e.code != "not-found":
             raise
         hint = "See connectctl connectors list."
-        raise BadInput(f"There is no connector {connector}", next_step=hint, code="unknown-connector") from e
+        raise BadInput(f"Connector not found: {connector}", next_step=hint, code="unknown-connector") from e

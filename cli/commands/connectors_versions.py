@@ -123,9 +123,9 @@ def table(versions: Sequence[dict[str, Any]], unseen: str | None) -> None:
     ]
     terminal.table(["VERSION", "TIME", "WHAT", "PROPERTIES", "BY"], rows, empty="", spare=("BY", "PROPERTIES"))
     if unseen:
-        terminal.note(f"warning: only what this machine's journal has: {unseen}", style="yellow")
+        terminal.note(f"warning: only versions in the journal of this machine are shown: {unseen}", style="yellow")
     else:
-        terminal.say("Compaction of the config topic keeps the newest for certain; older ones may be missing.")
+        terminal.say("Compaction of the config topic may have removed older versions.")
 
 
 def _changed(row: dict[str, Any]) -> str:

@@ -154,7 +154,7 @@ def remove(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = Fa
       connectctl context remove old --dry-run
       connectctl context remove old --yes
 
-    Of the current context, current: goes as well.
+    If it is the current context, current: is removed as well.
     """
     context_change.remove(ctx.obj, name, dry_run=dry_run, yes=yes)
 

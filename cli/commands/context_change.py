@@ -42,7 +42,7 @@ def add(session: Session, name: str, settings: Sequence[str], *, current: bool, 
     path, former, text = _read(session)
     if name in _parsed(path, text).names:
         hint = f"Give another name, or remove it first: connectctl context remove {name}"
-        raise BadInput(f"There is a context called {name} already in {path}", next_step=hint, code="exists")
+        raise BadInput(f"Context {name} already exists in {path}", next_step=hint, code="exists")
     entry = _entry(session, settings)
     if not entry.get("bootstrap_servers") and not entry.get("rest"):
         raise BadInput("The context has no cluster", next_step="Give --bootstrap-servers, or --rest.")
@@ -66,8 +66,10 @@ def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
     changed = context_edit.remove(text, name)
     if not dry_run and not yes:
         if not apply.somebody_is_there():
-            hint = "Give --yes to remove it, or --dry-run to print what goes."
-            raise BadInput("There is no terminal to ask for confirmation; nothing was done", next_step=hint)
+            hint = "Give --yes to remove it, or --dry-run to print the change."
+            raise BadInput(
+                "Confirmation required, but standard input is not a terminal; nothing was done", next_step=hint
+            )
         if not typer.confirm(f"Remove the context {name} from {path}?", err=True):
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
     _write(path, former, text, lambda: changed, dry_run=dry_run)
@@ -95,7 +97,7 @@ def _known(path: Path, text: str, name: str) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else "See connectctl context list."
-        raise BadInput(f"There is no context called {name} in {path}", next_step=hint, code="unknown-context")
+        raise BadInput(f"Context not found in {path}: {name}", next_step=hint, code="unknown-context")
 
 
 def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str], *, dry_run: bool) -> None:
@@ -119,11 +121,13 @@ def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
     for url in entry.get("rest", []):
         if masking.addresses_masked(url) != url:
             hint = "Give --set rest_auth.username=NAME and --set rest_auth.password=env:NAME."
-            raise BadInput("The address of a worker has a password in it, which is not written", next_step=hint)
+            raise BadInput(
+                "The address of a worker contains a password, which is not written to the context file", next_step=hint
+            )
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
-            raise BadInput(f"--set takes KEY=VALUE, and not {masking.masked(setting)!r}", code="usage")
+            raise BadInput(f"--set requires KEY=VALUE, not {masking.masked(setting)!r}", code="usage")
         _put(entry, key, _value(key, value))
     return entry
 
@@ -133,7 +137,7 @@ def _put(entry: dict[str, Any], key: str, value: Any) -> None:
     for section in sections:
         entry = entry.setdefault(section, {})
         if not isinstance(entry, dict):
-            raise BadInput(f"--set {key} does not fit beside what was given before", code="usage")
+            raise BadInput(f"--set {key} conflicts with a value given before", code="usage")
     entry[last] = value
 
 

@@ -41,8 +41,8 @@ def demo() -> None:
     Examples:
       connectctl demo
 
-    Takes about two minutes, and downloads Kafka's jars the first time. What follows a $ is a command as you would
-    type it; what follows a check mark was asked of the cluster and is true.
+    Takes about two minutes, and downloads Kafka's jars the first time. Lines after a $ are commands as you would type
+    them; lines after a check mark were verified on the cluster.
     """
     name = f"demo-{secrets.token_hex(3)}"
     with put_in_order("removing the sandbox of the demo"), ExitStack() as stack:

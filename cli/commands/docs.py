@@ -27,7 +27,7 @@ def man(
         list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command; the program itself if not given.")
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option("--directory", help="Write the pages of all commands there.", metavar="DIR")
+        Path | None, typer.Option("--directory", help="Directory for the pages of all commands.", metavar="DIR")
     ] = None,
 ) -> None:
     """Print a page for man, or write all of them.
@@ -44,7 +44,7 @@ def man(
         sys.stdout.write(manual.page(path, _found(root, path)))
         return
     if command:
-        raise BadInput("--directory writes the pages of all commands", next_step="Leave out COMMAND or --directory.")
+        raise BadInput("COMMAND and --directory cannot be combined", next_step="Leave out COMMAND or --directory.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         pages = {title(path): manual.page(path, each) for path, each in below(root)}

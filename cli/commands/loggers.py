@@ -55,7 +55,7 @@ def get(
     worker: WorkerOption = None,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show the levels of loggers on all workers; what differs between workers is several rows.
+    """Show the levels of loggers on all workers, in several rows where workers differ.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def get(
             for name, level in sorted(having)
         ]
         told = ", ".join(sorted({loggers.level_of(levels, logger) or "unknown" for levels in found.values()}))
-        empty = f"No worker has a logger {logger} of its own; in force: {told}."
+        empty = f"No worker has a level of its own for the logger {logger}; effective: {told}."
         terminal.table(["LOGGER", "LEVEL", "WORKERS"], cells, empty=empty)
 
     terminal.emit("LoggerList", {"loggers": rows}, output, table)
@@ -108,8 +108,8 @@ def set_(
       connectctl loggers set org.apache.kafka.connect.runtime DEBUG
       connectctl loggers set root WARN --worker worker-1:8083 --yes
 
-    All workers of Kafka 3.7 or newer get it at once (KIP-976). Where one is older, each is asked in turn, and the plan
-    names them. Former levels are in the journal: connectctl loggers undo RUN.
+    Workers of Kafka 3.7 or newer are all set with one request (KIP-976). If one is older, each worker is set separately,
+    and the plan names them. The former levels are in the journal: connectctl loggers undo RUN.
     """
     session: Session = ctx.obj
     cluster = connectors.observed(session)
@@ -133,7 +133,7 @@ def undo(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Set the levels that were in force before a run of loggers set.
+    """Restore the levels from before a run of loggers set.
 
     \b
     Examples:
@@ -145,7 +145,9 @@ def undo(
     journal = apply.open_journal()
     found = journal.get(run)
     if not found.operation.startswith("loggers set"):
-        raise BadInput(f"The run {run} did not set levels: it is one of {found.operation}", next_step="See runs list.")
+        raise BadInput(
+            f"The run {run} did not set log levels; it is a run of {found.operation}", next_step="See runs list."
+        )
     if found.state is RunState.UNDONE or not found.changed:
         raise Refused(f"The run {run} is {found.state}; there is nothing to undo")
     cluster = connectors.observed(session)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.cluster.plugins import WorkersPlugins
 
 app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List plugins, and show what they take."
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List plugins, and show their properties."
 )
 
 
@@ -36,9 +36,9 @@ def list_(
       connectctl plugins list
       connectctl plugins list --type source --type sink -o name
 
-    Several versions of a class are several rows (KIP-891, workers of Kafka 4.1 or newer). What some workers have and
-    others lack is named on standard error. Workers before Kafka 3.2 list connectors only.
-    Exit code 1: a worker did not answer, so that its plugins are not known.
+    Several versions of a class are several rows (KIP-891, workers of Kafka 4.1 or newer). Plugins that only
+    some workers have are listed on standard error. Workers before Kafka 3.2 list connectors only.
+    Exit code 1: a worker did not answer, so its plugins are unknown.
     """
     session: Session = ctx.obj
     found = plugins.read(cluster_of(session).calls)

@@ -72,25 +72,25 @@ def preflight(
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
 ) -> None:
-    """Check a cluster and its connectors before anything is changed.
+    """Check a cluster and its connectors before a change.
 
     \b
     Examples:
-      connectctl preflight                              is it right as it is?
+      connectctl preflight                              the cluster as it is now
       connectctl preflight --for enabled                may exactly-once support be rolled out?
-      connectctl preflight orders --for downgrade       may it be rolled back, as far as orders is concerned?
+      connectctl preflight orders --for downgrade       may it be rolled back, for the connector orders?
       connectctl preflight --for enabled --principal User:connect
       connectctl preflight --for enabled --principal User:connect --emit kafka-acls > missing.sh
       connectctl preflight --for-version 5.0            what will workers of that release refuse?
-      connectctl preflight --explain STORE001           why that matters, and what to do
+      connectctl preflight --explain STORE001           what the finding means, and what to do
       connectctl preflight --for enabled -o sarif > preflight.sarif
       connectctl preflight --self                       which commands will work with my rights?
       connectctl preflight --self --command "offsets set" --emit kafka-acls
 
-    Looks at brokers, workers, internal topics, every source connector, and who reads what they write; changes nothing.
-    What could not be looked at is a finding of its own. ACLs are checked if a principal is given, or is in a connector's
-    configuration.
-    Exit code 0: nothing as bad as --fail-on says; 1: something is.
+    Checks brokers, workers, internal topics, every source connector, and the consumers of the topics that they write;
+    changes nothing. A check that could not be made is a finding of its own. ACLs are checked if a principal is given, or
+    is in a connector's configuration.
+    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
     """
     if explain is not None:
         _explain(explain)
@@ -99,7 +99,7 @@ def preflight(
         _list()
         return
     if command and not self_:
-        raise BadInput("--command goes with --self")
+        raise BadInput("--command requires --self")
     if self_:
         _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
         return
@@ -138,7 +138,7 @@ def _self(
     from connectctl.cli.commands import preflight_self
 
     if form is Emit.YAML:
-        raise BadInput("--self has no YAML", next_step="Give --emit kafka-acls.")
+        raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
     if form is not None:
         preflight_self.emit(session, connectors, commands, principals)
         return

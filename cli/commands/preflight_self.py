@@ -76,7 +76,7 @@ def _check(command: str) -> None:
 
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "Give it as in offsets show."
+        hint = f"Did you mean {near[0]}?" if near else "Write it as on the command line, for example: offsets show."
         raise BadInput(f"Unknown command: {command}", next_step=hint)
 
 
@@ -91,8 +91,8 @@ def _principal(session: Session, principals: Sequence[str]) -> str:
     user = session.settings.get("client.sasl.username")
     if not isinstance(user, str):
         raise ConnectctlError(
-            "Unknown principal in use",
-            next_step="Name it: --principal User:NAME.",
+            "The principal of this context is unknown",
+            next_step="Give --principal User:NAME.",
             code="no-principal",
         )
     return f"User:{user}"

@@ -35,7 +35,7 @@ def run() -> None:
     \b
     Examples:
       connectctl run numbers.yaml --group-id spark-jobs   a job file; no worker is needed
-      connectctl run numbers.yaml --take-over             a connector of the workers, stopped there meanwhile
+      connectctl run numbers.yaml --take-over             a connector of the workers; it is stopped there
       connectctl run archive.yaml --sweep                 remove files that no task of a ParquetArchive has committed
       connectctl run status                               state of connectors and tasks
 
@@ -140,14 +140,14 @@ def status(
     yes: YesOption = False,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """What the status topic says of connectors and tasks, whoever runs them, and when it was said.
+    """Show the states of connectors and tasks in the status topic, from workers and runs, with their time.
 
     \b
     Examples:
       connectctl run status
-      connectctl run status orders --remove-members   what a killed run of a sink or transform left in its consumer group
+      connectctl run status orders --remove-members   also remove the group members that a killed run left
 
-    --remove-members is refused while a run of the connector is alive, or where that cannot be seen.
+    --remove-members is refused while a run of the connector is alive, or if that is unknown.
     """
     from connectctl.cli.commands import run_status
     from connectctl.cli.commands.run_execution import scene_of

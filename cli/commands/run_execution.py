@@ -53,7 +53,7 @@ class SavedRun:
         if changed := sorted(name for name, digest in now.items() if was.get(name) != digest):
             request = self.tasks.request
             where = request.job if request else "JOB"
-            raise stale(f"{changed[0]} has changed", f"Make a new one: connectctl run {where} --dry-run -o json.")
+            raise stale(f"{changed[0]} has changed", f"Make a new plan: connectctl run {where} --dry-run -o json.")
 
 
 def run_job(

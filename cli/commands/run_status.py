@@ -62,7 +62,7 @@ def look_at_members(scene: RunClients, group: str, names: Sequence[str]) -> dict
     try:
         topic = _topics(scene, group, "config")["config"]
         image = scene.kafka.image([topic], patience=PATIENCE).get(topic)
-        why = "it does not exist" if image is None else "an open transaction is on it" if image.held_back else None
+        why = "it does not exist" if image is None else "it has an open transaction" if image.held_back else None
     except ConnectctlError as e:
         image, topic, why = None, "the config topic", str(e)
     if image is None or why is not None:
@@ -204,9 +204,9 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):
             terminal.say(
-                f"{each['name']}: a killed run left {', '.join(left['instanceIds'])} in the consumer group {left['group']}, "
-                "with their partitions until their session times out. The next run removes them, or: "
-                f"connectctl run status {each['name']} --remove-members"
+                f"{each['name']}: a killed run left the members {', '.join(left['instanceIds'])} in the consumer group "
+                f"{left['group']}; they keep their partitions until their session times out. The next run removes them, "
+                f"or: connectctl run status {each['name']} --remove-members"
             )
         elif left.get("unknown") and wide:
             terminal.say(f"{each['name']}: whether a killed run left members is unknown: {left['unknown']}")

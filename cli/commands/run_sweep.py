@@ -70,7 +70,7 @@ def _location(path: Path, kafka: Any) -> ArchiveLocation:
     connector = connector_class(kind, job.directory)
     if not issubclass(connector, ParquetArchive):
         raise BadInput(
-            f"{job.name} is not an archive, and --sweep removes files of one",
+            f"--sweep requires a ParquetArchive, and {job.name} is not one",
             why=f"connector.class is {job.config['connector.class']}",
             next_step="Give the job file of a ParquetArchive.",
         )

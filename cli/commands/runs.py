@@ -23,7 +23,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 @app.callback()
 def runs() -> None:
-    """What was changed on this machine, what was interrupted, and how to resume it."""
+    """List the changes made from this machine; resume, apply and undo them."""
 
 
 @app.command("list")
@@ -89,7 +89,9 @@ def apply_(
     ctx: typer.Context,
     plan: Annotated[
         Path,
-        typer.Argument(metavar="PLAN", help="What a command printed with --dry-run -o json; - for standard input."),
+        typer.Argument(
+            metavar="PLAN", help="Plan that a command printed with --dry-run -o json; - for standard input."
+        ),
     ],
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -103,10 +105,9 @@ def apply_(
       connectctl runs apply plan.json
       connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
 
-    It takes the plans of changes of connectors and of offsets, of fence, of transactions abort and commit, of upgrade plan,
-    and of run. The cluster is observed again, and the job file of a run is
-    read again: a plan of another cluster is refused, and so is one that would not be the same if it were made now (exit code
-    4). It prints what the command itself prints.
+    It accepts plans of connector and offset changes, of fence, of transactions abort and commit, of upgrade plan, and of
+    run. The cluster, and the job file of a run, are read again: a plan for another cluster, or one that would be
+    different if it were made now, is refused (exit code 4). The output is that of the command itself.
     """
     from connectctl.cli.commands.runs_apply import apply_file
 
@@ -168,15 +169,16 @@ def undo(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Undo a run of connectors create, apply, edit, patch or delete: with the configurations of before it.
+    """Undo a run of connectors create, apply, edit, patch or delete: restore the former configurations.
 
     \b
     Examples:
       connectctl runs undo 20260101-120000-ab12 --dry-run
       connectctl runs undo 20260101-120000-ab12 --yes --wait
 
-    What it created is deleted, what it changed gets its former configuration, what it deleted is created again, with the
-    offsets that it deleted. A connector that was changed since is left as it is, and nothing else is undone (exit code 4).
+    Connectors that the run created are deleted, those that it changed get their former configuration, and those that it
+    deleted are created again, with the offsets that it deleted. If a connector was changed since, nothing is undone
+    (exit code 4).
     """
     from connectctl.cli.commands.runs_undo import undo as undo_run
     from connectctl.ops.all_steps import KINDS

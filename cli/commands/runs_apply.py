@@ -70,10 +70,10 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
         "run": _run,
     }
     if noun not in known or verb not in VERBS.get(noun, (verb,)):
-        hint = "A run that was begun is resumed with connectctl runs resume."
+        hint = "To continue an unfinished run: connectctl runs resume RUN."
         if operation == "loggers undo":
-            hint = "Give the run that is to be undone: connectctl loggers undo RUN."
-        raise BadInput(f"{path} is not a plan that can be applied: it is one of {operation}", next_step=hint)
+            hint = "Name the run to undo: connectctl loggers undo RUN."
+        raise BadInput(f"{path} is not a plan that runs apply accepts: it is a plan of {operation}", next_step=hint)
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
     known[noun](session, Plan.from_json(data, KINDS), dry_run, yes, output)
@@ -163,8 +163,8 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
         meant = {*ids, *(row.id for row in seen.rows if row.connector in step.connectors)}
         now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
         if now.essence != replace(now, rows=step.rows).essence:
-            hint = "Make a new one: connectctl fence … --dry-run -o json."
-            raise stale("other ids would be fenced now, or with other running tasks", hint)
+            hint = "Make a new plan: connectctl fence … --dry-run -o json."
+            raise stale("the ids to fence or their running tasks have changed", hint)
         check(now, request)
         return now
 
@@ -238,7 +238,7 @@ def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output
         raise BadInput(
             "The plan does not say which job file it is for",
             why="an older version of connectctl made it",
-            next_step="Make a new one: connectctl run JOB --dry-run -o json.",
+            next_step="Make a new plan: connectctl run JOB --dry-run -o json.",
         )
     job = Path(tasks.request.job)
     run = SavedRun(saved, tasks)

@@ -115,7 +115,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
         if number is None:
             journal.end(run.id, RunState.FAILED)
             raise Refused(
-                f"The run {run.id} has ended, and left nothing to hand back",
+                f"The run {run.id} has ended; there is nothing to hand back to the workers",
                 next_step="Run its job file again: connectctl run FILE continues from its source offsets.",
                 code="nothing-to-resume",
             )

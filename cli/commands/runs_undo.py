@@ -28,7 +28,7 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
         known = {"offsets": f"connectctl offsets undo {run.id}", "upgrade": f"connectctl upgrade abort {run.id}"}
         hint = known.get(run.operation.partition(" ")[0])
         raise Refused(
-            f"runs undo is for changes of configurations, and {run.id} is {run.operation}",
+            f"runs undo applies to configuration changes only, and the run {run.id} is a run of {run.operation}",
             next_step=f"Undo it with: {hint}" if hint else f"See what it did: connectctl runs show {run.id}.",
         )
     if run.state is RunState.UNDONE:

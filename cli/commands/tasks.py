@@ -51,10 +51,11 @@ def check(
       connectctl tasks check --fail-on warning -o junit > tasks.xml
       connectctl tasks check -o json | jq -r '.connectors[] | select(.then == "fails").name'
 
-    From 3.8 on workers make a connector FAILED that generates more tasks than tasks.max, and tasks of a set that is too
-    large FAIL when they start. The last column is the release asked for; else 3.8, while a worker is older; else a later
-    one that has tasks.max.enforce no more. For a stopped connector the tasks of its last run count.
-    Exit code 0: nothing found; 1: a finding as bad as --fail-on says.
+    From 3.8 on, workers set a connector that generates more tasks than tasks.max to FAILED, and each task of such a set
+    FAILS when it starts. The last column is the release of --for-version; else 3.8, while a worker is older; else a
+    later release without tasks.max.enforce. For a stopped connector the tasks of its last run count.
+    Exit code 0: no
+    finding of the severity of --fail-on or above; 1: at least one.
     """
     from connectctl.ops.checks.not_checked import finding_of
     from connectctl.ops.checks.tasks_max import rules

@@ -36,7 +36,8 @@ def list_(
         list[str] | None, typer.Option("--state", metavar="STATE", help="Only this state; may be repeated.")
     ] = None,
     longer_than: Annotated[
-        float | None, typer.Option("--longer-than", metavar="SECONDS", min=0, help="Only what is open for longer.")
+        float | None,
+        typer.Option("--longer-than", metavar="SECONDS", min=0, help="Only transactions that are open for longer."),
     ] = None,
     prefixes: Annotated[
         list[str] | None, typer.Option("--prefix", metavar="P", help="Only ids that begin with P; may be repeated.")
@@ -110,18 +111,19 @@ def show(
 
 @app.command()
 def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE) -> None:
-    """Find open transactions on partitions that their coordinator no longer knows, on all topics, internal ones too.
+    """Find open transactions that their coordinator no longer knows, on all topics, internal ones included.
 
     \b
     Examples:
       connectctl transactions hanging
       connectctl transactions hanging --topic connect-offsets -o json
 
-    No coordinator ends such a transaction, and read_committed consumers cannot read past it. Every partition is read
-    twice, with the coordinators in between, so that what is listed hangs for certain. What nothing proves to hang, because
-    this principal may not see its transactional id, is a finding (TXN010), and notProven in JSON. DECIDED is what the
-    coordinator had decided before the marker was lost, as far as __transaction_state proves it; -o wide says why.
-    Exit code 1: something hangs, or something could not be read.
+    No coordinator ends such a transaction, and read_committed consumers cannot read past it. Each partition is read
+    before and after the coordinators, so every transaction that is listed is certain to hang. One that may hang, but
+    whose transactional id this principal may not see, is a finding (TXN010), and notProven in JSON. DECIDED is the
+    outcome that the coordinator had decided before the marker was lost, if __transaction_state proves it; -o wide says
+    why.
+    Exit code 1: a transaction hangs, or something could not be read.
     """
     session: Session = ctx.obj
     found = searched(session, topics)
@@ -151,7 +153,7 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
 
     Workers and tasks read config and offsets topics to their end before they start; an open transaction there makes them
     wait, a hanging one forever. Exit code 1: a transaction hangs, is open for more than a minute, or a partition could
-    not be looked at.
+    not be read.
     """
     from connectctl.ops.kafka.visibility import Complete, gap_findings
     from connectctl.ops.operations.transactions.lag import measure
@@ -165,7 +167,7 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
     findings = (*gap_findings((*known.gaps, *directory.gaps)), *found.findings)
     missing = sorted(set(roles) - {each.place.topic for each in found.partitions} - {f.subject for f in found.findings})
     if missing:
-        raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
+        raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
     data = {
         "clusterId": session.transactions.cluster_id(),
         "partitions": [each.as_json(now) for each in found.partitions],

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.transactions.abort import TransactionContext
     from connectctl.ops.operations.transactions.hanging import Hanging, Search
 
-TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Where a transaction hangs.")]
-PartitionOption = Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="The partition of it.")]
-StartOption = Annotated[int | None, typer.Option("--start-offset", metavar="N", min=0, help="Its first offset.")]
-ProducerOption = Annotated[int | None, typer.Option("--producer-id", metavar="N", min=0, help="Its producer id.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the hanging transaction.")]
+PartitionOption = Annotated[
+    int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of the hanging transaction.")
+]
+StartOption = Annotated[
+    int | None, typer.Option("--start-offset", metavar="N", min=0, help="First offset of the hanging transaction.")
+]
+ProducerOption = Annotated[
+    int | None, typer.Option("--producer-id", metavar="N", min=0, help="Producer id of the hanging transaction.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +46,11 @@ def abort(
     start_offset: StartOption = None,
     producer_id: ProducerOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if a running task fails, a commit was decided, or nothing proves it.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Also if a running task would fail, a commit was decided, or nothing proves that the transaction hangs.",
+        ),
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -54,16 +64,17 @@ def abort(
       connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 4711 --yes
 
     An open transaction is aborted by its coordinator, which fences the producer. A hanging one has no coordinator, and
-    gets an abort marker in its partition, for which the brokers require the right ClusterAction; what does not hang is
-    refused (exit code 4). Its records are gone for readers then. So it is refused, too, where the transaction log proves
-    that the coordinator had decided to commit them and the broker lost the marker, as 4.3.1 may when it restarts
-    (KAFKA-20734); that the log cannot tell is a warning. A transaction counts as hanging only for a principal that
-    provably sees every transactional id, or has Read on __transaction_state; otherwise the abort is refused.
+    an abort marker is written to its partition, for which the brokers require the right ClusterAction; a transaction
+    that does not hang is refused (exit code 4). Consumers then never read its records. The abort is therefore also
+    refused if the transaction log proves that the coordinator had decided to commit and the broker lost the marker, as
+    4.3.1 may when it restarts (KAFKA-20734); if the log does not show the outcome, this is a warning. A transaction
+    counts as hanging only for a principal that provably sees every transactional id, or has Read on __transaction_state;
+    otherwise the abort is refused.
     """
     session: Session = ctx.obj
     if (id is None) == (topic is None) or (topic is None) != (partition is None):
         hint = "Give a transactional id, or --topic and --partition of a hanging transaction."
-        raise BadInput("One transaction must be named", next_step=hint, code="usage")
+        raise BadInput("No transaction given, or more than one", next_step=hint, code="usage")
     if id is not None:
         plan = _plan_open(session, id, force)
     else:
@@ -82,21 +93,21 @@ def commit(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Commit a hanging transaction, where its coordinator had decided so and a broker lost the marker.
+    """Commit a hanging transaction that its coordinator had decided to commit, if a broker lost the marker.
 
     \b
     Examples:
       connectctl transactions commit --topic orders --partition 7
       connectctl transactions commit --topic orders --partition 7 --start-offset 4711 --yes
 
-    It gets the commit marker that the broker lost (KAFKA-20734), for which the brokers require the right ClusterAction. What
-    was decided is read from __transaction_state, for which Read on it is needed; where that and the markers in the
-    partition do not prove a commit, it is refused (exit code 4).
+    The commit marker that the broker lost (KAFKA-20734) is written, for which the brokers require the right
+    ClusterAction. The decided outcome is read from __transaction_state, which requires Read on it; if it and the markers
+    in the partition do not prove a commit, the command is refused (exit code 4).
     """
     session: Session = ctx.obj
     if topic is None or partition is None:
         hint = "Give --topic and --partition: connectctl transactions hanging."
-        raise BadInput("The hanging transaction must be named", next_step=hint, code="usage")
+        raise BadInput("No hanging transaction given", next_step=hint, code="usage")
     found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
     _apply(session, _plan_commit_hanging(session, found, gaps), dry_run=dry_run, yes=yes, output=output)
 
@@ -110,15 +121,15 @@ def searched(session: Session, topics: list[str] | None) -> Search:
     if topics:
         missing = sorted(set(topics) - {place.topic for place in calls.places(topics)})
         if missing:
-            raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
+            raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
     roles: Observation[dict[str, str]] = Complete({})
     if group_of(session):
         try:
             roles = roles_of(session)
         except BadInput as e:
-            terminal.note(f"warning: which topics are the workers' is not known: {e}")
+            terminal.note(f"warning: the internal topics of the workers are unknown: {e}")
         except NotAuthorized as e:
-            roles = Partial({}, (gap_of(e, "which topics are the workers'"),))
+            roles = Partial({}, (gap_of(e, "the internal topics of the workers"),))
     found = search(calls, topics, roles.seen, session.transaction_log)
     return replace(found, findings=(*gap_findings(roles.gaps), *found.findings))
 

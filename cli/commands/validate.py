@@ -45,7 +45,9 @@ def validate(
         list[Path],
         typer.Option("--file", "-f", metavar="FILE", help="JSON, YAML or .properties, - for stdin. Repeatable."),
     ],
-    offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster, even if one is configured.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not contact a cluster, even if one is configured.")
+    ] = False,
     for_: Annotated[For, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = For.NOW,
     for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
@@ -56,18 +58,18 @@ def validate(
 
     \b
     Examples:
-      connectctl validate -f orders.json                       by every worker, and by rules of our own
+      connectctl validate -f orders.json                       by every worker, and by connectctl's own rules
       connectctl validate -f orders.yaml --for enabled         as if exactly-once were enabled
       connectctl validate -f orders.yaml --for-version 5.0     and what workers of 5.0 will refuse
-      connectctl validate -f a.json -f b.properties --offline  without a cluster, as far as that goes
+      connectctl validate -f a.json -f b.properties --offline  without a cluster, as far as possible
       connectctl connectors show orders -o json | connectctl validate -f -
       connectctl validate -f orders.json --fail-on warning -o github
 
     A file has name and config, as POST /connectors takes them, or the properties alone, or what connectors show -o json
-    prints; or a list of these. Every worker validates it, which changes nothing; where workers disagree that is a finding,
-    also where one does not answer. Messages are the worker's own where it has any. The rules besides tell what
-    workers take and what fails later.
-    Exit code 0: nothing as bad as --fail-on says; 1: something is; 2: a file cannot be read.
+    prints; or a list of these. Every worker validates it, which changes nothing. Different answers of workers are a
+    finding, and so is a worker that does not answer. Messages are those of the worker if it gives any; connectctl's
+    rules add what workers accept and what fails later.
+    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one; 2: a file cannot be read.
     """
     from connectctl.ops.checks import offline as judging
     from connectctl.ops.checks.types import Goal

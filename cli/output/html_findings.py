@@ -13,7 +13,7 @@ MOST = 20
 """Findings of one id that are shown."""
 OPEN = 5
 """Of these, those that are shown without being asked for."""
-NOTHING = "Nothing was found wrong in what could be seen."
+NOTHING = "No problems found in what could be read."
 
 
 def sections(found: Sequence[Finding]) -> tuple[Section, list[Section]]:

@@ -167,7 +167,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[
     if not fitted.left_out:
         return lines, ""
     named = ", ".join(fitted.left_out)
-    return lines, f"No room in {width} columns for {named}: a wider terminal and -o json have them."
+    return lines, f"Columns not shown: {named} (the terminal is {width} wide). Use a wider terminal or -o json."
 
 
 @dataclass(frozen=True)

@@ -90,13 +90,13 @@ def _asked(request: AuditRequest, audit: Audit) -> Iterator[tuple[str, object]]:
     if request.first is not None:
         yield "First number", f"{request.first}"
     if request.together:
-        yield "Topics", "one stream together"
+        yield "Topics", "all topics as one stream"
     if request.connector:
         field = f", by the field {request.offset_field} of its source offsets" if request.offset_field else ""
         yield "Connector", f"{request.connector}{field}"
     if request.inputs:
         yield "Inputs", f"{', '.join(request.inputs)}; read by the group {request.group}"
-    yield "Range", f"{_bound(request.since, 'the first record')} to {_bound(request.until, 'where the topics ended')}"
+    yield "Range", f"{_bound(request.since, 'the first record')} to {_bound(request.until, 'the end of the topics')}"
 
 
 def _bound(bound: Bound | None, otherwise: str) -> str:

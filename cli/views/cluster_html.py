@@ -59,7 +59,7 @@ def page(view: ClusterView, origin: Origin) -> str:
     found, meanings = html_findings.sections(view.findings)
     sections = [
         found,
-        Section("unseen", "What could not be seen", list(_unseen(view))),
+        Section("unseen", "What could not be read", list(_unseen(view))),
         Section("connectors", "Connectors", list(_connectors(view, ids))),
         Section("workers", "Workers", [_workers(view, ids)]),
         Section("topics", "Internal topics", [_topics(view, ids)]),
@@ -74,11 +74,11 @@ def _headline(view: ClusterView) -> Html:
     elif view.connectors_from == "nothing":
         word, kind = "unknown", "doubt"
     else:
-        word, kind = ("healthy, as far as it could be seen", "doubt") if any(_missing(view)) else ("healthy", "good")
+        word, kind = ("healthy, as far as could be read", "doubt") if any(_missing(view)) else ("healthy", "good")
     states = Counter(health.verdict.state for health in view.connectors)
     told = ", ".join(f"{states[state]:,} {state}" for state in State if states[state])
     known = counted(len(view.connectors), "connector") + (f": {told}" if told else "")
-    known = "connectors could not be seen" if view.connectors_from == "nothing" else known
+    known = "connectors could not be read" if view.connectors_from == "nothing" else known
     workers = counted(len(view.workers), "worker")
     return Html(f'<p class="verdict {kind}">{word} <small>{known}; {workers} in the group.</small></p>')
 
@@ -106,7 +106,7 @@ def _ids(view: ClusterView) -> Ids:
 def _unseen(view: ClusterView) -> Iterator[Html]:
     missing = list(_missing(view))
     if not missing:
-        yield paragraph("Everything that was asked for was answered.", "dim")
+        yield paragraph("All requests were answered.", "dim")
         return
     yield Html(f"<ul>{''.join(f'<li>{text(each)}</li>' for each in missing[:WORKERS])}</ul>")
     if len(missing) > WORKERS:
@@ -117,7 +117,7 @@ def _missing(view: ClusterView) -> Iterator[str]:
     if not view.workers:
         yield "Workers: none is in the group."
     if view.group.state not in ("Stable", "Empty", "Dead"):
-        yield f"Who runs what: the group is rebalancing ({view.group.state})."
+        yield f"Which worker runs what: the group is rebalancing ({view.group.state})."
     for worker in view.workers:
         if worker.problem is not None:
             yield f"Worker {worker.address}: its REST server gave no answer ({worker.problem})."
@@ -130,9 +130,9 @@ def _missing(view: ClusterView) -> Iterator[str]:
         elif not topic.facts.config:
             yield f"The settings of the {topic.role} topic {topic.name}."
     if view.connectors_from == "nothing":
-        yield "Connectors: neither the workers nor the topics could be read; there may be some."
+        yield "Connectors: neither the workers nor the topics could be read; connectors may exist."
     elif view.connectors_from == "topics":
-        yield "What workers say of the connectors: they are shown as the config and status topics have them."
+        yield "The workers' own view of the connectors: they are shown as in the config and status topics."
 
 
 # ---------------------------------------------------------------------------------------------------------- connectors
@@ -141,7 +141,7 @@ def _missing(view: ClusterView) -> Iterator[str]:
 def _connectors(view: ClusterView, ids: Ids) -> Iterator[Html]:
     if not view.connectors:
         unknown = view.connectors_from == "nothing"
-        yield paragraph("The connectors could not be seen." if unknown else "There are no connectors.")
+        yield paragraph("The connectors could not be read." if unknown else "There are no connectors.")
         return
     every = sorted(
         view.connectors, key=lambda h: (_RANK.get(h.verdict.state, len(_RANK)), not h.verdict.detail, h.name)

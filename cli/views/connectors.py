@@ -17,7 +17,7 @@ LONGEST_CAUSE = 90
 NONE = "There are no connectors."
 
 
-UNSEEN = "The connectors could not be seen."
+UNSEEN = "The connectors could not be read."
 
 
 def block(found: Sequence[ConnectorHealth], wide: bool, *, seen: bool = True) -> Block:

@@ -198,7 +198,7 @@ def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
             f"(transaction.boundary.latency.ms); transactions with a record that took longer: {latency.missed:,}"
         )
     if ready.job.until.latency is not None and not latency.counts:
-        yield f"warning: until.latency of {ready.name} was not judged: no record was measured"
+        yield f"warning: until.latency of {ready.name} was not checked: no record was measured"
     for number, total in result.run.totals.items():
         if total.stop_failure:
             why = " ".join(total.stop_failure.split())

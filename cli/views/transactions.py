@@ -93,7 +93,10 @@ def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
         rows.append([*row, *_suspect(each, now)])
     spare = () if wide else ("CONNECTOR", "TASK", "END", "STABLE")
     terminal.table(
-        columns, rows, spare=spare, empty=f"No reader waits: {len(found)} partitions are stable to their end."
+        columns,
+        rows,
+        spare=spare,
+        empty=f"No reader is blocked: the last stable offset of {len(found)} partitions is their end.",
     )
 
 

@@ -48,9 +48,7 @@ def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
         message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {some_of(gone, NAMED)}."
         yield audit_findings.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
     if differs := [told for each in files if each.name in audit.sizes and (told := _difference(audit, each))]:
-        message = (
-            f"{len(differs):,} of {len(files):,} files are not as the manifest has them: {some_of(differs, NAMED)}."
-        )
+        message = f"{len(differs):,} of {len(files):,} files differ from the manifest: {some_of(differs, NAMED)}."
         yield audit_findings.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
     twice = [f"{a.name} and {b.name}" for a, b in overlaps(files)]
     twice += [
@@ -64,7 +62,7 @@ def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     count, size = audit.orphans
     if count:
         message = f"{counted(count, 'file')} of {size:,} bytes in {audit.directory}"
-        hint = "Remove them while nothing archives: connectctl run JOB --sweep"
+        hint = "Remove them while no task archives: connectctl run JOB --sweep"
         yield audit_findings.ORPHANS.found(manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint)
 
 
@@ -86,8 +84,12 @@ def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
 def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
     for place, lost in sorted(audit.missing.items()):
         where = f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
-        message = f"{counted(lost.records, 'record')} below the offset of {audit.group} in no file, {where}."
-        yield audit_findings.NOT_ARCHIVED.found(str(place), message, "Check them in the topic while it has them.")
+        message = (
+            f"{counted(lost.records, 'record')} below the committed offset of {audit.group} are in no file: {where}."
+        )
+        yield audit_findings.NOT_ARCHIVED.found(
+            str(place), message, "Check them in the topic before retention removes them."
+        )
     if unknown := [(each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))]:
         names = [f"{each.place} {n:,}" for each, n in unknown]
         number, named = sum(n for _, n in unknown), some_of(names, NAMED)

@@ -35,12 +35,12 @@ def _wrong(request: AuditRequest, summary: Summary) -> Iterator[Finding]:
         ("duplicate", audit_findings.IN_OUTPUT_TWICE, f"in {outputs} more often than in {inputs}"),
         ("lost", audit_findings.NOT_IN_OUTPUT, f"processed by {request.group} and missing from {outputs}"),
         ("torn", audit_findings.AHEAD_OF_GROUP, f"in {outputs}, but beyond the committed offsets of {request.group}"),
-        ("unmatched", audit_findings.UNMATCHED, "without a counterpart, which proves nothing"),
+        ("unmatched", audit_findings.UNMATCHED, "without a counterpart (inconclusive)"),
     ):
         if count := summary.weights.get(kind, 0):
             named = [entry[2] for entry in sorted(summary.violations[kind], key=lambda e: (-e[0], -e[1]))]
             message = f"{counted(count, 'record')} {what}: {_named(request, named[:NAMED], count)}."
-            hint = _REMOVED if kind == "unmatched" else "See the evidence, all of it with --evidence DIR."
+            hint = _REMOVED if kind == "unmatched" else "See the evidence; --evidence DIR writes all of it."
             yield rule.found(outputs, message, hint)
 
 

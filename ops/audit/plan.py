@@ -89,11 +89,11 @@ def check_inputs(request: AuditRequest) -> None:
     if not request.inputs:
         if request.group or request.subset:
             option = "--group" if request.group else "--subset"
-            raise BadInput(f"{option} is of a transform's inputs", next_step="Give --from TOPIC, too.")
+            raise BadInput(f"{option} requires --from", next_step="Give --from TOPIC.")
         return
     if not request.group:
         hint = "Give --group GROUP; a transform's is connect-NAME, unless its job names another."
-        raise BadInput("--from needs the group that has committed offsets of the inputs", next_step=hint)
+        raise BadInput("--from requires --group, the group that commits the offsets of the inputs", next_step=hint)
     if both := set(request.inputs) & set(request.topics):
         raise BadInput(f"{min(both)} is an input and an output", next_step="Name each topic once.")
     others = {
@@ -107,7 +107,7 @@ def check_inputs(request: AuditRequest) -> None:
     for option, value in others.items():
         if value is not None:
             raise BadInput(
-                f"{option} does not go with --from", why="whole topics are compared", next_step="Leave it out."
+                f"{option} cannot be combined with --from", why="whole topics are compared", next_step="Leave it out."
             )
 
 

@@ -165,7 +165,7 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
             worst = next(iter(_worst(summary, kind)), None)
             example = f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}" if worst else ""
             message = f"{counted(sums[name], 'record')} in {counted(found[kind], 'place')} {told}{example}."
-            yield rule.found(topics, message, "See the evidence, all of it with --evidence DIR.")
+            yield rule.found(topics, message, "See the evidence; --evidence DIR writes all of it.")
     yield from _of_lines(audit)
 
 

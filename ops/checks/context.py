@@ -147,7 +147,7 @@ def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}?" if near else "connectctl connectors list"
-            raise BadInput(f"There is no connector {name}", next_step=hint)
+            raise BadInput(f"Connector not found: {name}", next_step=hint)
 
 
 def _read_config_topic(context: CheckContext) -> None:

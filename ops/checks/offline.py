@@ -116,15 +116,15 @@ def _general(verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None)
 
 def undecided(verdicts: Sequence[ConfigVerdict], goal: Goal) -> Finding:
     """UNSEEN001, as an info: what could not be determined without workers."""
-    parts = ["properties of the connector itself", "whether its class is there"]
+    parts = ["properties of the connector itself", "whether its class is installed"]
     if any(verdict.subject.kind != "sink" for verdict in verdicts):
         parts.append("whether it supports exactly-once")
         parts += ["whether the workers do (see --for)"] if goal is Goal.NOW else []
     if any(".override." in name for verdict in verdicts for name in verdict.given.config):
         parts.append("whether the overrides are allowed")
     if any("${" in (value or "") for verdict in verdicts for value in verdict.given.config.values()):
-        parts.append("what the references ${…} stand for")
-    message = f"No worker was asked, so that this is not decided: {', '.join(parts)}."
+        parts.append("the values of the references ${…}")
+    message = f"Not checked, because no worker was asked: {', '.join(parts)}."
     step = "Give a cluster, without --offline: --context, --rest, or --bootstrap-servers and --group-id."
     return NOT_SEEN.found(WORKERS, message, step, severity=Severity.INFO)
 

@@ -40,17 +40,17 @@ _VERIFY = {
 _SAID = (
     (r"certificate.required", "it requires a client certificate"),
     (r"alert.(bad|unknown).(certificate|ca)|alert.certificate.unknown", "it does not accept the client's certificate"),
-    (r"alert.protocol.version|unsupported.protocol", "it speaks no version of TLS that is spoken here"),
+    (r"alert.protocol.version|unsupported.protocol", "it supports no version of TLS that this client supports"),
     (r"alert.handshake.failure|no.shared.cipher", "it accepts neither the client's ciphers nor its certificate"),
     (
         r"invalid.credentials|invalid username or password|invalid_token|SaslAuthenticationFailed|Authentication failed",
         "the user name, the password or the token is wrong",
     ),
-    (r"unsupported sasl mechanism|does not support .* sasl mechanism", "it does not take this SASL mechanism"),
+    (r"unsupported sasl mechanism|does not support .* sasl mechanism", "it does not support this SASL mechanism"),
 )
 """What clients say, and what it means."""
-NO_TLS = "it does not speak TLS on this port"
-ONLY_TLS = "it speaks TLS on this port, and the client does not"
+NO_TLS = "it does not use TLS on this port"
+ONLY_TLS = "it requires TLS on this port, and the client does not use it"
 
 
 def in_words(said: str | None) -> str | None:
@@ -82,7 +82,7 @@ def _objection(host: str, port: int, context: ssl.SSLContext, patience: float) -
     try:
         _shake(host, port, context, patience)
     except ssl.SSLCertVerificationError as e:
-        return _VERIFY.get(e.verify_code, f"its certificate does not hold: {e.verify_message}")
+        return _VERIFY.get(e.verify_code, f"its certificate is invalid: {e.verify_message}")
     except ssl.SSLError as e:
         return in_words(str(e)) or NO_TLS
     except ConnectionResetError:

@@ -26,7 +26,7 @@ def first_contact(bootstrap: str, resolve: Resolve = socket.getaddrinfo) -> Iter
     except Unreachable as e:
         names = [server.strip().rpartition(":")[0].rpartition("/")[2] for server in bootstrap.split(",")]
         if names and all(_unknown(name.strip("[]"), resolve) for name in names):
-            why = f"DNS knows no {', no '.join(dict.fromkeys(names))}"
+            why = f"DNS has no address of {', '.join(dict.fromkeys(names))}"
             raise UnknownHost(e.what, why=why, next_step=e.next_step) from e
         raise NeverAnswered(e.what, why=e.why, next_step=e.next_step) from e
 

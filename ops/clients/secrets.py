@@ -24,12 +24,14 @@ def reveal(name: str, value: Any) -> Any:
         remember({"password": secret})
         return secret
     except KeyError as e:
-        raise BadInput(f"{name}: the environment has no {value.value}", next_step=f"Set {value.value}.") from e
+        raise BadInput(
+            f"{name}: the environment variable {value.value} is not set", next_step=f"Set {value.value}."
+        ) from e
     except OSError as e:
         raise BadInput(f"{name}: {value.value} cannot be read", why=e.strerror) from e
     except subprocess.SubprocessError as e:
         why = f"exit status {e.returncode}" if isinstance(e, subprocess.CalledProcessError) else "it took too long"
-        raise BadInput(f"{name}: its command gave no secret", why=why, next_step=f"Try it: {value.value}") from e
+        raise BadInput(f"{name}: its command printed no secret", why=why, next_step=f"Try it: {value.value}") from e
 
 
 def _from_command(command: str) -> str:

@@ -20,7 +20,7 @@ def problem_of_brokers(text: str) -> str | None:
     """What is wrong with a ``bootstrap.servers``: ``HOST:PORT`` with commas between; None for nothing."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        return "it names no broker; write HOST:PORT, several with commas"
+        return "it has no broker; write HOST:PORT, several separated by commas"
     for part in parts:
         found = _BROKER.fullmatch(part)
         if found is None:
@@ -33,7 +33,7 @@ def problem_of_brokers(text: str) -> str | None:
 def problem_of_url(text: str) -> str | None:
     """What is wrong with the URL of a worker's REST server; None for nothing."""
     if any(c.isspace() for c in text):
-        return "it has a blank in it; write http://HOST:PORT or https://HOST:PORT"
+        return "it contains a blank; write http://HOST:PORT or https://HOST:PORT"
     found = _URL.fullmatch(text)
     if found is None:
         return "write http://HOST:PORT or https://HOST:PORT"
@@ -42,4 +42,4 @@ def problem_of_url(text: str) -> str | None:
 
 def _problem_of_port(text: str) -> str | None:
     good = text.isascii() and text.isdigit() and 0 < int(text) <= HIGHEST_PORT
-    return None if good else f"the port has to be 1 to {HIGHEST_PORT}, and is {text or 'empty'}"
+    return None if good else f"the port must be 1 to {HIGHEST_PORT}, not {text or 'empty'}"

@@ -23,7 +23,7 @@ class Malformed(ValueError):
     """Text that Java refuses, with the line, from 1, of the property that it is in."""
 
     def __init__(self, line: int):
-        super().__init__(f"line {line} has a \\u without four hexadecimal digits behind it")
+        super().__init__(f"line {line} has a \\u that is not followed by four hexadecimal digits")
         self.line = line
 
 

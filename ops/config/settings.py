@@ -166,7 +166,7 @@ def pick_context(wanted: str | None, origin: str, file: Parsed | None) -> str | 
         have = (
             f"Known contexts: {', '.join(known)}." if known else "No context is defined; see connectctl context show."
         )
-        raise BadInput(f"There is no context called {wanted} ({origin})", next_step=have)
+        raise BadInput(f"Context not found: {wanted} ({origin})", next_step=have)
     return wanted
 
 
@@ -192,7 +192,7 @@ def _typed(variable: str, name: str, value: str) -> Any:
         try:
             return float(value)
         except ValueError as e:
-            raise BadInput(f"{variable} must be a number of seconds, and is {value!r}") from e
+            raise BadInput(f"{variable} must be a number of seconds, not {value!r}") from e
     return value.split(",") if name == "rest" else value
 
 

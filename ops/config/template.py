@@ -50,8 +50,8 @@ def filled_for_shell(template: str, values: Mapping[str, str]) -> str:
         if shlex.quote(value) != value and _is_quoted(template[: found.start()]):
             raise BadInput(
                 f"The value {value!r} cannot be put into the quotes around {{{found[1]}}}",
-                why=f"it is quoted when it is filled in, in {template}",
-                next_step=f"Take {{{found[1]}}} out of the quotes.",
+                why=f"placeholders are quoted automatically in {template}",
+                next_step=f"Remove the quotes around {{{found[1]}}}.",
             )
     return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]), template)
 

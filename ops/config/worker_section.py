@@ -133,7 +133,7 @@ class WorkersSection(WorkerSettings):
         whole: dict[tuple[str, ...], WorkerSettings] = {} if self.each else {(): self}
         for where, way in (whole | {("each", address): way for address, way in self.ways.items()}).items():
             if way.missing:
-                yield where, f"the driver {way.driven_by} needs {' and '.join(way.missing)}"
+                yield where, f"the driver {way.driven_by} requires {' and '.join(way.missing)}"
 
     @staticmethod
     def _useless(
@@ -142,7 +142,7 @@ class WorkersSection(WorkerSettings):
         used = {"driver"}.union(*(USES[driver] for driver in drivers))
         for key in said:
             if key not in used:
-                yield (*where, key), f"the driver {' or '.join(sorted(drivers))} has no use for it"
+                yield (*where, key), f"the driver {' or '.join(sorted(drivers))} does not use it"
 
 
 def from_settings(section: Mapping[str, Any]) -> WorkersSection:

@@ -24,7 +24,7 @@ def no_members(group: ConnectGroup) -> Finding | None:
         return None
     message = "No worker is in the group; nothing runs."
     if group.state == "Dead":
-        message = "Kafka knows no such group: all workers have been down for a while, or the group id is another."
+        message = "The group does not exist: all workers have been down for a while, or the group id is wrong."
     hint = "Start the workers. If they run, check --group-id: it is the group.id in their properties."
     return Finding("CLUSTER001", Severity.ERROR, group.id, message, hint)
 
@@ -33,7 +33,12 @@ def rebalancing(group: ConnectGroup) -> Finding | None:
     """The group is between two assignments; who runs what is known when it is Stable again (CLUSTER002)."""
     if group.state in ("Stable", "Empty", "Dead"):
         return None
-    return Finding("CLUSTER002", Severity.INFO, group.id, f"The group is rebalancing ({group.state}). Look again soon.")
+    return Finding(
+        "CLUSTER002",
+        Severity.INFO,
+        group.id,
+        f"The group is rebalancing ({group.state}). Run the command again when the rebalance has ended.",
+    )
 
 
 def rebalance_delayed(group: ConnectGroup) -> Finding | None:
@@ -41,7 +46,7 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
     if not group.delay_ms:
         return None
     message = (
-        f"A worker has left. What it ran stays unassigned for up to {group.delay_ms / 1000:g} s "
+        f"A worker has left. Its connectors and tasks stay unassigned for up to {group.delay_ms / 1000:g} s "
         "(scheduled.rebalance.max.delay.ms), counted from the last rebalance."
     )
     return Finding("CLUSTER003", Severity.WARNING, group.id, message, "Bring the worker back, or wait.")
@@ -79,7 +84,7 @@ def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
     """What answers at a worker's address uses another Kafka cluster: the address leads elsewhere (CLUSTER007)."""
     if worker.cluster_id in (None, cluster_id):
         return None
-    message = f"What answers at {worker.url} works with the Kafka cluster {worker.cluster_id}, not with {cluster_id}."
+    message = f"The worker at {worker.url} uses the Kafka cluster {worker.cluster_id}, not {cluster_id}."
     hint = "Correct rest.advertised.host.name and .port of the worker."
     return Finding("CLUSTER007", Severity.ERROR, worker.address, message, hint)
 
@@ -103,7 +108,11 @@ def config_lag(group: ConnectGroup) -> Finding | None:
         f"The last assignment failed: the leader had read less of the config topic than another worker ({offsets})."
     )
     return Finding(
-        "CLUSTER009", Severity.WARNING, group.id, message, "Look again soon; if it stays, see the leader's log."
+        "CLUSTER009",
+        Severity.WARNING,
+        group.id,
+        message,
+        "Run the command again; if the finding persists, see the leader's log.",
     )
 
 
@@ -115,7 +124,7 @@ def seen_in_topics(group: ConnectGroup) -> Finding:
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
     """No worker answers and the topics cannot be read either: nothing is known of the connectors (CLUSTER011)."""
-    return Finding("CLUSTER011", Severity.ERROR, group.id, f"Nothing is known of the connectors: {why}.")
+    return Finding("CLUSTER011", Severity.ERROR, group.id, f"The state of the connectors is unknown: {why}.")
 
 
 def unreported(connectors: Sequence[str]) -> Finding | None:
@@ -127,16 +136,16 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
     if not connectors:
         return None
     message = (
-        "They are assigned to workers that have not reported on them since. They may run all the same: a worker that was "
-        "cut off for a while keeps its tasks and writes no new status."
+        "They are assigned to workers that have not reported on them since. They may still run: a worker that was cut "
+        "off for a while keeps its tasks and writes no new status."
     )
-    hint = f"Look again soon; if it stays: connectctl connectors restart {' '.join(connectors)}"
+    hint = f"Run the command again; if the finding persists: connectctl connectors restart {' '.join(connectors)}"
     return Finding("CLUSTER012", Severity.WARNING, ", ".join(connectors), message, hint)
 
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:
     """A compacted topic without records was taken because nothing else was left; nothing in it proves it (TOPIC001)."""
-    message = f"It is taken for the {role} topic as the only compacted topic left; it has no records to prove it."
+    message = f"It is assumed to be the {role} topic because no other compacted topic is left; no record proves it."
     hint = f"Give --{role}-topic, or topics.{role} in the context."
     return Finding("TOPIC001", Severity.WARNING, topic, message, hint)
 

@@ -111,7 +111,7 @@ def parse(records: Iterable[ConsumerRecord], topic: str) -> ConfigState:
                 value["properties"] = {intern(name): text for name, text in value["properties"].items()}
             newest[key] = (record.offset, value)
         elif not key.startswith(tuple(_QUIET)):
-            findings.append(_unreadable(topic, record, f"no worker knows a record with the key {key!r}"))
+            findings.append(_unreadable(topic, record, f"unknown record key {key!r}"))
     return replace(_assemble(newest, own, findings), limits=limits)
 
 

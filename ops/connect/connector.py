@@ -117,7 +117,7 @@ class Owners:
         if status is None:
             return State.UNASSIGNED, "no status yet"
         if owner is None:
-            return State.UNASSIGNED, "run by no worker"
+            return State.UNASSIGNED, "not assigned to a worker"
         if status.worker != owner:
             return State.UNASSIGNED, f"assigned to {owner}, which has not reported on it"
         return status.state, ""
@@ -215,7 +215,7 @@ def _unassigned(connector: Connector, own: str, remark: str, still: str) -> Verd
         return Verdict(State.STOPPED)
     why = remark or ("" if own == State.UNASSIGNED else f"now {own}")
     if still:
-        return Verdict(State.DEGRADED, f"{still}, but the connector itself: {why or State.UNASSIGNED}")
+        return Verdict(State.DEGRADED, f"{still}, but the connector instance: {why or State.UNASSIGNED}")
     seen = connector.status if remark and connector.status and connector.status.state != State.UNASSIGNED else None
     last = f", last seen {seen.state} on {seen.worker}" if seen else ""
     return Verdict(State.UNASSIGNED, why + last)

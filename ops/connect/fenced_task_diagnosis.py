@@ -87,7 +87,7 @@ def _by(task: FailedTask) -> str:
     """By what, as far as times tell: the leader fences older tasks only between a commit and the end of its round."""
     if task.failed_at is None:
         return ""
-    tool = ", by a tool (connectctl fence, Admin.fenceProducers) or another producer that only began"
+    tool = ", by a tool (connectctl fence, Admin.fenceProducers) or another producer that was only initialised"
     if task.committed_at is None or task.failed_at < task.committed_at - MARGIN:
         return tool
     if task.round_at is None:
@@ -101,4 +101,4 @@ def _by(task: FailedTask) -> str:
 def _finding(task: FailedTask, what: str, severity: Severity) -> Finding:
     subject = f"{task.owner.connector} task {task.owner.task}"
     hint = f"connectctl connectors restart {task.owner.connector} --only-failed"
-    return Finding("FENCE007", severity, subject, f"In truth {what}.", hint)
+    return Finding("FENCE007", severity, subject, f"Actual cause: {what}.", hint)

@@ -84,7 +84,7 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
         why = "The source partition holds objects or arrays; a worker refuses to look it up."
         yield Finding("OFFSETS007", Severity.ERROR, key.text, why)
     if not key.spelled_as_connect:
-        why = "Connect never spells a key like this, so no worker finds it: it was written by something else."
+        why = "Connect never writes a key in this spelling, so workers do not find it: another tool wrote it."
         yield Finding("OFFSETS014", Severity.WARNING, key.text, why)
     for stray in entry.strays:
         message = (
@@ -134,7 +134,7 @@ def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
         if len(texts) > 1:
             message = (
                 f"One source partition in {len(texts)} spellings, which are {len(texts)} keys to Connect: "
-                f"{' and '.join(texts)}. A task finds the one in its own map's order."
+                f"{' and '.join(texts)}. A task finds the one in the order of its own map."
             )
             yield Finding("OFFSETS002", Severity.WARNING, next(iter(texts.values())), message)
 
@@ -188,7 +188,7 @@ def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOff
     later = (theirs.timestamp - ours.timestamp) // 1000
     message = (
         f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
-        f"{_value(theirs)}, and wins all the same; after a downgrade the dedicated topic is stale."
+        f"{_value(theirs)}, but takes precedence; after a downgrade the dedicated topic is stale."
     )
     return Finding("OFFSETS013", Severity.WARNING, name, message)
 
@@ -232,6 +232,6 @@ def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Fin
     for partition in held:
         message = (
             f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
-            f"{partition.end}: what came after is not shown, and workers that read this topic wait until it ends."
+            f"{partition.end}: later records are not shown, and workers that read this topic wait until it ends."
         )
         yield Finding("OFFSETS009", Severity.ERROR, f"{topic}-{partition.partition}", message)

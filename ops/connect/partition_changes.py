@@ -87,16 +87,18 @@ def _fate(
     offset: SourceOffset | None,
 ) -> PartitionFate:
     if is_of_a_stream(partition):
-        return PartitionFate(partition, Fate.KEPT, "it is of a stream, and no place in a source")
+        return PartitionFate(partition, Fate.KEPT, "it belongs to a stream, and is not a position in a source")
     rule = _rule_for(rules, partition)
     if rule is None:
-        return PartitionFate(partition, Fate.UNKNOWN, "its form is not one that this class is known to write")
+        return PartitionFate(
+            partition, Fate.UNKNOWN, "this class is not known to write a source partition of this form"
+        )
     was_read = old is not None and _reads(rule, old, partition) is not False
     was_used = was_read and old is not None and _used(rule, old, offset)
     not_read = _not_read(rule, new, partition)
     if not_read is None and _reads(rule, new, partition) is None:
         what = ", ".join(field.shown(new) for field in rule.fields if field.reads(new, partition[field.name]) is None)
-        return PartitionFate(partition, Fate.UNKNOWN, f"whether it is in {what} is not known")
+        return PartitionFate(partition, Fate.UNKNOWN, f"unknown whether it is in {what}")
     if not_read is None:
         if _used(rule, new, offset):
             fate = Fate.KEPT if was_used else Fate.RESUMED

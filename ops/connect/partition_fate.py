@@ -25,7 +25,7 @@ FRAMEWORK = (
 """Beginnings of the properties that the framework reads, which are in no source partition (``ConnectorConfig``,
 ``SourceConnectorConfig``)."""
 
-NEW = "no offset is there for it"
+NEW = "it has no offset"
 """Why something is begun anew, other than that its offset is not used."""
 
 

@@ -20,7 +20,7 @@ from connectctl.ops.connect.partition_fate import (
 )
 from connectctl.ops.connect.partition_fields import Config, SourcePartition, entries
 
-SOURCE = "learned from the offsets that are there"
+SOURCE = "learned from the stored offsets"
 _SHORT = 3
 """Numbers of fewer digits are the same by chance."""
 
@@ -30,7 +30,7 @@ def learned(old: Config | None, new: Config, partitions: Sequence[SourcePartitio
     changed = {key for key in {*(old or {}), *new} if (old or {}).get(key) != new.get(key)}
     own = sorted(key for key in changed if not key.startswith(FRAMEWORK))
     if old is None:
-        return _all(partitions, Fate.UNKNOWN, "nothing is known of this class")
+        return _all(partitions, Fate.UNKNOWN, "this connector class is unknown")
     if "connector.class" in changed:
         return _all(partitions, Fate.UNKNOWN, "the connector's class changes")
     if not own:
@@ -75,7 +75,7 @@ def _fate(
 ) -> PartitionFate:
     known = {key for keys in follows.values() for key in keys}
     if unknown := [key for key in changed if key not in known]:
-        return PartitionFate(partition, Fate.UNKNOWN, f"what {', '.join(unknown)} means for it is not known")
+        return PartitionFate(partition, Fate.UNKNOWN, f"the effect of {', '.join(unknown)} on it is unknown")
     was, gone, moved = True, "", dict[str, Any]()
     for field, keys in follows.items():
         value = str(partition[field])
@@ -90,7 +90,7 @@ def _fate(
     if gone:
         fate = Fate.ORPHANED if was else Fate.LEFT
         return PartitionFate(partition, fate, gone, rewritten(partition, moved) if was else None)
-    why = "what its source partitions follow stays as it is"
+    why = "the properties that its source partitions depend on do not change"
     return PartitionFate(partition, Fate.KEPT if was else Fate.RESUMED, why if was else "it was not read before")
 
 

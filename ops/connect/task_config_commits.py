@@ -154,13 +154,13 @@ def task_configs_lost(order: TaskConfigOrder, topic: str) -> Finding:
     restart, and a rolling restart meets every worker. The connector heals it where it starts on such a worker itself;
     connectors cure makes it publish its tasks again before (KAFKA-17719, KAFKA-17676).
     """
-    where = f"in {topic} its configuration (offset {order.config}) lies behind the commit of its {order.tasks} tasks"
+    where = f"in {topic} its configuration (offset {order.config}) follows the commit of its {order.tasks} tasks"
     if order.lost:
         message = f"A worker that starts has no task configurations of it: {where} (offset {order.commit})."
     else:
         message = (
-            f"The next compaction takes its task configurations away from workers that start: {where} (offset "
-            f"{order.commit}), and only an earlier copy of it (offset {order.first}), which compaction removes, before."
+            f"After the next compaction, workers that start have no task configurations of it: {where} (offset "
+            f"{order.commit}); only an earlier copy (offset {order.first}), which compaction removes, precedes it."
         )
     hint = f"Make it publish its tasks again: connectctl connectors cure {order.name}"
     return Finding("TASK010", Severity.ERROR, order.name, message, hint, WHY)

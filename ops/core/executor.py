@@ -141,6 +141,6 @@ def _changed(run: Run, steps: Sequence[Step]) -> bool:
 
 
 def _part_done(error: ConnectctlError, run: Run, now: _Execution, resume_hint: str) -> PartDone:
-    waited = "; it may have been done all the same" if now.applying and isinstance(error, TimedOut) else ""
+    waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
     hint = f"{error.next_step or ''} Then resume: {resume_hint} {run.id}".strip()
     return PartDone(f"Step {now.number + 1} of the run failed{waited}: {error.what}", why=error.why, next_step=hint)

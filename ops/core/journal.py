@@ -95,9 +95,9 @@ class Journal:
 
     def _unwritable(self, error: Exception) -> ConnectctlError:
         return ConnectctlError(
-            f"The journal in {self.directory} cannot be written, and without it nothing is changed",
+            f"The journal in {self.directory} cannot be written; connectctl changes nothing without it",
             why=str(error),
-            next_step="Make room or rights there, or point CONNECTCTL_JOURNAL elsewhere.",
+            next_step="Free disk space or correct the permissions there, or set CONNECTCTL_JOURNAL to another directory.",
             code="journal",
         )
 
@@ -158,7 +158,7 @@ class Journal:
         """The run called ``run``. Raises ``BadInput`` where there is none."""
         found = self._runs("WHERE id = ?", run) if run.isascii() else []  # SQLite takes no half of a character
         if not found:
-            raise BadInput(f"There is no run {run}", next_step="See connectctl runs list.")
+            raise BadInput(f"Run not found: {run}", next_step="See connectctl runs list.")
         return found[0]
 
     def knows(self, run: str) -> bool:
@@ -245,7 +245,7 @@ class Journal:
                 holder = file.read().strip() or "unknown"
                 raise Refused(
                     f"Another connectctl (process {holder}) is changing {group_id or cluster_id}; nothing was done",
-                    next_step="Wait for it, or look at it: connectctl runs list.",
+                    next_step="Wait until it ends; see connectctl runs list.",
                     code="locked",
                 ) from e
             file.truncate(0)

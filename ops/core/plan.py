@@ -83,7 +83,7 @@ class Plan:
             ) from e
         # Of what was written, and not of what it is read as: a step may have got fields since.
         if "digest" in data and _digest({name: data[name] for name in plan._content()}) != data["digest"]:
-            raise BadInput("The plan was changed after it was made", why="its digest is another one")
+            raise BadInput("The plan was changed after it was made", why="its digest does not match")
         return plan
 
 

@@ -97,9 +97,11 @@ def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -
     )
 
 
-_WORKERS = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "whether workers live, which, and what they run")
+_WORKERS = Need(
+    "KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "whether workers are running, which ones, and what they run"
+)
 _WORKERS_IN_PART = Need(
-    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "whether workers live, and so what they would read"
+    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "whether workers are running, and so what they would read"
 )
 _FIND = Need(
     "KafkaReads.compacted", _D, _TOPIC, Name.ANY_TOPIC, _PART, "internal topics that are not named", When.UNNAMED
@@ -149,7 +151,12 @@ _RUNS = Need(
 _FENCED_BEFORE = (
     _RUNS,
     Need(
-        "TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "which producers are to be fenced, unless no run lives"
+        "TransactionCalls.describe",
+        _D,
+        _ID,
+        Name.TASKS,
+        _PART,
+        "which producers are to be fenced, unless no run is alive",
     ),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing what may write them, too"),
 )

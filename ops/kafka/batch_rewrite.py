@@ -109,7 +109,7 @@ def remade(rows: Columns, limit: int) -> list[Batch]:
         return []
     ends = rows.ends
     if np.any(ends > np.array([body.end for body in rows.batches], np.int64)[rows.of]):
-        raise Garbled("a record ends behind its batch")
+        raise Garbled("a record extends beyond its batch")
     sizes = ends - rows.tails
     starts = batch_starts(sizes + LONGEST_HEAD, limit - HEADER.size, ())
     stops = [*starts[1:], len(rows)]

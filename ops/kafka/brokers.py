@@ -44,7 +44,7 @@ class BrokerVersion:
         """
         lacks = [f"{name} {need}" for api, (need, name) in _OF_GROUPS.items() if self.apis.get(api, -1) < need]
         release = ".".join(map(str, self.release)) or "unknown"
-        return f"broker {self.id} speaks like {release}, without {' and '.join(lacks)}" if lacks else None
+        return f"broker {self.id} has the API versions of {release}, without {' and '.join(lacks)}" if lacks else None
 
     @property
     def verifies(self) -> bool:

@@ -137,7 +137,7 @@ LOOKUP = _ANYWHERE | {
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
         "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
-    Code.GROUP_AUTHORIZATION_FAILED: _fail("the broker took the id for a group's", _NEVER),
+    Code.GROUP_AUTHORIZATION_FAILED: _fail("the broker treated the id as that of a group", _NEVER),
     Code.TRANSACTION_ABORTABLE: _fail("the broker requires the transaction to be aborted first", _NEVER),
 }
 """FindCoordinator of a transactional id."""
@@ -164,7 +164,7 @@ FENCE = _ANYWHERE | {
     Code.INVALID_PRODUCER_EPOCH: _fail("another producer took the id over meanwhile", "Fence again."),
     Code.PRODUCER_FENCED: _fail("another producer took the id over meanwhile", "Fence again."),
     Code.INVALID_PRODUCER_ID_MAPPING: _fail("the id's producer id changed meanwhile", "Fence again."),
-    Code.INVALID_TXN_STATE: _fail("the coordinator finds the id in a state that cannot be", _NEVER),
+    Code.INVALID_TXN_STATE: _fail("the coordinator found the id in an invalid state", _NEVER),
     Code.TRANSACTION_ABORTABLE: _fail("the broker requires its transaction to be aborted first", "Fence again."),
     Code.TRANSACTION_COORDINATOR_FENCED: _rediscover(_MOVED),
     Code.KAFKA_STORAGE_ERROR: _rediscover("the coordinator's disk fails", "Check the broker's disks."),
@@ -183,8 +183,8 @@ DESCRIBE = _ANYWHERE | {
 """DescribeTransactions."""
 
 PRODUCERS = _ANYWHERE | {
-    Code.UNKNOWN_TOPIC_OR_PARTITION: _absent("there is no such partition"),
-    Code.INVALID_TOPIC_EXCEPTION: _absent("there can be no topic of that name"),
+    Code.UNKNOWN_TOPIC_OR_PARTITION: _absent("the partition does not exist"),
+    Code.INVALID_TOPIC_EXCEPTION: _absent("the topic name is invalid"),
     Code.NOT_LEADER_OR_FOLLOWER: _rediscover("the partition has another leader now"),
     Code.LEADER_NOT_AVAILABLE: _rediscover("the partition has no leader", "Check the brokers."),
     Code.KAFKA_STORAGE_ERROR: _rediscover("the leader's disk fails", "Check the broker's disks."),
@@ -201,16 +201,16 @@ _REPLICAS = _retry("too few replicas of the partition are in sync", "Check the b
 MARKER = PRODUCERS | {
     Code.CLUSTER_AUTHORIZATION_FAILED: _fail("this principal may not write transaction markers", _CLUSTER_ACTION),
     Code.INVALID_PRODUCER_EPOCH: _fail(
-        "the partition has a newer producer", "Look again: connectctl transactions hanging."
+        "the partition has a newer producer", "Check again: connectctl transactions hanging."
     ),
     Code.TRANSACTION_COORDINATOR_FENCED: _fail(
-        "the partition has a marker of a newer coordinator", "Look again: connectctl transactions hanging."
+        "the partition has a marker of a newer coordinator", "Check again: connectctl transactions hanging."
     ),
     Code.INVALID_TXN_STATE: _fail(
-        "the partition has no such transaction open", "Look again: connectctl transactions hanging."
+        "the partition has no such transaction open", "Check again: connectctl transactions hanging."
     ),
     Code.INVALID_PRODUCER_ID_MAPPING: _fail(
-        "the partition does not know the producer", "Look again: connectctl transactions hanging."
+        "the partition does not know the producer", "Check again: connectctl transactions hanging."
     ),
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: _fail(
         "the topic's message format has no transactions", "Upgrade message.format.version."
@@ -233,4 +233,4 @@ def verdict(table: dict[Code, ErrorVerdict], code: int) -> ErrorVerdict:
     try:
         return table[Code(code)]
     except (ValueError, KeyError):
-        return _fail(f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)
+        return _fail(f"the broker returned the unexpected error {name_of(code)}", _NEVER)

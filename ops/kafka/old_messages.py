@@ -38,7 +38,7 @@ def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
     try:
         messages = [m for m in _messages(bytes(data[batch.start : batch.end])) if m.offset >= wanted]
     except struct.error as e:
-        raise Garbled("a message ends behind its set") from e
+        raise Garbled("a message extends beyond its set") from e
     first = messages[0] if messages else OldMessage(batch.offset, NO_TIME, None, None)
     raw = b"".join(_record(message, first) for message in messages)
     body = Body(0, len(raw), len(messages), first.offset, first.time)
@@ -56,7 +56,7 @@ def _messages(raw: bytes) -> Iterator[OldMessage]:
         key, place = _bytes(raw, place)
         value, place = _bytes(raw, place)
         if place != end:
-            raise Garbled("a message is not as long as it says")
+            raise Garbled("a message does not have the length that it declares")
         at = end
         if not attributes & CODEC or value is None:
             yield OldMessage(offset, time, key, value)

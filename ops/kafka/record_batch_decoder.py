@@ -212,10 +212,10 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
         key_size, key_at = _numbers(data, tails)
         value_size, value_at = _numbers(data, key_at + np.maximum(key_size, 0))
     except IndexError as e:
-        raise Garbled("a record ends behind its batch") from e
+        raise Garbled("a record extends beyond its batch") from e
     heads = value_at + np.maximum(value_size, 0)
     if np.any(heads >= np.array([batch.end for batch in batches], np.int64)[of]):
-        raise Garbled("a record ends behind its batch")
+        raise Garbled("a record extends beyond its batch")
     offsets = np.array([batch.offset for batch in batches], np.int64)[of] + deltas
     return Columns(data, offsets, key_at, key_size, value_at, value_size, tails, heads, times, of, batches)
 
@@ -245,7 +245,7 @@ def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
             add(at)
             at += (size >> 1) ^ -(size & 1)
         if at != batch.end:
-            raise Garbled("the records of a batch are not as long as it is")
+            raise Garbled("the records of a batch do not have the length of the batch")
     return np.array(found, np.int64)
 
 
@@ -264,7 +264,7 @@ def _side_by_side(data: Any, batches: Sequence[Body], counts: Any) -> Any:
         found[rows[:some] + number] = after
         at[:some] = after + size
     if np.any(at != np.array([batch.end for batch in batches], np.int64)[order]):
-        raise Garbled("the records of a batch are not as long as it is")
+        raise Garbled("the records of a batch do not have the length of the batch")
     return found
 
 

@@ -68,9 +68,7 @@ def cure_of_too_few(facts: TopicFacts) -> str:
     """What to do about partitions with too few in sync: more brokers, unless there are not enough replicas at all."""
     wanted, there = min_in_sync(facts) or 0, fewest_replicas(facts)
     return (
-        alter(facts.name, f"{MIN_IN_SYNC}={there}")
-        if there < wanted
-        else "Bring the brokers back that hold its replicas."
+        alter(facts.name, f"{MIN_IN_SYNC}={there}") if there < wanted else "Start the brokers that host its replicas."
     )
 
 

@@ -65,7 +65,7 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
     try:
         reader = _Reader(key or b"")
         if version := reader.number(2):
-            return Unreadable(None, f"a key is of version {version}, which is not known here")
+            return Unreadable(None, f"a key has the unknown version {version}")
         id = reader.text(flexible=False)
         return None if value is None else _entry(id, value)
     except ValueError as e:
@@ -84,11 +84,11 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     reader = _Reader(value)
     version = reader.number(2)
     if not 0 <= version <= NEWEST:
-        return Unreadable(id, f"a value is of version {version}, which is not known here")
+        return Unreadable(id, f"a value has the unknown version {version}")
     flexible = version >= FLEXIBLE
     producer_id, epoch, timeout, state = reader.number(8), reader.number(2), reader.number(4), reader.number(1)
     if not 0 <= state < len(STATES):
-        return Unreadable(id, f"a value has the state {state}, which is not known here")
+        return Unreadable(id, f"a value has the unknown state {state}")
     places = _places(reader, flexible)
     updated, started = reader.number(8), reader.number(8)
     tagged = reader.tagged() if flexible else {}

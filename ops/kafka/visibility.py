@@ -137,9 +137,7 @@ def not_authorized(what: str, right: Right) -> NotAuthorized:
 
 def grant(right: Right) -> str:
     """The sentence that says how to get the right."""
-    return (
-        f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or ask as another principal."
-    )
+    return f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or use another principal."
 
 
 def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:

@@ -216,7 +216,7 @@ def test_a_context_that_is_not_there(path: tuple[str, ...], tmp_path: Path, monk
     Path("plan").write_text(json.dumps({"kind": "Plan", **Plan("transactions abort", "c", ()).as_json()}))
     result = invoke([*path, *OF_CONTEXT.get(" ".join(path), ()), "--context", "nowhere"])
     is_one_line(result)
-    assert "There is no context called nowhere (--context)" in result.stderr
+    assert "Context not found: nowhere (--context)" in result.stderr
 
 
 @pytest.mark.parametrize("command", ASKING)

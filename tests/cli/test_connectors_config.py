@@ -189,7 +189,7 @@ def test_a_connector_that_was_stopped_is_created_stopped_again(world: World) -> 
 def test_delete_says_what_stays(world: World) -> None:
     world.workers.offsets["orders"] = {'{"t": "a"}': {"n": 5}}
     said = change(world, "delete", "orders").output
-    assert "delete orders; what stays: its offsets of 1 source partition, its topics (which ones is unknown)" in said
+    assert "delete orders; what remains: its offsets of 1 source partition, its topics (which ones is unknown)" in said
 
 
 def test_workers_that_do_not_answer_are_no_proof_that_a_connector_is_not_there(world: World) -> None:
@@ -224,7 +224,7 @@ def test_what_was_written_in_the_editor_is_kept_where_it_cannot_be_sent(
 ) -> None:
     monkeypatch.setenv("EDITOR", "sed -i s/x.y.Source//")
     refused = change(world, "edit", "orders", code=2)
-    path = Path(refused.stderr.strip().rpartition("What you wrote is in ")[2].rstrip("."))
+    path = Path(refused.stderr.strip().rpartition("Your edit is saved in ")[2].rstrip("."))
     assert "orders" in path.read_text()
     assert path.parent.stat().st_mode & 0o077 == 0
 
@@ -234,12 +234,16 @@ def test_what_was_written_in_the_editor_is_kept_where_it_cannot_be_sent(
     [
         (("patch", "orders", "tasks.max"), 2, "neither name=value nor name-"),
         (("patch", "nobody-*", "a=1"), 2, "No connector matches nobody-*"),
-        (("patch", "orders", "name=other"), 2, "cannot get another name"),
-        (("delete", "nobody"), 2, "There is no connector nobody"),
-        (("edit", "*"), 2, "One connector is meant here"),
-        (("restart", "orders", "--task", "7"), 2, "There is no task 7 of orders"),
-        (("create", "-f", "{directory}/all/orders.properties"), 4, "There is a connector orders already"),
-        (("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"), 2, "is for one connector"),
+        (("patch", "orders", "name=other"), 2, "cannot be renamed"),
+        (("delete", "nobody"), 2, "Connector not found: nobody"),
+        (("edit", "*"), 2, "This needs one connector"),
+        (("restart", "orders", "--task", "7"), 2, "Task not found: 7 of orders"),
+        (("create", "-f", "{directory}/all/orders.properties"), 4, "Connector already exists: orders"),
+        (
+            ("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"),
+            2,
+            "requires exactly one connector",
+        ),
         (("apply", "-f", "{directory}/none"), 2, "cannot be read"),
         (("apply", "-f", "{directory}/new.json", "-f", "{directory}/new.json"), 2, "new is configured twice"),
     ],
@@ -270,7 +274,7 @@ def test_a_glob_means_every_connector_that_matches(world: World) -> None:
 def test_older_workers_do_not_create_in_a_state(world: World) -> None:
     world.workers.version = "3.6.1"
     refused = change(world, "create", "-f", given(world, "new"), "--stopped", code=4)
-    assert "from 3.7 on (KIP-980)" in refused.stderr
+    assert "requires 3.7 (KIP-980)" in refused.stderr
 
 
 def test_offsets_of_older_workers_are_in_the_topic_before_the_connector_is_there(

@@ -88,7 +88,7 @@ def test_prune_deletes_what_was_applied_from_the_directory_and_nothing_else(worl
         "c": f"it was applied from {world.directory}/others/c.json",
         **dict.fromkeys(("off", "orders", "users"), unknown),
     }
-    assert "delete a; what stays: its topics" in apply(world, "--prune", "--yes").output
+    assert "delete a; what remains: its topics" in apply(world, "--prune", "--yes").output
     assert world.workers.connectors.keys() == {"b", "c", "off", "orders", "users"}
     assert steps(planned(world, "--prune")) == []
 
@@ -495,9 +495,9 @@ def test_a_saved_plan_without_secrets_needs_no_file_and_one_with_secrets_says_wh
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"env": "NOT_THERE_4711"}, "p: the environment has no NOT_THERE_4711"),
+        ({"env": "NOT_THERE_4711"}, "p: the environment variable NOT_THERE_ is not set4711"),
         ({"file": "/not/there"}, "p: /not/there cannot be read"),
-        ({"command": "exit 7"}, "p: its command gave no secret: exit status 7"),
+        ({"command": "exit 7"}, "p: its command printed no secret: exit status 7"),
         ({"env": "A", "file": "b"}, "p is an object"),
         ({"env": ""}, "p is an object"),
         ({"vault": "a"}, "p is an object"),

@@ -23,7 +23,7 @@ def test_no_topic_is_told_from_no_connector() -> None:
     none = run(workers, "connectors", "topics", "orders")
     assert (none.exit_code, "orders has used no topic" in none.stderr) == (0, True)
     missing = run(workers, "connectors", "topics", "nobody")
-    assert (missing.exit_code, "There is no connector nobody" in missing.stderr) == (2, True)
+    assert (missing.exit_code, "Connector not found: nobody" in missing.stderr) == (2, True)
 
 
 def test_tracking_that_is_off_is_no_lack_of_rights() -> None:

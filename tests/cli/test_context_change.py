@@ -69,20 +69,20 @@ def test_a_new_file_is_for_its_owner_only_and_can_be_used(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["use", "c"], "There is no context called c"),
+        (["use", "c"], "Context not found: c"),
         (["use", "bb"], "Did you mean b?"),
-        (["remove", "c", "--yes"], "There is no context called c"),
-        (["remove", "b"], "no terminal to ask"),
-        (["add", "a", "--bootstrap-servers", "x:1"], "There is a context called a already"),
+        (["remove", "c", "--yes"], "Context not found: c"),
+        (["remove", "b"], "standard input is not a terminal"),
+        (["add", "a", "--bootstrap-servers", "x:1"], "Context a already exists"),
         (["add", "n"], "The context has no cluster"),
         (["add", "n n", "--bootstrap-servers", "x:1"], "Invalid context name"),
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "grup_id=g"], "unknown key grup_id; nothing was written"),
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "protected=often"], "contexts.n.protected does not fit"),
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "client.sasl.password=hush"], "is a secret"),
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "rest_auth.token=env:"], "is a secret"),
-        (["add", "n", "--bootstrap-servers", "x:1", "--set", "client"], "--set takes KEY=VALUE"),
-        (["add", "n", "--rest", "http://me:hush@w:1"], "has a password in it"),
-        (["add", "n", "--rest", "http://w:1", "--set", "rest.a=b"], "does not fit beside"),
+        (["add", "n", "--bootstrap-servers", "x:1", "--set", "client"], "--set requires KEY=VALUE"),
+        (["add", "n", "--rest", "http://me:hush@w:1"], "contains a password"),
+        (["add", "n", "--rest", "http://w:1", "--set", "rest.a=b"], "conflicts with a value given before"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(file: Path, args: list[str], words: str) -> None:

@@ -57,12 +57,12 @@ def test_with_no_connector_no_worker_and_no_rights_there_is_a_page_that_says_so(
     group = {"connect": connect_group("connect", state="Empty")}
     assert show(cluster(FakeKafka({"cfg": [], "off": [], "sta": []}, groups=group)), "--html", str(file)).exit_code == 0
     assert "No worker is in the group" in file.read_text()
-    assert "What workers say of the connectors" in file.read_text()
+    assert "The workers' own view of the connectors" in file.read_text()
     hidden = FakeKafka({"cfg": [], "off": [], "sta": []}, groups=group, hidden={"cfg", "off", "sta"})
     ran = show(cluster(hidden), "--html", str(file))
     assert ran.exit_code == 0, ran.stderr
     page = file.read_text()
-    assert "The connectors could not be seen" in page
+    assert "The connectors could not be read" in page
     assert "may not be described" in page
     assert "SIGHT001" in page
     assert "There are no connectors" not in page
@@ -71,11 +71,11 @@ def test_with_no_connector_no_worker_and_no_rights_there_is_a_page_that_says_so(
 def test_a_page_and_a_watch_do_not_go_together(tmp_path: Path) -> None:
     ran = show(cluster(), "--watch", "--html", str(tmp_path / "x.html"))
     assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
-    assert "--html does not go with --watch" in ran.stderr
+    assert "--html cannot be combined with --watch" in ran.stderr
 
 
 @pytest.mark.parametrize(
-    ("file", "why"), [("no/x.html", "there is no such directory"), (".", "it is a directory"), ("f/x", "no such")]
+    ("file", "why"), [("no/x.html", "the directory does not exist"), (".", "it is a directory"), ("f/x", "no such")]
 )
 def test_a_file_that_cannot_be_written_is_refused_in_one_line_before_anything_is_opened(
     file: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

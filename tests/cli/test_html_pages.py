@@ -112,7 +112,7 @@ def test_the_page_of_an_audit_says_what_was_asked_when_and_with_what() -> None:
         "MkU3OEVBNTcwNTJENDM2Qk at kafka-1.example.com:9092",
         "protocol of Kafka 4.1",
         "Sequence $.seq By $.task",
-        "Range the first record to where the topics ended",
+        "Range the first record to the end of the topics",
         "Context prod",
     ):
         assert said in words, said
@@ -231,7 +231,7 @@ def test_ten_thousand_workers_and_partitions_make_bounded_pages_too() -> None:
 
 def test_what_could_not_be_seen_is_named_and_never_shown_as_none() -> None:
     words = Page(EVERY["cluster of which nothing was seen"]()).words
-    assert "unknown connectors could not be seen; 0 workers in the group" in words
+    assert "unknown connectors could not be read; 0 workers in the group" in words
     assert "There are no connectors" not in words
     assert "healthy" not in words
     for missing in ("Workers: none is in the group", "The config topic: it was not found", "Connectors: neither"):
@@ -247,13 +247,13 @@ def test_a_cluster_without_connectors_says_that_there_are_none() -> None:
 def test_a_cluster_is_healthy_only_as_far_as_it_could_be_seen() -> None:
     view = pages.cluster(pages.connector("a"))
     partly = replace(view, findings=())
-    assert "healthy, as far as it could be seen" in Page(cluster_html.page(partly, pages.ORIGIN)).words
+    assert "healthy, as far as could be read" in Page(cluster_html.page(partly, pages.ORIGIN)).words
     whole = replace(partly, workers=view.workers[:2], topics=view.topics[:1])
     words = Page(cluster_html.page(whole, pages.ORIGIN)).words
     assert "Connect cluster connect-prod healthy 1 connector: 1 RUNNING" in words
-    assert "Everything that was asked for was answered." in words
+    assert "All requests were answered." in words
     other = replace(whole, connectors_from="topics")
-    assert "as the config and status topics have them" in Page(cluster_html.page(other, pages.ORIGIN)).words
+    assert "as in the config and status topics" in Page(cluster_html.page(other, pages.ORIGIN)).words
     rebalancing = replace(whole, group=replace(view.group, state="PreparingRebalance"))
     assert "the group is rebalancing" in Page(cluster_html.page(rebalancing, pages.ORIGIN)).words
 
@@ -264,7 +264,7 @@ def test_tasks_that_do_not_run_are_listed_with_their_workers_the_first_ten() -> 
     unassigned = pages.connector("a", State.UNASSIGNED, 25)
     lost = replace(unassigned, connector=replace(unassigned.connector, assigned={}))
     words = Page(cluster_html.page(pages.cluster(lost), pages.ORIGIN)).words
-    assert "9: UNASSIGNED run by no worker … and 15 more" in words
+    assert "9: UNASSIGNED not assigned to a worker … and 15 more" in words
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_what_has_to_be_put_in_order_is_and_a_second_time_ends_that_too(tmp_path
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=SOON)
     assert (process.returncode, out) == (130, "in order\n")
-    assert err == "Interrupted: removing it; ^C once more ends it at once.\nerror: Interrupted\n"
+    assert err == "Interrupted: removing it; ^C again ends it immediately.\nerror: Interrupted\n"
     with script(tmp_path, scope, last=BLOCKED) as process:
         assert process.stderr is not None
         process.send_signal(signal.SIGINT)

@@ -86,7 +86,7 @@ def test_a_saved_plan_of_an_undo_is_refused_with_what_to_do_instead(tmp_path: Pa
     ("args", "words"),
     [
         (["set", "a", "LOUD"], "Invalid value for 'LEVEL'"),
-        (["set", "a", "DEBUG", "--worker", "three:1"], "There is no worker three:1"),
+        (["set", "a", "DEBUG", "--worker", "three:1"], "Worker not found: three:1"),
         (["set", "a", "DEBUG", "--scope", "world"], "Invalid value for '--scope'"),
         (["get", "a", "--worker", "three:1"], "Workers: one:8083, two:8083."),
         (["undo", "20260101-120000-ab12"], "20260101-120000-ab12"),

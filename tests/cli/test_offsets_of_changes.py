@@ -70,7 +70,10 @@ def undo(world: World) -> str:
 def test_another_file_is_begun_anew_and_the_run_ends_with_what_the_workers_have(world: World) -> None:
     step = plan(world, "patch", "lines", "file=b")
     assert step["partitions"] == {"orphaned": [{"filename": "a"}], "begun anew": [{"filename": "b"}]}
-    assert f"orphans 1 source offset: {A}, because filename a is not in file b; begins anew: {B};" in step["says"]
+    assert (
+        f"orphans 1 source offset: {A}, because filename a is not in file b; starts from the beginning: {B};"
+        in step["says"]
+    )
     assert "--carry-offsets carries them over instead" in step["says"]
     said = run(world, "patch", "lines", "file=b", "--yes")
     assert f'read the offsets of lines from the workers: not read: {A} at {{"position":12}}' in said
@@ -80,7 +83,7 @@ def test_undo_takes_away_what_was_begun_anew_and_leaves_what_was_read_on(world: 
     run(world, "patch", "lines", "file=b", "--yes")
     has(world, B, 8)
     said = undo(world)
-    assert "put back the offsets that the change of lines made: 1 written and read back" in said
+    assert "restore the offsets that the change of lines replaced: 1 written and read back" in said
     assert offsets(world) == {"a": 12}
     assert world.workers.connectors["lines"].config["file"] == "a"
 
@@ -89,7 +92,7 @@ def test_an_older_offset_is_resumed_from_and_is_as_it_was_after_undo(world: Worl
     has(world, B, 8)
     step = plan(world, "patch", "lines", "file=b")
     assert step["partitions"] == {"orphaned": [{"filename": "a"}], "resumed": [{"filename": "b"}]}
-    assert f"resumes from 1 source offset of before: {B}" in step["says"]
+    assert f"resumes from 1 source offset stored before: {B}" in step["says"]
     run(world, "patch", "lines", "file=b", "--yes")
     has(world, B, 20)
     undo(world)
@@ -116,11 +119,14 @@ def test_what_only_the_source_knows_and_what_stays_under_another_source_is_said(
     run(world, "create", "-f", path, "--yes")
     key = json.dumps({"cluster": "eu", "partition": 0, "topic": "x"})
     world.workers.offsets["mirror"] = {key: {"offset": 1}}
-    assert "begins anew what else it finds: topic x.+" in plan(world, "patch", "mirror", "topics=x,x.+")["says"]
+    assert (
+        "starts from the beginning for what else it finds: topic x.+"
+        in plan(world, "patch", "mirror", "topics=x,x.+")["says"]
+    )
     says = plan(world, "patch", "mirror", "source.cluster.bootstrap.servers=other:9092")["says"]
     assert "keeps its offsets although source.cluster.bootstrap.servers changes;" in says
     begun = plan(world, "patch", "mirror", "topics=x,y")
-    assert 'begins anew: {"cluster":"eu","topic":"y",…}' in begun["says"]
+    assert 'starts from the beginning: {"cluster":"eu","topic":"y",…}' in begun["says"]
 
 
 def test_a_masked_query_is_in_no_plan(world: World) -> None:

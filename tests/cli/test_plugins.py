@@ -86,4 +86,4 @@ def test_an_alias_of_several_classes_and_of_none_is_refused() -> None:
 def test_workers_that_cannot_tell_are_named_with_the_release_that_can() -> None:
     gone = ConnectctlError("The worker answers 404", why="HTTP 404 Not Found", code="not-found")
     done = run(AdminWorkers(errors={f"{ONE}/connector-plugins/": gone}), "plugins", "show", "Source")
-    assert (done.exit_code, "came with Kafka 3.2" in done.stderr) == (1, True)
+    assert (done.exit_code, "available since Kafka 3.2" in done.stderr) == (1, True)

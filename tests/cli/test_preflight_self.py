@@ -75,10 +75,10 @@ def test_what_is_missing_is_emitted_for_the_principal_in_use() -> None:
     ("args", "code", "message"),
     [
         (["--command", "ofsets show"], 2, "Unknown command: ofsets show. Did you mean offsets show?"),
-        (["--emit", "yaml"], 2, "--self has no YAML"),
-        (["--emit", "kafka-acls"], 1, "Unknown principal in use"),
+        (["--emit", "yaml"], 2, "--self cannot be combined with --emit yaml"),
+        (["--emit", "kafka-acls"], 1, "The principal of this context is unknown"),
         (["--emit", "kafka-acls", "--principal", "worker=User:a"], 2, "one --principal, without a role"),
-        (["no-such-connector"], 2, "There is no connector no-such-connector"),
+        (["no-such-connector"], 2, "Connector not found: no-such-connector"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(args: list[str], code: int, message: str) -> None:

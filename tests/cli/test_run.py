@@ -287,7 +287,7 @@ def measured(p99: float | None, promise: float | None = None) -> Result:
         (0.3, 0.1, 1, "error: c was too slow: p99 300 ms from poll to visible, and until.latency is 100 ms"),
         (0.05, 0.1, 0, None),
         (0.3, None, 0, None),
-        (None, 0.1, 0, "warning: until.latency of c was not judged: no record was measured"),
+        (None, 0.1, 0, "warning: until.latency of c was not checked: no record was measured"),
     ],
 )
 def test_a_run_that_is_judged_by_its_latency_fails_where_it_was_slower(

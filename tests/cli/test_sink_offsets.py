@@ -216,7 +216,7 @@ def test_offsets_in_an_open_transaction_are_not_replaced(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("offsets", "why"),
     [
-        ({"p7": 2}, "there is no partition lines-7"),
+        ({"p7": 2}, "partition not found: lines-7"),
         ({"p0": 11}, "lines-0 ends at 10, and a task that begins at 11 would not find that offset"),
     ],
 )

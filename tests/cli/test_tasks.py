@@ -72,7 +72,7 @@ def test_in_a_mixed_group_it_is_told_who_runs_which_version(session: FakeSession
     session.calls = Mixed(session.calls.connectors)
     result = run(session, "many")
     assert "3.7.2 on one:8083; 4.3.1 on two:8083" in result.stderr
-    assert "each that starts again on two:8083 FAILS" in result.stderr
+    assert "each task that starts again on two:8083 FAILS" in result.stderr
     assert (result.exit_code, "fails at next start" in result.stdout) == (1, True)
 
 
@@ -135,7 +135,7 @@ def test_with_no_worker_answering_it_is_told_what_is_not_known(session: FakeSess
     [
         (["--for-version", "new"], "new is not a release of Kafka"),
         (["--for-version", "3"], "3 is not a release of Kafka"),
-        (["mayn"], "There is no connector mayn. Did you mean many?"),
+        (["mayn"], "Connector not found: mayn. Did you mean many?"),
         (["--fail-on", "info"], "Invalid value for '--fail-on'"),
     ],
 )

@@ -53,8 +53,8 @@ def faults(place: Path) -> Iterator[list[Fault]]:
         Fault("an expired certificate", on(_secure(expired)), True, trusted, "its certificate has expired"),
         Fault("another host", on(_secure(elsewhere)), True, trusted, "its certificate is for another"),
         Fault("no certificate of ours", on(_secure(good, known)), True, trusted, "it requires a client certificate"),
-        Fault("TLS to a plain port", on(_closes), True, trusted, "it does not speak TLS on this port"),
-        Fault("plain to a TLS port", on(_secure(good)), False, trusted, "it speaks TLS on this port"),
+        Fault("TLS to a plain port", on(_closes), True, trusted, "it does not use TLS on this port"),
+        Fault("plain to a TLS port", on(_secure(good)), False, trusted, "it requires TLS on this port"),
     ]
     for server in served:
         server.close()

@@ -95,7 +95,7 @@ QUICK = (
     ),
     Case("another prefix", MYSQL, server, ("topic.prefix=q-{u}",), orphaned=(P,), begun=(Q,)),
     Case("a database more", SQLSERVER, server | {"database.names": "one"}, ("database.names=one,two",), begun=(PB,)),
-    Case("a path less", ACCOUNT, paths, ("paths=left",), orphaned=(RIGHT,), says="learned from the offsets"),
+    Case("a path less", ACCOUNT, paths, ("paths=left",), orphaned=(RIGHT,), says="learned from the stored offsets"),
     Case("a page of another size", ACCOUNT, paths, ("page.size=5",), unknown=(LEFT, RIGHT), says="page.size"),
 )
 
@@ -112,7 +112,7 @@ MORE = (
         MIRROR,
         one,
         ("topics=[xy]-{u}",),
-        says="begins anew what else it finds: topic [xy]-",
+        says="starts from the beginning for what else it finds: topic [xy]-",
         open=True,
     ),
     Case("two tasks", MIRROR, two, ("tasks.max=2",)),

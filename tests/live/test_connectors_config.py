@@ -69,7 +69,7 @@ def test_a_connector_lives_its_life_and_every_change_is_taken_back(cluster: Sand
     assert f"create {name}" in created.out
     assert config_of(cluster, name) == first
     refused = run(cluster, "connectors", "create", "-f", file(tmp_path, ".json", first), "--yes", code=4)
-    assert f"There is a connector {name} already" in refused.err
+    assert f"Connector already exists: {name}" in refused.err
 
     run(cluster, "connectors", "patch", name, "batch.size=7", "database.password=other-one", "--yes", "--wait")
     patching = last_run()
@@ -89,7 +89,7 @@ def test_a_connector_lives_its_life_and_every_change_is_taken_back(cluster: Sand
     assert config_of(cluster, name) == first
 
     deleted = run(cluster, "connectors", "delete", f"{name[:-2]}*", "--yes", "--wait")
-    assert f"what stays: its offsets of 1 source partition, the topics {name}" in deleted.out
+    assert f"what remains: its offsets of 1 source partition, the topics {name}" in deleted.out
     assert config_of(cluster, name) is None
     run(cluster, "runs", "undo", last_run(), "--yes", "--wait")
     assert config_of(cluster, name) == first

@@ -83,7 +83,7 @@ def test_another_file_is_begun_anew_the_old_offset_is_orphaned_and_undo_goes_on_
     change = ("patch", lines.name, f"file={lines.file('b.txt')}")
     told = lines.told(*change)
     assert "orphans 1 source offset" in told
-    assert f'begins anew: {{"filename":"{lines.file("b.txt")}"}}' in told
+    assert f'starts from the beginning: {{"filename":"{lines.file("b.txt")}"}}' in told
     assert "--carry-offsets carries them over instead" in told
     run = lines.changed(*change)
     lines.came("b 0", "b 1")

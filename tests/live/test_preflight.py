@@ -99,7 +99,7 @@ def test_what_ci_reads_tells_the_same(well: str) -> None:
 def test_a_connector_that_is_not_there_is_one_line() -> None:
     ran = preflight("nobody-has-this")
     assert ran.code == 2
-    assert ran.err.startswith("error: There is no connector nobody-has-this")
+    assert ran.err.startswith("error: Connector not found: nobody-has-this")
 
 
 def test_the_long_story_needs_no_cluster() -> None:

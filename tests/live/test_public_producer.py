@@ -436,7 +436,7 @@ def test_a_transaction_that_was_open_for_too_long_is_aborted_and_told_to_be_so_o
         _at("abort", made["abort"], topic)
         write_once(made.pop("abort"), topic, 4, range(3))
     for step, producer in made.items():
-        with pytest.raises(ProducerFailed, match=r"transaction\.timeout\.ms was over"):
+        with pytest.raises(ProducerFailed, match=r"its transaction exceeded transaction\.timeout\.ms"):
             _at(step, producer, topic)
     assert seen(client, topic) == ["4"] * 3 * VERSION_2
 

@@ -135,7 +135,7 @@ def test_an_authority_that_is_not_trusted_is_told_as_such(secured: Sandbox, open
 def test_a_client_without_tls_is_told_that_the_port_speaks_it(secured: Sandbox, opened: Opened) -> None:
     server = as_admin(secured, MTLS)["bootstrap.servers"]
     producer = opened({"bootstrap.servers": server}, socket_timeout_ms=3000)
-    with pytest.raises(RequestFailed, match="it speaks TLS on this port") as told:
+    with pytest.raises(RequestFailed, match="it requires TLS on this port") as told:
         producer.init_transactions(1)
     assert error(told).code() == KafkaError._SSL
 

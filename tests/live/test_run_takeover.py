@@ -54,7 +54,9 @@ def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_st
             (told,) = command(place, "run", "status", place.name, "-o", "json").json["connectors"]
             assert (told["connector"]["state"], [task["state"] for task in told["tasks"]]) == ("RUNNING", ["RUNNING"])
             second = place.run("--take-over", own=False)
-            assert (second.code, f"Another connectctl run has {place.name}" in second.err) == (4, True), second.err
+            assert (second.code, f"Another connectctl run is running {place.name}" in second.err) == (4, True), (
+                second.err
+            )
             assert f"process {run.pid} on" in second.err
             changed = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", place.name, "--yes")
             assert (changed.code, f"a connectctl run is running {place.name}" in changed.err) == (4, True), changed.err

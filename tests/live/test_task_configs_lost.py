@@ -43,7 +43,9 @@ def test_an_identical_configuration_endangers_the_tasks_until_they_are_published
         assert told(cluster, name) is None
         workers.call("PUT", f"/connectors/{name}/config", configuration(name))
         finding = eventually(lambda: told(cluster, name), PATIENCE)
-        assert finding["message"].startswith("The next compaction takes its task configurations away")
+        assert finding["message"].startswith(
+            "After the next compaction, workers that start have no task configurations"
+        )
         assert told(cluster, name, "preflight", "--ignore", "EOS001") is not None
 
         # What seems to help does not: tasks that did not change are not written again.

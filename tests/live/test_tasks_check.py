@@ -109,7 +109,7 @@ def test_a_set_that_is_larger_than_a_lowered_limit_runs_and_fails_when_it_starts
             # A rebalance came between, which moved a task: that has started again, and failed.
             assert ids(before, name) == ["TASK001", "TASK002"]
             assert "FAILED" in rest.state(name)[1:]
-        assert "each that starts again FAILS" in message(before, "TASK003", name)
+        assert "each task that starts again FAILS" in message(before, "TASK003", name)
         for task in (0, 1):
             rest.call("POST", f"/connectors/{name}/tasks/{task}/restart")
         becomes(rest, name, "FAILED", "FAILED", "FAILED")

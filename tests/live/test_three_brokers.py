@@ -300,7 +300,7 @@ def test_a_run_outlives_seventy_seconds_without_a_quorum(three: Broker, tmp_path
     counting.ended_well(run.returncode, out, err)
     (began,) = [line for line in err.splitlines() if line.startswith(f"waiting: no task of {counting.name} could ")]
     assert "all tasks retry until " in began
-    assert "2 of 3 brokers take no connection: 1 (" in began
+    assert "2 of 3 brokers do not accept connections: 1 (" in began
     (over,) = [line for line in err.splitlines() if line.endswith(f"Kafka responds to {counting.name} again")]
     assert err.index(began) < err.index(over)
 

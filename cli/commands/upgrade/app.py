@@ -37,7 +37,8 @@ ToOption = Annotated[
     TargetMode | None, typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE")
 ]
 MigrationOption = Annotated[
-    str | None, typer.Option(help="A migration of upgrade list instead.", metavar="NAME", autocompletion=_names)
+    str | None,
+    typer.Option(help="Run this migration instead (see upgrade list).", metavar="NAME", autocompletion=_names),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -48,7 +49,9 @@ SetOption = Annotated[
 PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
 FailuresOption = Annotated[
     int | None,
-    typer.Option(help="Tasks and connectors that may newly be FAILED.  [default: 0]", min=0, metavar="N"),
+    typer.Option(
+        help="Number of tasks and connectors that may fail during the upgrade.  [default: 0]", min=0, metavar="N"
+    ),
 ]
 LooksOption = Annotated[
     int | None,
@@ -60,20 +63,22 @@ TimeoutOption = Annotated[
     float | None,
     typer.Option(
         "--gate-timeout",
-        help="Time at a gate, besides a pending rebalance delay.  [default: 300]",
+        help="Time limit of a gate, in addition to a pending rebalance delay.  [default: 300]",
         min=1,
         metavar="SECONDS",
     ),
 ]
 WithoutOption = Annotated[
     list[str] | None,
-    typer.Option(help="Plan without this worker of an earlier run, which is down; may be repeated.", metavar="WORKER"),
+    typer.Option(
+        help="Exclude this worker, which was in an earlier run and is down; may be repeated.", metavar="WORKER"
+    ),
 ]
 ByHandOption = Annotated[
     float | None,
     typer.Option(
         "--by-hand-timeout",
-        help="Time to restart a worker by hand; needed without a terminal.  [default: 3600]",
+        help="Time limit to restart a worker by hand; required without a terminal.  [default: 3600]",
         min=1,
         metavar="SECONDS",
     ),
@@ -140,9 +145,9 @@ def plan(
       connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
       connectctl upgrade plan -o wide                    with the reason of every step
 
-    It never skips preparing, restarts broken workers first and the leader last, one at a time. The plan lists
-    what is unknown or only assumed. Errors of preflight refuse it (exit code 4), and so does a worker of the last
-    run that is not in the group any more, unless --without names it. Nothing is changed.
+    It never skips preparing, restarts broken workers first and the leader last, one at a time. The plan lists what is
+    unknown or only assumed. It is refused (exit code 4) if preflight finds errors, or if a worker of the last run is no
+    longer in the group and --without does not name it. Nothing is changed.
     """
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
     from connectctl.cli.commands.upgrade.scene import look
@@ -165,7 +170,7 @@ def plan(
 def apply(
     ctx: typer.Context,
     plan_file: Annotated[
-        Path | None, typer.Argument(metavar="[PLAN]", help="What upgrade plan --out wrote.", show_default=False)
+        Path | None, typer.Argument(metavar="[PLAN]", help="Plan that upgrade plan --out wrote.", show_default=False)
     ] = None,
     to: ToOption = None,
     migration: MigrationOption = None,
@@ -185,14 +190,13 @@ def apply(
     \b
     Examples:
       connectctl upgrade apply                     plan, ask, perform
-      connectctl upgrade apply plan.json --yes     what was approved, if the cluster is still the same
-      connectctl upgrade apply --pause-after 5     the first worker, and no further
+      connectctl upgrade apply plan.json --yes     the approved plan, if the cluster is unchanged
+      connectctl upgrade apply --pause-after 5     only the first worker
 
     A gate opens after several consecutive healthy observations: every worker answers, the group is stable, no rebalance
-    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time
-    the roll stops with exit code 7 and changes nothing more. Then: connectctl upgrade status,
-    resume or abort. Workers that are restarted by hand are marked in the plan; without a terminal there is no wait,
-    unless --by-hand-timeout says for how long.
+    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. If it does not open in time, the
+    roll stops with exit code 7 and changes nothing more. Then: connectctl upgrade status, resume or abort. Workers that
+    must be restarted by hand are marked in the plan; without a terminal they require --by-hand-timeout.
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
@@ -214,7 +218,7 @@ def apply(
 
 @app.command()
 def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """Show each worker's mode with how it is known, the last run, and the next command.
+    """Show each worker's mode with its confidence, the last run, and the next command.
 
     \b
     Examples:

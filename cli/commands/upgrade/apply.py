@@ -76,7 +76,7 @@ def pick(scene: Scene, name: str | None) -> LoadedRun:
         open_ = run_state.unfinished(scene.journal, *scene.where)
         if not open_:
             hint = "See connectctl upgrade status."
-            raise Refused("No upgrade of this cluster is unfinished", next_step=hint, code="nothing-to-resume")
+            raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
         run = open_[0]
     else:
         run = scene.journal.get(name)
@@ -207,7 +207,7 @@ def _report(scene: Scene, run: Run, results: list[Result], paused: bool, output:
 def check_pause(pause_after: int | None, count: int) -> None:
     """Raises ``BadInput`` for a step that the plan does not have."""
     if pause_after is not None and not 1 <= pause_after <= count:
-        raise BadInput(f"The plan has steps 1 to {count}, and no step {pause_after}")
+        raise BadInput(f"Invalid --pause-after {pause_after}: the plan has steps 1 to {count}")
 
 
 def check_somebody(steps: Sequence[Any], options: Options) -> None:
@@ -215,9 +215,9 @@ def check_somebody(steps: Sequence[Any], options: Options) -> None:
     workers = by_hand(steps)
     if workers and options.by_hand is None and not apply.somebody_is_there():
         raise BadInput(
-            f"{', '.join(workers)} must be restarted by hand, and there is no terminal; nothing was done",
-            next_step="Describe under workers: in the context how they are restarted, run it on a terminal, or give "
-            "--by-hand-timeout SECONDS.",
+            f"{', '.join(workers)} must be restarted by hand, but standard input is not a terminal; nothing was done",
+            next_step="Configure workers: in the context, run the command on a terminal, or give --by-hand-timeout "
+            "SECONDS.",
             code="by-hand",
         )
 
@@ -236,8 +236,8 @@ def take_up(session: Session, name: str | None, options: Options) -> None:
     back = runs.rollback_run(scene.journal, restored.run)
     if back is not None and back.id != restored.run.id:
         raise Refused(
-            f"The run {restored.run.id} is being taken back by {back.id}",
-            next_step=f"{GO_ON} {back.id}; or end both as they are: connectctl upgrade abort --leave.",
+            f"The run {restored.run.id} is being rolled back by the run {back.id}",
+            next_step=f"{GO_ON} {back.id}; or end both without a rollback: connectctl upgrade abort --leave.",
             code="being-aborted",
         )
     _resume(scene, restored, options)
@@ -267,7 +267,7 @@ def take_back(session: Session, name: str | None, options: Options, *, leave: bo
         return
     if back is not None:
         taken_up = runs.restored(scene.journal, back)
-        terminal.note(f"The run {back.id} takes {taken_up.request.aborts} back already, and is resumed.")
+        terminal.note(f"The run {back.id} is already rolling back {taken_up.request.aborts}; it is resumed.")
         _resume(scene, taken_up, options)
         return
     if runs.has_own_way_back(restored):

@@ -99,12 +99,12 @@ def saved_plan(scene: Scene, data: Mapping[str, Any], path: Path) -> RollingPlan
     if wanted != ("Plan", "upgrade"):
         raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
     check_where(where, scene.where)
-    again = "Make a new one: connectctl upgrade plan."
+    again = "Make a new plan: connectctl upgrade plan."
     if digest != scene.snapshot.leaving_out(without).digest():
         raise stale("workers, their versions or their modes have changed since it was made", again)
     made = make_plan(scene, what, given, without)
     if [step_to_data(step) for step in made.steps] != steps:
-        raise stale("other steps would be done now than those that were saved", again)
+        raise stale("the steps would be different now", again)
     return replace(made, steps=steps_from_data(steps))
 
 
@@ -129,9 +129,11 @@ def usage_of(
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
     if without and plan_file is not None:
-        raise BadInput("--without does not go with a plan", next_step="The plan names the workers that it leaves out.")
+        raise BadInput(
+            "--without cannot be combined with a plan", next_step="The plan already names the excluded workers."
+        )
     if pairs and migration is None:
-        raise BadInput("--set goes with --migration")
+        raise BadInput("--set requires --migration")
     return given_of(pairs or ())
 
 

@@ -28,7 +28,7 @@ _NAMES_AT_ONCE = 50
 _OPTION = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
 _CLIENT = '${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}'
 _HEADING = {
-    AclStage.DISABLED: "Needed as the cluster is",
+    AclStage.DISABLED: "Needed by the cluster as it is now",
     AclStage.PREPARING: "Needed before exactly.once.source.support=preparing",
     AclStage.ENABLED: "Needed before exactly.once.source.support=enabled",
 }
@@ -112,10 +112,13 @@ def _risk(facts: AclFacts, connector: str, binding: Binding) -> str:
 def _about(facts: AclFacts) -> Iterator[str]:
     for bootstrap, cluster in facts.clusters.items():
         if cluster.acls is None:
-            yield f"The brokers at {bootstrap} have no authorizer: everybody may do everything there."
+            yield f"The brokers at {bootstrap} have no authorizer: every principal is allowed every operation there."
     for sink in facts.sinks:
         if sink.regex:
-            yield f"{sink.name} reads the topics that match {sink.regex}: it needs Read on those that are made later, too."
+            yield (
+                f"{sink.name} reads the topics that match {sink.regex}: it also needs Read on matching topics that are "
+                "created later."
+            )
 
 
 def _denied(evaluations: Iterable[Evaluation]) -> Iterator[str]:
@@ -126,7 +129,7 @@ def _denied(evaluations: Iterable[Evaluation]) -> Iterator[str]:
         for binding in evaluated.decision.bindings
     )
     for cluster, binding in told:
-        yield f"Denied, whatever is allowed: {binding}. Take it away: {removal(binding, cluster)}"
+        yield f"Denied; a deny overrides every allow: {binding}. Remove it: {removal(binding, cluster)}"
 
 
 # ------------------------------------------------------------------------------------------------------- kafka-acls.sh

@@ -201,7 +201,7 @@ def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals)
     if clients or (facts.worker is None and home.acls is not None):
         beside = f" and of the clients of {some_of([*clients], 3)}" if clients else ""
         what = f"the permissions of the workers{beside}"
-        yield Unseen(what, f"who they are is not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
+        yield Unseen(what, f"their principals are not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
     for why, names in reasons.items():
         for name, roles in names.items():
             say = f"Give --principal {name}:{roles[0]}=User:NAME."

@@ -104,7 +104,9 @@ def parse_principals(given: Sequence[str]) -> Principals:
 def _parts(text: str) -> tuple[str | None, str, str]:
     found = _GIVEN.fullmatch(text.strip())
     if found is None or re.match(r"\w+:User:", found["principal"]):
-        raise BadInput(f"--principal {text!r} is not a principal", why="it has to be like User:NAME", next_step=_HOW)
+        raise BadInput(
+            f"--principal {text!r} is not a principal", why="it must have the form User:NAME", next_step=_HOW
+        )
     connector, role = found["connector"], found["role"] or Role.WORKER.value
     if connector is not None and role in (Role.WORKER, _SUPER):
         raise BadInput(f"--principal {text!r}: a connector has no {role}", next_step=_HOW)
@@ -146,7 +148,7 @@ def _of_jaas(text: str) -> Identity:
     module = _MODULE.match(text)
     name = module.group(1).rpartition(".")[2] if module else ""
     if "${" in text and "username" not in text:
-        return Identity(None, "its sasl.jaas.config is kept by a config provider")
+        return Identity(None, "its sasl.jaas.config is a reference to a config provider")
     if name not in _BY_NAME:
         what = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
         return Identity(None, f"it comes from {what}, not from a name")
@@ -157,7 +159,7 @@ def _of_jaas(text: str) -> Identity:
     if not user:
         return Identity(None, "its sasl.jaas.config has no username")
     if "${" in user:
-        return Identity(None, "its username is kept by a config provider")
+        return Identity(None, "its username is a reference to a config provider")
     return Identity(f"User:{user}")
 
 

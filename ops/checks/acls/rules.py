@@ -74,18 +74,16 @@ def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     for (connector, cluster, _, binding), needs in hit.items():
         message = f"{_who(needs[0])} needs {said(needs)}, which is denied by the ACL: {binding}."
         subject = connector or needs[0].action.principal
-        yield DENIED.found(subject, message, f"Take it away: {removal(binding, cluster)}")
+        yield DENIED.found(subject, message, f"Remove it: {removal(binding, cluster)}")
 
 
 def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     """ACL006: one finding for each binding that covers the ids of others."""
     for each in overreaching(facts, evaluations):
         names = _named(each.theirs)
-        message = (
-            f"{each.binding}, with which {_named(each.connectors)} runs, also covers transactional ids of {names}."
-        )
+        message = f"{each.binding}, which {_named(each.connectors)} uses, also covers transactional ids of {names}."
         subject = f"{each.binding.resource.word} {each.binding.name}"
-        hint = f"Allow every id by its full name instead, and take it away: {removal(each.binding, each.cluster)}"
+        hint = f"Allow each id by its full name instead, and remove it: {removal(each.binding, each.cluster)}"
         yield OVERREACH.found(subject, message, hint)
 
 

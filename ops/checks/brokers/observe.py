@@ -94,7 +94,7 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
     unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
     if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
-        hint = f"Give the principal that asks Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
+        hint = f"Grant this principal Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
     here, elsewhere = _by_cluster(context)
     unseen += elsewhere

@@ -63,7 +63,7 @@ def too_old(facts: BrokerFacts) -> Iterator[Finding]:
     """BROKER001, for each broker without transactions or end offsets by isolation level."""
     for broker, seen in sorted(facts.versions.items()):
         if INIT_PRODUCER_ID not in seen.apis or seen.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
-            message = f"It speaks like Kafka {_text(seen.release)}, which has no transactions."
+            message = f"Its API versions are those of Kafka {_text(seen.release)}, which has no transactions."
             yield rules.TOO_OLD.found(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
 
 
@@ -74,7 +74,9 @@ def mixed(facts: BrokerFacts) -> Iterator[Finding]:
         by_release.setdefault(seen.release, []).append(broker)
     if len(by_release) > 1:
         told = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
-        yield rules.MIXED.found("brokers", f"They speak like different releases: {told}.", "Finish the upgrade.")
+        yield rules.MIXED.found(
+            "brokers", f"Their API versions are those of different releases: {told}.", "Finish the upgrade."
+        )
 
 
 def unverified(facts: BrokerFacts) -> Iterator[Finding]:
@@ -139,7 +141,7 @@ def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
         return
     if found := replication.leaderless(log):
         message = f"No broker leads {numbers(found)}."
-        yield rules.NO_LEADER.found(log.name, message, "Bring the brokers back that hold its replicas.")
+        yield rules.NO_LEADER.found(log.name, message, "Start the brokers that host its replicas.")
     bounded = bounds_min_in_sync(facts.versions.values())
     if found := replication.too_few_in_sync(log, bounded=bounded):
         wanted = replication.min_in_sync(log)

@@ -26,7 +26,7 @@ from connectctl.ops.core.errors import BadInput
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
 FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
 _AROUND = frozenset({"name", "config", "initial_state", "offsets", "apiVersion", "kind", "type", "tasks"})
-_SHAPES = "Give an object with name and config, or a flat one of properties, as Connect's REST API takes them."
+_SHAPES = "Write an object with name and config, or a flat object of properties, as Connect's REST API accepts them."
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _plain(node: Any, file: str) -> Any:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
-                raise BadInput(f"{file}, line {line} is not a connector configuration", why="a name must be a text")
+                raise BadInput(f"{file}, line {line} is not a connector configuration", why="a name must be a string")
             members.append((key.value, _plain(value, file), line))
         return _Pairs(tuple(members))
     if isinstance(node, yaml.SequenceNode):
@@ -158,14 +158,14 @@ def _from_properties(text: str, file: str) -> Given:
     try:
         found = list(java_properties.properties(text))
     except java_properties.Malformed as e:
-        why = "\\u needs four hexadecimal digits behind it"
+        why = "\\u must be followed by four hexadecimal digits"
         raise BadInput(f"{file}, line {e.line} cannot be read", why=why) from e
     if not found:
         raise BadInput(f"{file} is empty", next_step="Write one property on a line: name=value.")
     for each in found:
         if not each.separated:
             line = _line_of(text, each.begin)
-            raise BadInput(f"{file}, line {line} is not a property", why=f"{each.key[:40]!r} has no value behind it")
+            raise BadInput(f"{file}, line {line} is not a property", why=f"{each.key[:40]!r} has no value")
     lines: dict[str, list[int]] = {}
     for each in found:
         lines.setdefault(each.key, []).append(_line_of(text, each.begin))
@@ -190,7 +190,7 @@ def _items(whole: Any) -> Sequence[Any]:
 def _given(whole: Any, text: str, file: str, form: str) -> Given:
     if not isinstance(whole, _Pairs):
         kind = {list: "a list in a list", type(None): "null"}.get(type(whole), "a single value")
-        raise BadInput(f"{file} is not a connector configuration", why=f"there is {kind} in it", next_step=_SHAPES)
+        raise BadInput(f"{file} is not a connector configuration", why=f"it contains {kind}", next_step=_SHAPES)
     if strimzi.is_manifest(whole.last):
         return _from_manifest(whole, text, file, form)
     if _is_list_of_connectors(whole):
@@ -257,7 +257,7 @@ def _no_strangers(whole: _Pairs, file: str) -> None:
     """``POST /connectors`` refuses any member that it does not know."""
     strange = [name for name in whole.last if name not in _AROUND]
     if strange:
-        why = f"Connect takes name, config and initial_state beside each other, and no {strange[0]}"
+        why = f"Connect accepts name, config and initial_state side by side, but not {strange[0]}"
         raise BadInput(f"{file} is not a connector configuration", why=why, next_step="Move it into config.")
 
 
@@ -272,8 +272,9 @@ def _value(name: str, value: Any, line: int | None, file: str) -> str | None:
     kind = "a list" if isinstance(value, list) else "an object"
     raise BadInput(
         f"{where}: {name} is {kind}",
-        why="Connect takes text, numbers, true and false",
-        next_step="Write lists as one text, with commas; a secret may be {env: NAME}, {file: PATH} or {command: LINE}.",
+        why="Connect accepts strings, numbers, true and false",
+        next_step="Write a list as one string, separated by commas; a secret may be {env: NAME}, {file: PATH} or "
+        "{command: LINE}.",
     )
 
 

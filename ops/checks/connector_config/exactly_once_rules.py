@@ -24,8 +24,8 @@ SAYS_NOTHING = (
 )
 FAILED = "An unexpected error occurred during validation"
 GOES_ON = (
-    f"{SUPPORT} is required. Without exactly-once on its workers it keeps running, at least once: it can "
-    "write records twice. Workers refuse every change of its configuration then, even an identical one."
+    f"{SUPPORT} is required. Without exactly-once on its workers it keeps running with at-least-once delivery, and can "
+    "write records twice. Workers then refuse every change of its configuration, even an identical one."
 )
 GOES_ON_STEP = f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
 NO_BOUNDARIES = (
@@ -58,7 +58,7 @@ def worker_properties(subject: Subject, words: Words) -> None:
         if name in subject.config:
             words.add(rules.WORKERS_PROPERTY, name, f"{name} is a worker's property, and ignored here.", f"{step}.")
     if LATENCY in subject.config:
-        message = f"{LATENCY} is a property of connectctl run: workers ignore it, and promise nothing."
+        message = f"{LATENCY} is a property of connectctl run: workers ignore it."
         words.add(rules.RUNS_PROPERTY, LATENCY, message, f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}.")
 
 
@@ -66,7 +66,7 @@ def of_a_sink(subject: Subject, words: Words) -> None:
     """EOS013: a sink with properties of sources."""
     found = [name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config]
     if found:
-        message = f"It is a sink connector, which knows no {', '.join(found)}: neither used nor checked."
+        message = f"It is a sink connector: workers neither use nor check {', '.join(found)}."
         words.add(rules.NO_EFFECT, tuple(found), message, f"Leave out {', '.join(found)}.")
 
 
@@ -80,10 +80,12 @@ def support(subject: Subject, words: Words) -> None:
         required(subject, words)
     elif True in subject.modes and subject.plugin in (PluginSays.UNSUPPORTED, PluginSays.FAILS):
         says = (
-            "that it does not support exactly-once" if subject.plugin is PluginSays.UNSUPPORTED else "nothing but fails"
+            "reports that it does not support exactly-once"
+            if subject.plugin is PluginSays.UNSUPPORTED
+            else "fails when it is asked about exactly-once"
         )
-        message = f"Asked about exactly-once with this configuration, the connector says {says}; it runs without it."
-        step = f"Change what the connector needs for it, or set {SUPPORT} to required to have it refused."
+        message = f"With this configuration the connector {says}; it runs without exactly-once."
+        step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
         words.add(rules.NO_GUARANTEE, SUPPORT, message, step)
 
 
@@ -101,7 +103,7 @@ def required(subject: Subject, words: Words) -> None:
         words.add(rules.NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
     told = {each.plugin: each.detail for each in subject.answers}
     if PluginSays.UNSUPPORTED in told:
-        step = f"Change what the connector needs for it; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+        step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
         words.add(rules.UNSUPPORTED, SUPPORT, SAYS_NO, step, text=SAYS_NO)
     if PluginSays.UNKNOWN in told:
         words.add(rules.SAYS_NOTHING, SUPPORT, SAYS_NOTHING, f"{_REQUESTED}.", text=SAYS_NOTHING)
@@ -132,7 +134,9 @@ def interval(subject: Subject, words: Words) -> None:
     value = subject.text(INTERVAL)
     used = subject.word(BOUNDARY, "poll") == "interval"
     if value is not None and (problem := number_problem(INTERVAL, value, "LONG", 0)):
-        words.refused(rules.BAD_INTERVAL, INTERVAL, problem, "Give milliseconds from 0 on, or leave it out.")
+        words.refused(
+            rules.BAD_INTERVAL, INTERVAL, problem, "Set a number of milliseconds of at least 0, or leave it out."
+        )
         return
     if value is not None and not used:
         at_hand = subject.word(BOUNDARY, "poll")

@@ -60,7 +60,7 @@ def name(subject: Subject, words: Words) -> None:
         text = f"String may not contain control sequences but had the following ASCII chars: {codes}"
         shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", subject.name)
         said = f"Invalid value {subject.name} for configuration name: {text}"
-        step = "Take the control characters out of the name."
+        step = "Remove the control characters from the name."
         words.add(rules.BAD_NAME, "name", f"Invalid value {shown} for configuration name: {text}", step, text=said)
     own = subject.config.get("name")
     if own is not None and own != subject.name:
@@ -79,7 +79,7 @@ def tasks(subject: Subject, words: Words) -> None:
     """CONFIG004 and CONFIG005."""
     value = subject.text("tasks.max")
     if value is not None and (problem := number_problem("tasks.max", value, "INT", 1)):
-        words.refused(rules.BAD_TASKS_MAX, "tasks.max", problem, "Set tasks.max to a number from 1 on.")
+        words.refused(rules.BAD_TASKS_MAX, "tasks.max", problem, "Set tasks.max to an integer of at least 1.")
     if subject.word("tasks.max.enforce", "true") == "false" and not subject.running:
         message = "tasks.max.enforce is false, and the connector may have more tasks than tasks.max for now."
         step = "Raise tasks.max, and leave tasks.max.enforce out."
@@ -156,7 +156,7 @@ def sink_topics(subject: Subject, words: Words) -> None:
     named = listed(subject.text("topics"))
     if "" in named:
         text = "Configuration 'topics' values must not be empty."
-        words.refused(rules.NO_TOPICS, "topics", text, "Look for a comma too many in topics.")
+        words.refused(rules.NO_TOPICS, "topics", text, "Remove the extra comma from topics.")
     elif len(named) > len(set(named)):
         text = "Configuration 'topics' values must not be duplicated."
         words.refused(rules.NO_TOPICS, "topics", text, "Name each topic once in topics.")

@@ -199,7 +199,7 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
         for worker in workers:
             texts = [each.text for each in apart if worker in each.workers]
             if not texts:
-                parts.append(f"{worker} takes it")
+                parts.append(f"{worker} accepts it")
             else:
                 parts.append(f"{worker} says: {_shortened(scrubbed(texts[0], subject.config))}")
         yield exactly_once_findings.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl cluster show")
@@ -207,7 +207,7 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
     plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginSays.NOT_ASKED}
     if len(set(plugins.values())) > 1:
         told = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
-        message = f"Asked whether it supports exactly-once, the connector answers differently: {told}."
+        message = f"Workers give different answers to whether the connector supports exactly-once: {told}."
         yield exactly_once_findings.DISAGREE.found(
             subject.name, message, "Install the same version of the plugin on every worker."
         )
@@ -224,7 +224,7 @@ def creation(name: str, initial_state: str | None, *, with_offsets: bool) -> Ite
         message = f"initial_state is {initial_state}, which is not one of {', '.join(STATES)}."
         yield BAD_STATE.found(name, message, "Correct initial_state, or leave it out for RUNNING.")
     if with_offsets:
-        message = "It has offsets beside its configuration, which no release up to 4.3 takes."
+        message = "It has offsets next to its configuration, which no release up to 4.3 accepts."
         step = f"Create it with initial_state STOPPED, then: connectctl offsets set {name} -f FILE"
         yield INITIAL_OFFSETS.found(name, message, step)
 
@@ -233,5 +233,5 @@ def repeated(name: str, lines: Mapping[str, Sequence[int]]) -> Iterator[Finding]
     """CONFIG031, for each property with the lines on which it stands."""
     for each, at in lines.items():
         where = ", ".join(map(str, at))
-        message = f"{each} is there {len(at)} times, on lines {where}; the last one counts."
-        yield REPEATED.found(name, message, "Leave one of them.")
+        message = f"{each} is set {len(at)} times, on lines {where}; the last one counts."
+        yield REPEATED.found(name, message, "Keep only one of them.")

@@ -46,7 +46,7 @@ def properties(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _problems(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
     if kind != KIND:
-        yield f"it is a {kind}, and no {KIND}"
+        yield f"it is a {kind}, not a {KIND}"
     if not isinstance(metadata.get("name"), str):
         yield "it has no metadata.name"
     if not spec.get("class"):

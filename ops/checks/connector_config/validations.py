@@ -95,7 +95,7 @@ def unasked(urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], co
     left = [name for name, said in answers.items() if not said and (configs[name].get("connector.class") or "").strip()]
     if left and urls:
         asked = -(-sum(map(len, answers.values())) // len(urls))
-        why = f"with {len(urls)} workers a check has each worker validate {asked} of them, and no more"
+        why = f"with {len(urls)} workers a check asks each worker to validate at most {asked} of them"
         what = f"the workers' validation of {len(left):,} of {len(answers):,} configurations"
         yield Unseen(what, why, f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {left[0]}")
 

@@ -76,7 +76,7 @@ def proven(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
     message = (
         f"It committed {first.committed} on {first.place}; read_committed readers get no further than {first.stable}"
     )
-    message += f", and so on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
+    message += f", and likewise on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
     if not group.active and _at_the_end(evidence):
         message += " It has no members now, so its offsets may have been set by hand."
     yield PROVEN.found(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")

@@ -83,7 +83,7 @@ def _limits(time: float, facts: FencingFacts) -> str:
     if time > FORWARD_LIMIT and facts.workers > 1:
         return f"Tasks that ask through a follower fail after {FORWARD_LIMIT:.0f} s."
     limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT
-    return f"That is near the {limit:.0f} s after which tasks fail, and no task works meanwhile."
+    return f"That is close to the limit of {limit:.0f} s after which tasks fail; no task processes records meanwhile."
 
 
 def ambiguous(facts: FencingFacts, each: FencedSource) -> Iterator[Finding]:
@@ -93,13 +93,13 @@ def ambiguous(facts: FencingFacts, each: FencedSource) -> Iterator[Finding]:
     others = [owner for owner in facts.directory.owners(id) if _other(facts, each, owner)]
     if others:
         whose = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
-        yield AMBIGUOUS.found(each.name, f"Its transactional ids are those of {whose}, too ({id} for one).", hint)
+        yield AMBIGUOUS.found(each.name, f"Its transactional ids are also those of {whose} (for example {id}).", hint)
     for group in sorted(facts.directory.connectors):
         theirs = (o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o))
         mine = [o for o in theirs if o.task is not None and o.task < each.ids]
         if mine:
             whose = f"the leader of {group}: {leader_id(group)}"
-            message = f"The transactional id of its task {mine[0].task} is the one of {whose}."
+            message = f"Its task {mine[0].task} has the same transactional id as {whose}."
             yield AMBIGUOUS.found(each.name, message, hint)
 
 

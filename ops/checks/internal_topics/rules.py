@@ -86,7 +86,7 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
             unseen.append(unseen_by("transactions on internal topics", e))
     for name, facts in found.items():
         if not facts.config:
-            hint = f"Give the principal that asks DescribeConfigs on the topic {name}."
+            hint = f"Grant this principal DescribeConfigs on the topic {name}."
             unseen.append(Unseen(f"the settings of {name}", "this principal may not describe them", hint))
     # One that does not exist is reported elsewhere: TOPIC002, and STORE003 and STORE004 for dedicated ones.
     return TopicsSeen(tuple(found.values()), roles, brokers, bounded, held, tuple(unseen))
@@ -120,7 +120,7 @@ def _writable(role: str, facts: TopicFacts, *, bounded: bool) -> Iterator[Findin
     """TOPIC007 and TOPIC008."""
     if dark := replication.leaderless(facts):
         message = f"No broker leads {numbers(dark)} of the {role} topic."
-        yield NO_LEADER.found(facts.name, message, "Bring the brokers back that hold its replicas.")
+        yield NO_LEADER.found(facts.name, message, "Start the brokers that host its replicas.")
     if few := replication.too_few_in_sync(facts, bounded=bounded):
         message = (
             f"On {numbers(few)} of the {role} topic fewer replicas are in sync than min.insync.replicas "

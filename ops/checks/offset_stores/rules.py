@@ -107,7 +107,7 @@ def loses_its_place(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Find
     if each.then.kind is not Kind.SEPARATE or not lost or (_seeded(each) and each.now == each.then):
         return None
     count = "1 source partition" if len(lost) == 1 else f"{len(lost):,} source partitions"
-    how = ", which it gets without asking because it writes to other bootstrap servers" if each.then.implicit else ""
+    how = ", which it gets implicitly because it writes to other bootstrap servers" if each.then.implicit else ""
     message = (
         f"Its offsets are in {facts.offsets_topic} and not in its dedicated topic {_where(each)}{how}: its tasks start "
         f"{count} over, {lost[0].key.text} for one."
@@ -128,7 +128,8 @@ def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None
         if behind > STALE_MS:
             message = (
                 f"Its dedicated topic {_where(each)} is {behind // 1000} s older than {facts.offsets_topic} for "
-                f"{entry.key.text}, and will win as soon as exactly-once is enabled: its tasks go back to where they were."
+                f"{entry.key.text}, and takes precedence as soon as exactly-once is enabled: its tasks go back to the "
+                "older offset."
             )
             return STALE.found(each.name, message, _seed(each), severity=_softly(Severity.ERROR, each, goal))
     return None
@@ -176,7 +177,7 @@ def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findin
     """STORE005, for the workers' own topic that Connect takes for another one."""
     if not _same_topic(facts, each):
         return None
-    sure = "" if facts.bootstrap_configured else " (unless the workers spell theirs so, too)"
+    sure = "" if facts.bootstrap_configured else " (unless the workers use the same spelling)"
     message = (
         f"Its producer's bootstrap servers {each.then.bootstrap} are the workers' own Kafka cluster, spelled otherwise "
         f"than {facts.bootstrap}{sure}: to Connect {each.then.topic} is two stores, and every offset is written twice."
@@ -225,7 +226,7 @@ def own_target(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding |
         return None
     refused = target_mode(facts.mode, goal) is StoreMode.ENABLED and each.then.topic in hit
     message = f"It writes its records to {hit[0]}, where its source offsets are."
-    message += " With exactly-once enabled its tasks fail with the first of them." if refused else ""
+    message += " With exactly-once enabled its tasks fail at the first record." if refused else ""
     severity = _softly(Severity.ERROR, each, goal) if refused else Severity.WARNING
     return OWN_TARGET.found(each.name, message, "Give it another target topic.", severity=severity)
 

@@ -55,7 +55,7 @@ def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Itera
     unknown = _by_right(found, RightState.UNKNOWN)
     names = {right: needing for right, needing in unknown.items() if not right.name.startswith("<")}
     if names:
-        yield "# Not known whether these are there:"
+        yield "# Unknown whether these rights are granted:"
         yield from (f"# {line}" for line in additions([_binding(right, principal) for right in names], bootstrap))
     for right, needing in unknown.items():
         if right not in names:

@@ -101,12 +101,12 @@ def _connectors(
     known: list[ConfiguredConnector]
     try:
         if not config_topic:
-            raise ConnectctlError("The config topic is not known")
+            raise ConnectctlError("The config topic is unknown")
         image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
         known = list(connect_config_topic.parse(image.latest, config_topic).connectors.values())
     except (ConnectctlError, KeyError) as e:
         if calls is None or not calls.urls:
-            raise e if isinstance(e, ConnectctlError) else ConnectctlError(f"There is no topic {config_topic}") from e
+            raise e if isinstance(e, ConnectctlError) else ConnectctlError(f"Topic not found: {config_topic}") from e
         known = [
             connect_config_topic.ConfiguredConnector(each.name, dict(each.config), task_count=len(each.tasks))
             for each in from_workers(calls, timeout=PATIENCE * 2)
@@ -114,7 +114,7 @@ def _connectors(
     there = {each.name for each in known}
     for name in wanted:
         if name not in there:
-            raise BadInput(f"There is no connector {name}", next_step="connectctl connectors list")
+            raise BadInput(f"Connector not found: {name}", next_step="connectctl connectors list")
     return [each for each in known if not wanted or each.name in wanted]
 
 

@@ -24,7 +24,7 @@ ANYTHING = {Name.ANY_TOPIC: Resource.TOPIC, Name.ANY_ID: Resource.TRANSACTIONAL_
 _ENDS_TRANSACTIONS = {Operation.ALTER: Operation.CLUSTER_ACTION}
 """What also allows an operation on the cluster: markers are written by brokers, too (KIP-664)."""
 NOT_TOLD = "no request reports it without using it"
-HIDES = "Kafka leaves out what may not be described, and does not say so"
+HIDES = "Kafka omits what the principal may not describe, without an error"
 
 
 class RightState(StrEnum):

@@ -47,7 +47,7 @@ def refused(tasks: TaskSet) -> Iterator[Finding]:
     if refusal is None:
         return
     many = f"{refusal.generated} tasks with a tasks.max of {refusal.limit}" if refusal.generated else "too many tasks"
-    rest = f"The {counted(tasks.size, 'task')} of before {'is' if tasks.size == 1 else 'are'} still its own."
+    rest = f"It still has its previous {counted(tasks.size, 'task')}."
     kept = rest if tasks.size else "It has no tasks."
     yield REFUSED.found(tasks.name, f"It is FAILED: it generated {many}. {kept}", _allow(refusal.generated, tasks))
 
@@ -71,9 +71,8 @@ def doomed(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
     if not tasks.too_large or tasks.enforce is False or not seen.enforcing or tasks.refused_tasks:
         return
     where = "" if len(seen.enforcing) == len(seen.workers) else f" on {', '.join(seen.enforcing)}"
-    message = (
-        f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}: each that starts again{where} FAILS."
-    )
+    has = f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}"
+    message = f"{has}: each task that starts again{where} FAILS."
     yield DOOMED.found(tasks.name, message, _allow(tasks.size, tasks))
 
 
@@ -137,13 +136,13 @@ def fewer(tasks: TaskSet) -> Iterator[Finding]:
 def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
     """TASK008: a value that is not a number, or neither true nor false."""
     if tasks.limit is None and "tasks.max" not in tasks.references:
-        message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is not an integer from 1 on."
+        message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is not an integer of at least 1."
         yield INVALID.found(tasks.name, message, "Set tasks.max to a number.")
     if tasks.enforce is None and "tasks.max.enforce" not in tasks.references:
         message = f"tasks.max.enforce is {tasks.config.get('tasks.max.enforce')!r}, which is neither true nor false."
         later = not seen.enforcing and bool(seen.releases)
         if later:
-            message += f" Its workers ignore it; those of {for_version or TASKS_MAX} do."
+            message += f" Its workers ignore the property; workers of {for_version or TASKS_MAX} fail on it."
         severity = Severity.WARNING if later and not enforces(for_version) else None
         yield INVALID.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.", severity=severity)
 

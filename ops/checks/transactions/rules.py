@@ -92,8 +92,8 @@ def silently_aborted(facts: TransactionFacts, each: TransactionPacing) -> Iterat
     for task, known in sorted(each.tasks.items()):
         if known.state == "CompleteAbort" and task in each.running:
             message = (
-                "It says RUNNING, but its transaction was aborted; nothing that it has sent since is written, and its next "
-                "commit will fail."
+                "Its status is RUNNING, but its transaction was aborted; records that it has sent since are not "
+                "written, and its next commit will fail."
             )
             restart = f"connectctl connectors restart {each.name}"
             timeout = known.timeout_ms or each.timeout_ms

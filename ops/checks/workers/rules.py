@@ -57,9 +57,8 @@ def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
         return
     for worker in seen.workers:
         if worker.support is Support.NOT_SUPPORTED or older(worker.version, EXACTLY_ONCE):
-            message = (
-                f"It runs Kafka Connect {worker.version or 'of an unknown version'}, and 3.3 is the first to have it."
-            )
+            running = worker.version or "of an unknown version"
+            message = f"It runs Kafka Connect {running}; exactly-once source support requires 3.3."
             yield rules.TOO_OLD.found(worker.address, message, "Upgrade this worker to 3.3 or newer.")
 
 
@@ -91,7 +90,7 @@ def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
         return
     if seen.proof in (Proof.ABSENT, Proof.LEFT):
         hint = "Make every worker preparing before the first is enabled: connectctl upgrade plan"
-        yield rules.UNPREPARED.found(leading.address, f"It leads. {_evidence(seen)}", hint)
+        yield rules.UNPREPARED.found(leading.address, f"It is the leader. {_evidence(seen)}", hint)
 
 
 def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
@@ -170,7 +169,7 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
         return
     every = frozenset[str]().union(*seen.lists.values())
     lacking = {name: sorted(every - listed) for name, listed in sorted(seen.lists.items()) if every - listed}
-    told = "; ".join(f"{name} does not know {some_of(missing, _NAMED)}" for name, missing in lacking.items())
+    told = "; ".join(f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items())
     hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
     yield rules.LISTS_DIFFER.found("workers", f"They list different connectors: {told}.", hint)
 
@@ -211,13 +210,17 @@ def _reported_by(seen: WorkersSeen, neighbour: ConnectGroup) -> list[str]:
 def _evidence(seen: WorkersSeen) -> str:
     id = leader_id(seen.group.id)
     if seen.proof is Proof.ABSENT:
-        return f"Kafka knows no transactional id {id}, which a preparing leader would have."
+        return f"The transactional id {id}, which a preparing leader would have, does not exist."
     newest = seen.config.newest.key if seen.config and seen.config.newest else "a record"
     return f"It wrote {newest} to the config topic without its transactional id {id}, after it was last used."
 
 
 def _who(producer: PartitionProducer, id: str | None) -> str:
-    return f"A producer with the transactional id {id}" if id else f"A producer with the number {producer.producer_id}"
+    return (
+        f"A producer with the transactional id {id}"
+        if id
+        else f"A producer with the producer id {producer.producer_id}"
+    )
 
 
 def _ago(seen: WorkersSeen, producer: PartitionProducer) -> str:

@@ -23,7 +23,7 @@ def problem_with(file: Path) -> str | None:
     try:
         status = real.stat()
     except FileNotFoundError:
-        return f"there is no file {file}" + (f" (it leads to {real})" if file.is_symlink() else "")
+        return f"file not found: {file}" + (f" (a link to {real})" if file.is_symlink() else "")
     except OSError as e:
         return f"{file}: {e.strerror}"
     if real.is_dir():
@@ -35,11 +35,11 @@ def problem_with(file: Path) -> str | None:
     if not os.access(real, os.W_OK):
         return f"{file} cannot be written"
     if not os.access(real.parent, os.W_OK | os.X_OK):
-        return f"nothing can be written in {real.parent}, where {file.name} has to be replaced"
+        return f"cannot replace {file.name}: the directory {real.parent} is not writable"
     if real.is_mount():
-        return f"{file} is mounted by itself, and cannot be replaced as a whole"
+        return f"{file} is a mount point, and cannot be replaced"
     if os.geteuid() not in (0, status.st_uid):
-        return f"{file} belongs to user {status.st_uid}: who replaces it would become its owner"
+        return f"{file} belongs to user {status.st_uid}; replacing it would change its owner"
     return _malformed(file)
 
 

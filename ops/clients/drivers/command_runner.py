@@ -108,7 +108,7 @@ class Commands:
                 next_step="Try it by hand; raise workers.timeout if it needs longer.",
             )
         if process.returncode != 0:
-            what = f"{self.hide(text)} gave {_status(process.returncode)}"
+            what = f"{self.hide(text)} ended: {_status(process.returncode)}"
             raise CommandFailed(f"{purpose} failed", said, why=self._why(what, said))
         return said
 
@@ -116,7 +116,7 @@ class Commands:
         text = said.both if len(said.both) <= KEPT else _whole_words(said.both[-KEPT:])
         shown = (line.strip()[:TOLD_LENGTH] for line in self.hide(text).splitlines())
         lines = [line for line in shown if line][-TOLD_LINES:]
-        return what + (f"; it said: {' / '.join(lines)}" if lines else "; it said nothing")
+        return what + (f"; it printed: {' / '.join(lines)}" if lines else "; it printed nothing")
 
 
 @dataclass

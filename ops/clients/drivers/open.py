@@ -49,7 +49,7 @@ class Missing(WorkerDriver):
 
     def _refusal(self, worker: str) -> BadInput:
         return BadInput(
-            f"Nothing says how worker {worker} is changed and restarted",
+            f"Unknown how to change and restart worker {worker}",
             why=self.lacks,
             next_step=f"Add it to the context under workers, or {worker} under workers.each.",
             code="no-driver",
@@ -57,7 +57,7 @@ class Missing(WorkerDriver):
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
-        return f"set {name}={value} and restart {worker}: nothing says how"
+        return f"set {name}={value} and restart {worker}: unknown how"
 
     def check(self, worker: str) -> str | None:
         """See ``WorkerDriver``."""
@@ -137,7 +137,7 @@ def _together(driver: WorkerDriver) -> str | None:
 
 def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
     if way.missing:
-        return Missing(f"the driver {way.driven_by} needs {' and '.join(way.missing)}")
+        return Missing(f"the driver {way.driven_by} requires {' and '.join(way.missing)}")
     commands = Commands(way.timeout or TIMEOUT, around.secrets)
     lines = {key: line for key in ("change", "restart", "read", "check") if (line := getattr(way, key))}
     match way.driven_by:
@@ -149,7 +149,7 @@ def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
             return _strimzi(way, commands, around)
         case "sandbox":
             name = way.sandbox or around.sandbox
-            return SandboxWorkers(name, around.group_id) if name else Missing("the driver sandbox needs sandbox")
+            return SandboxWorkers(name, around.group_id) if name else Missing("the driver sandbox requires sandbox")
         case _:
             return Manual(around.tell)
 

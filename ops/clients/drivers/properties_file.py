@@ -31,10 +31,10 @@ class PropertiesFile(atomic_file.FileDriver):
         if problem := atomic_file.problem_with(file):
             raise ConnectctlError(f"The properties of {worker} cannot be changed", why=problem)
         if java_properties.value_of(atomic_file.read(file), name) == value:
-            return f"{file} has it already"
+            return f"already set in {file}"
         copied = ""
         if file not in self._backed_up:
-            copied = f"; what it was is in {atomic_file.back_up(file)}"
+            copied = f"; backup: {atomic_file.back_up(file)}"
             self._backed_up.add(file)
         atomic_file.set_property(file, name, value)
         return f"set in {file}{copied}"

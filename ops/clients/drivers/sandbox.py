@@ -26,7 +26,7 @@ class SandboxWorkers(atomic_file.FileDriver):
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. No copy is kept: the sandbox is for playing."""
         file = self._file(worker)
-        return f"set in {file}" if atomic_file.set_property(file, name, value) else f"{file} has it already"
+        return f"set in {file}" if atomic_file.set_property(file, name, value) else f"already set in {file}"
 
     def restart(self, worker: str) -> str | None:
         """See ``WorkerDriver``. A worker that does not run is started."""

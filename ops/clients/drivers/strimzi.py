@@ -91,7 +91,7 @@ class Strimzi:
             # What a killed run began continues without it.
             if self._missing(found) is not None:
                 self._begin()
-            return f"{self._called} has it already"
+            return f"already set on {self._called}"
         self._begin()
         if not self.apply:
             self.tell(self._manifest(name, value))
@@ -213,7 +213,7 @@ class Strimzi:
             return {"metadata": metadata, "spec": found["spec"] or {}, "status": found.get("status") or {}}
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
-                f"{self._called} cannot be read", why=f"{self.kubectl} get printed no such resource"
+                f"{self._called} cannot be read", why=f"{self.kubectl} get returned no such resource"
             ) from e
 
     def _where(self, *words: str) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ class BatchFetcher:
         if newest < BY_NAME:
             raise ConnectctlError(
                 "The source's brokers are too old for batches to be copied unopened",
-                why="Fetch 11 is of Kafka 2.3",
+                why="they do not have Fetch version 11 (Kafka 2.3)",
                 next_step="Set copy.batches to opened.",
                 code="unsupported",
             )
@@ -248,7 +248,7 @@ class BatchFetcher:
         """Find the leaders that are not known, after a pause. Raises ``Unreachable`` for what fails for too long."""
         for place, (since, why) in self._failing.items():
             if self._is_late(since):
-                raise Unreachable(f"{place} cannot be read", why=why, next_step="Look at the brokers, and try again.")
+                raise Unreachable(f"{place} cannot be read", why=why, next_step="Check the brokers, and try again.")
         now = time.monotonic()
         if not self._unled or now - self._looked < PAUSE:
             return

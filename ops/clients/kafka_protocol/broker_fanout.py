@@ -42,7 +42,7 @@ class BrokerFanout:
             return None
         if code not in _DENIED:
             return ConnectctlError(f"Kafka at {self.wire.bootstrap} could not {doing}", why=name_of(code))
-        why, hint = f"the principal that asks lacks {permission}", f"Give it {permission}, or ask as another."
+        why, hint = f"this principal lacks {permission}", f"Grant it {permission}, or use another principal."
         return NotAuthorized(f"Not authorized to {doing} (Kafka at {self.wire.bootstrap})", why=why, next_step=hint)
 
     def check(self, code: int, doing: str, permission: str) -> None:

@@ -169,7 +169,9 @@ class _Session:
             elif code not in (_MEMBER_ID_REQUIRED, _REBALANCING):
                 raise ConnectctlError(f"The group {self._group} cannot be joined", why=name_of(code), code="lock")
             if time.monotonic() > end:
-                raise TimedOut(f"The lock of {self._group} was not had within {self._timeout:g} s", why=name_of(code))
+                raise TimedOut(
+                    f"Timed out after {self._timeout:g} s waiting for the lock of {self._group}", why=name_of(code)
+                )
 
     def _enter(self) -> int:
         """Join under the member id that was given, and sync; done as soon as the coordinator lists the member."""

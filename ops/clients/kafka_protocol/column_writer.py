@@ -61,7 +61,9 @@ class ColumnWriter:
         """
         count = self._producer.partitions(topic, self._patience)
         if partition is not None and not 0 <= partition < count:
-            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=f"{topic} has {count} partitions, and not {partition}")
+            raise Refusal(
+                Code.UNKNOWN_TOPIC_OR_PARTITION, said=f"{topic} has {count} partitions, and no partition {partition}"
+            )
         order: list[Any] = []
         given = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
         _check_timestamps(given.timestamps, named)

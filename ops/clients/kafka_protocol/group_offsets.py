@@ -106,7 +106,7 @@ def stable(coordinator: Coordinator, group: str) -> dict[TopicPartition, int]:
     except ConnectctlError as e:
         if e.why is not None and e.why.endswith(Code.UNSTABLE_OFFSET_COMMIT.name):
             raise Refused(
-                f"An open transaction holds offsets of the group {group}, and its end would replace others",
+                f"An open transaction holds offsets of the group {group}, and its commit would overwrite the change",
                 why=e.why,
                 next_step="See connectctl transactions list.",
                 code="pending",
@@ -133,10 +133,10 @@ def _check(coordinator: Coordinator, group: str, code: int, place: str, operatio
         raise Refused(
             f"The offsets of the group {group} were not changed: it has members",
             why=name_of(code),
-            next_step="Stop what reads with it, and try again.",
+            next_step="Stop its members, and try again.",
             code="in-use",
         )
     if code == Code.UNKNOWN_TOPIC_OR_PARTITION:
-        raise BadInput(f"There is no partition {place}, so no group commits an offset of it", code="no-topic")
+        raise BadInput(f"Partition not found: {place}", code="no-topic")
     if coordinator.check(code):
         raise ConnectctlError(f"The offsets of {group} could not be changed", why=f"{place} {name_of(code)}".strip())

@@ -69,7 +69,7 @@ class Headers:
                     yield found
                     deadline = time.monotonic() + self._timeout
                 if time.monotonic() > deadline:
-                    raise Unreachable(f"{place} cannot be read", why=f"nothing comes at offset {start} of {end}")
+                    raise Unreachable(f"{place} cannot be read", why=f"no records returned at offset {start} of {end}")
             except _Start as e:
                 start = e.offset
             except (Broken, OSError, _Moved) as e:
@@ -93,7 +93,9 @@ class Headers:
         if leader not in self._connections:
             if self._wire.newest(_request_class()) < VERSION:
                 raise ConnectctlError(
-                    "The brokers are too old to be audited", why="Fetch 11 is of Kafka 2.3", code="unsupported"
+                    "The brokers are too old to be audited",
+                    why="they do not have Fetch version 11 (Kafka 2.3)",
+                    code="unsupported",
                 )
             self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
         return self._connections[leader]

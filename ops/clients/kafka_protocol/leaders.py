@@ -51,8 +51,8 @@ class Leaders:
             if time.monotonic() > deadline:
                 raise Unreachable(
                     f"Could not determine the partitions of {', '.join(partial[:3])}",
-                    why="metadata has a part of them, or none",
-                    next_step="Look at the brokers, and try again.",
+                    why="metadata lists only some of them, or none",
+                    next_step="Check the brokers, and try again.",
                 )
             time.sleep(PAUSE)
 

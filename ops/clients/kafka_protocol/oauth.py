@@ -51,7 +51,7 @@ def _check(properties: Mapping[str, Any], oidc: bool) -> None:
     if not oidc:
         if str(properties.get("enable.sasl.oauthbearer.unsecure.jwt", "false")).lower() != "true":
             hint = "Set sasl.oauthbearer.method=oidc and its endpoint, or enable.sasl.oauthbearer.unsecure.jwt=true."
-            raise BadInput("client: OAUTHBEARER has no way to get a token", next_step=hint)
+            raise BadInput("client: OAUTHBEARER has no token source configured", next_step=hint)
         return
     for name in ("client.id", "client.secret", "token.endpoint.url"):
         if not properties.get(f"sasl.oauthbearer.{name}"):
@@ -81,7 +81,7 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
     except httpx.HTTPError as e:
         raise Unreachable(f"The token endpoint {url} does not answer", why=str(e) or type(e).__name__) from e
     except (ValueError, KeyError, TypeError) as e:
-        raise NotAuthorized(f"The token endpoint {url} returned no token", why="there is none in its answer") from e
+        raise NotAuthorized(f"The token endpoint {url} returned no token", why="its answer has no token") from e
 
 
 def _unsecured(properties: Mapping[str, Any]) -> tuple[str, float]:

@@ -76,4 +76,4 @@ def renewed(exchange: Callable[[Any, Any], Any], config: dict[str, Any], host: s
 
 def _refused(bootstrap: str, why: str) -> NotAuthorized:
     hint = "Check the client's security settings: connectctl context show."
-    return NotAuthorized(f"Kafka at {bootstrap} does not accept the login again", why=why, next_step=hint)
+    return NotAuthorized(f"Kafka at {bootstrap} rejected the re-authentication", why=why, next_step=hint)

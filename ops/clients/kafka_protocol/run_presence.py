@@ -44,7 +44,7 @@ def holders(kafka: Connection, group_id: str, connector: str) -> tuple[Holder, .
     try:
         group = described(kafka, name)
     except NotAuthorized as e:
-        what = f"Not authorized to see whether a connectctl run has {connector}"
+        what = f"Not authorized to check whether a connectctl run is running {connector}"
         raise not_authorized(what, describe_group(name)) from e
     members = () if group is None else group.members
     return tuple(holder(member.client_id, member.client_host.removeprefix("/")) for member in members)
@@ -196,8 +196,8 @@ class Presence:
 def _in_use(connector: str, others: tuple[Holder, ...]) -> Refused:
     """The error where other runs have the connector."""
     return Refused(
-        f"Another connectctl run has {connector}",
+        f"Another connectctl run is running {connector}",
         why="; ".join(map(str, others)),
-        next_step="End that one first, or wait for its end.",
+        next_step="Stop that run first, or wait until it ends.",
         code="in-use",
     )

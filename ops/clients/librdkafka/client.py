@@ -50,7 +50,7 @@ class Kafka(Connection):
         with ThreadPoolExecutor(len(known) or 1) as pool:
             there = dict(zip(known, pool.map(listens, known), strict=True))
         away = [f"{id_} ({address})" for address, id_ in sorted(known.items(), key=itemgetter(1)) if not there[address]]
-        return f"{len(away)} of {len(known)} brokers take no connection: {', '.join(away)}" if away else None
+        return f"{len(away)} of {len(known)} brokers do not accept connections: {', '.join(away)}" if away else None
 
     def brokers(self) -> int:
         return len(self._metadata.brokers)
@@ -78,7 +78,7 @@ class Kafka(Connection):
             if there <= self.topic_names():
                 break
             if time.monotonic() > deadline:
-                why = f"not every broker knows {', '.join(sorted(there))}"
+                why = f"not every broker lists {', '.join(sorted(there))}"
                 raise Unreachable(
                     f"Kafka at {self.bootstrap} could not list its topics", why=why, next_step="Try again."
                 )
@@ -110,7 +110,7 @@ class Kafka(Connection):
                 why = (
                     str(topic.error.str())
                     if topic is not None and topic.error
-                    else "metadata has a part of them, or none"
+                    else "metadata lists only some of them, or none"
                 )
                 raise TimedOut(
                     f"The partitions of {name} could not be determined", why=why, next_step="Check the brokers."

@@ -151,7 +151,7 @@ def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) 
         why = _again(kafka, e, f"describe the topic {topic}", topic)
         unknown = isinstance(e, KafkaException) and e.args[0].name() in _UNKNOWN
         if unknown and patience.spent > min(kafka.timeout, NEW_TOPIC):
-            raise BadInput(f"There is no topic {topic} at {kafka.bootstrap}", code="no-topic") from e
+            raise BadInput(f"Topic not found: {topic} (Kafka at {kafka.bootstrap})", code="no-topic") from e
         if isinstance(e, KafkaException) and e.args[0].name() in _NOBODY:
             # Any broker may answer this, and none did.
             patience.failure = kafka.failure(e.args[0], f"describe the topic {topic}")
@@ -211,9 +211,9 @@ def _ends(
 def _same_topic(topic: str, before: KnownEnds, now: Layout) -> None:
     if before.id is not None and now.id is not None and before.id != now.id:
         raise ConnectctlError(
-            f"The topic {topic} was deleted and made anew while it was in use",
+            f"The topic {topic} was deleted and created again while it was in use",
             why="what was read of it before is gone",
-            next_step="If that is meant, start again: what the new topic has is then taken as it is.",
+            next_step="If this was intended, start again: the new topic is then used as it is.",
             code="topic-recreated",
         )
 
@@ -260,7 +260,7 @@ def _asked(
 def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
     """Why there was no answer, where asking again may bring one. Raises the error of ours where not."""
     if not isinstance(error, KafkaException):
-        return "only some of what was asked was answered"  # the client's own check of an answer's length
+        return "only some of the requests were answered"  # the client's own check of an answer's length
     why = error.args[0]
     if why.name() not in _AGAIN and not why.retriable():
         raise kafka.failure(why, doing, describe_topic(topic)) from error

@@ -178,7 +178,7 @@ class Reading:
         names = some_of(list(map(str, sorted(self._pending))), 3)
         return Unreachable(
             f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
-            why=f"nothing came for {self._kafka.timeout:g} s, and {names} is not read to its end",
+            why=f"no records received for {self._kafka.timeout:g} s, and {names} was not read to its end",
             next_step="Try again, with a longer --timeout if the cluster is slow.",
         )
 

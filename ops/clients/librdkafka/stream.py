@@ -51,7 +51,7 @@ def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int])
             if time.monotonic() - heard > kafka.timeout:
                 raise Unreachable(
                     f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
-                    why=f"nothing came for {kafka.timeout:g} s",
+                    why=f"no records received for {kafka.timeout:g} s",
                     next_step="Try again, with a longer --timeout if the cluster is slow.",
                 )
             continue

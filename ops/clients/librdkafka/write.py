@@ -92,4 +92,4 @@ def _await_topic(kafka: Connection, name: str) -> None:
         return (bool(leaders) and min(leaders) >= 0) or None
 
     if not wait_until(led, kafka.timeout, PAUSE):
-        raise TimedOut(f"The topic {name} is created, and has no leaders after {kafka.timeout:g} s")
+        raise TimedOut(f"The topic {name} was created, but its partitions have no leaders after {kafka.timeout:g} s")

@@ -50,7 +50,9 @@ _NEXT = {
     Code.GROUP_AUTHORIZATION_FAILED: "Read on this Group is needed",
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Write on this TransactionalId is needed",
     Code.INVALID_TRANSACTION_TIMEOUT: "transaction.timeout.ms is above transaction.max.timeout.ms of the brokers",
-    **dict.fromkeys(FENCED, "another producer has this transactional id, or transaction.timeout.ms was over"),
+    **dict.fromkeys(
+        FENCED, "another producer has this transactional id, or its transaction exceeded transaction.timeout.ms"
+    ),
 }
 """What to do, or to look at, about what a broker refused."""
 

@@ -24,7 +24,7 @@ def raw(given: str | bytes | None) -> bytes | None:
         return given
     if isinstance(given, str):
         return given.encode()
-    raise invalid(f"keys and values are bytes, text or None, and not {type(given).__name__}")
+    raise invalid(f"keys and values must be bytes, str or None, not {type(given).__name__}")
 
 
 def raw_headers(given: HeadersGiven) -> list[tuple[str, bytes | None]]:
@@ -47,9 +47,9 @@ def name_of(rows: Rows, row: int) -> str:
 def too_large(topic: str, key: bytes | None, size: int, largest: int) -> KafkaException:
     """The error for a record of ``size`` bytes, where a batch may have ``largest``."""
     why = (
-        f"a record for topic {topic} with {_key(key)} has {size} bytes, and with what its batch adds more than"
-        f" message.max.bytes ({largest}); it is not in the transaction: set message.max.bytes to max.message.bytes"
-        " of the topic, or make the record smaller"
+        f"a record for topic {topic} with {_key(key)} has {size} bytes, which with the overhead of its batch exceeds "
+        f"message.max.bytes ({largest}); it is not in the transaction: set message.max.bytes to max.message.bytes of the "
+        "topic, or make the record smaller"
     )
     return KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, why))
 

@@ -129,7 +129,7 @@ class Connect:
         urls = (url.rstrip("/"),) if url else self.urls
         if not urls:
             raise Unreachable(
-                "No worker is known",
+                "No address of a worker is known",
                 why="the group has no members and no address is given",
                 next_step="Start a worker, or give --rest.",
             )
@@ -272,7 +272,9 @@ def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
 
 def _no_resource(error: ConnectctlError) -> ConnectctlError:
     """``error`` of a server that has none of Connect's resources."""
-    why = f"{error.why}, and not in Connect's words: the worker is still starting, or that is not a worker's address"
+    why = (
+        f"{error.why}; this is not an answer of Connect: the worker is still starting, or the address is not a worker's"
+    )
     return ConnectctlError(error.what, why=why, next_step=_CHECK, code="not-connect")
 
 

@@ -161,8 +161,8 @@ def _patience(spark: SparkSession) -> float:
 def _no_executor(spark: SparkSession, master: str, log: Path) -> TimedOut:
     host = spark.sparkContext.getConf().get("spark.driver.host")
     return TimedOut(
-        f"Spark at {master} let no task run within {_patience(spark):g} s",
-        why=f"it has no free worker with the cores and memory of an executor, or none that reaches the driver at {host}",
-        next_step=f"See the master's page and {log}. {PATIENCE} gives it more time.",
+        f"No Spark task started on {master} within {_patience(spark):g} s",
+        why=f"no free worker has the cores and memory of an executor, or no worker reaches the driver at {host}",
+        next_step=f"See the master's web UI and {log}. {PATIENCE} raises the limit.",
         code="no-executors",
     )

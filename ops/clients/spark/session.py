@@ -173,7 +173,7 @@ def _failures(what: str, log: Path, hint: str = "") -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, OSError) as e:
-        next_step = f"{hint}Spark's own words are in {log}."
+        next_step = f"{hint}See Spark's log: {log}."
         raise ConnectctlError(what, why=first_line(e), next_step=next_step, code="spark") from e
 
 

@@ -35,7 +35,7 @@ def proven(batches: Iterable[T]) -> Iterator[T]:
 def _to_the_end(batches: Iterable[T], connection: Any) -> Iterator[T]:
     yield from batches
     if connection.peek(len(END_OF_STREAM))[: len(END_OF_STREAM)] != END_OF_STREAM:
-        raise BrokeOff("Spark failed while it gave the task its rows", why="they ended without Spark's end of them")
+        raise BrokeOff("Spark failed while sending rows to the task", why="the rows ended without Spark's end marker")
 
 
 def _connection() -> Any:

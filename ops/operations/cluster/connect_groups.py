@@ -36,7 +36,7 @@ def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozens
         hint = "Correct --group-id, or start the workers."
     return BadInput(
         f"Kafka has no group {group.id}",
-        why="the group.id is another, or all its workers have been down for a while",
+        why="the group.id is wrong, or all its workers have been down for a while",
         next_step=hint,
         code="no-such-group",
     )

@@ -103,7 +103,7 @@ def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
             near = get_close_matches(name, kafka.topic_names(), n=1)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise BadInput(
-                f"There is no topic {name}, which is named as the {role} topic",
+                f"Topic not found: {name} (given as the {role} topic)",
                 next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or leave it out.",
             )
 

@@ -96,7 +96,7 @@ class SetLogLevels(Step):
             context.calls.send("PUT", path_of("admin", "loggers", logger) + scope, {"level": level}, url=self.url)
         if not context.until(lambda: self._is_set(context) or None, context.timeout, POLL):
             raise TimedOut(
-                f"The levels were accepted, and are not in force on every worker after {context.timeout:g} s",
+                f"The levels were accepted, but are not effective on every worker after {context.timeout:g} s",
                 why="workers do not read their config topic, or something else sets them",
                 next_step="See connectctl loggers get.",
             )
@@ -161,4 +161,4 @@ def url_of(calls: ConnectCalls, worker: str) -> str:
         if worker.rstrip("/") in (url, address(url)):
             return url
     known = ", ".join(filter(None, map(address, calls.urls)))
-    raise BadInput(f"There is no worker {worker}", next_step=f"Workers: {known}.", code="unknown-worker")
+    raise BadInput(f"Worker not found: {worker}", next_step=f"Workers: {known}.", code="unknown-worker")

@@ -148,7 +148,7 @@ def _topics(
         if name in hidden:
             continue
         hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
-        problems.append(say.topic_missing(role, f"There is no topic {name}", hint))
+        problems.append(say.topic_missing(role, f"Topic not found: {name}", hint))
     known = {role: name for role, name in named.items() if role not in lost}
     choices = look_for_topics(kafka, group, known, [role for role in Role if role not in lost], superseded=True)
     names = {role: choices[role].topic if role in choices else None for role in Role}

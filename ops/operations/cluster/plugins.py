@@ -93,7 +93,9 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
     having = [plugin for plugin in plugins if version in (None, plugin.version)]
     if not having:
         versions = ", ".join(sorted({plugin.version or "without a version" for plugin in plugins}))
-        raise BadInput(f"No worker has {plugins[0].name} in version {version}", next_step=f"There is: {versions}.")
+        raise BadInput(
+            f"No worker has {plugins[0].name} in version {version}", next_step=f"Available versions: {versions}."
+        )
     url = next(url for url in calls.urls if address(url) in having[0].workers)
     # Only where there is a choice: workers before 4.1 do not know of versions.
     several = version is not None and len({plugin.version for plugin in plugins}) > 1
@@ -107,7 +109,7 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
             raise
         raise ConnectctlError(
             f"The worker has no configuration definitions of {plugins[0].name}",
-            why=f"{e.why}; that came with Kafka 3.2, for connectors, converters, transformations and predicates",
+            why=f"{e.why}; available since Kafka 3.2 for connectors, converters, transformations and predicates",
             next_step="For a connector of an older worker: connectctl validate.",
             code="unsupported",
         ) from e

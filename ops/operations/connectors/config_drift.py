@@ -64,7 +64,7 @@ def another_one(now: Config, origin: Origin, versions: Sequence[ConfigVersion], 
         if each.config is not None and digest(each.config) == last.digest and abs((each.at or 0) - last.at) <= CLOCKS_MS
     ]
     if not own:
-        why = unseen or "the config topic does not have its history any more"
+        why = unseen or "the config topic no longer has its history"
         return f"another client changed it, and whether it is the one that was applied is unknown ({why})"
     deleted = next((each.at for each in reversed(versions[own[0] :]) if each.config is None), None)
     return None if deleted is None else f"another client deleted it at {iso_utc(deleted)}, and created it again"

@@ -28,7 +28,7 @@ def read(files: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
     """
     names = [str(file) for file in files]
     if names.count("-") > 1:
-        raise BadInput("Standard input can be read once", next_step="Give -f - once.")
+        raise BadInput("Standard input can be read only once", next_step="Give -f - once.")
     found: list[Given] = []
     for name, file in zip(names, files, strict=True):
         try:
@@ -82,7 +82,7 @@ def _files(path: Path) -> Iterable[Path]:
         raise BadInput(f"{path} cannot be read", why=e.strerror) from e
     if not found:
         raise BadInput(
-            f"{path} has no configuration of a connector", next_step=f"It takes files with {', '.join(FORMS)}."
+            f"{path} has no configuration of a connector", next_step=f"Files must end in {', '.join(FORMS)}."
         )
     return found
 
@@ -97,7 +97,7 @@ def _problems(given: Given) -> Iterator[tuple[str, str]]:
         yield f"{given.name} has no connector.class", "Add the property connector.class."
     for name, lines in given.repeated.items():
         where = f" (lines {', '.join(map(str, lines))})" if lines else ""
-        yield f"{name} is there more than once{where}", "Leave one of them out."
+        yield f"{name} is set more than once{where}", "Leave one of them out."
     if given.initial_state is not None and given.initial_state.upper() not in STATES:
         yield f"initial_state is {given.initial_state}, which is not one of {', '.join(STATES)}", "Correct it."
     if masked := next((n for n, v in config.items() if v and MASK in v), None):

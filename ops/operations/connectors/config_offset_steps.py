@@ -34,11 +34,11 @@ class ReadOffsets(Step):
     def apply(self, context: StepContext) -> str | None:
         seen = read_offsets(context.calls, self.subject)
         if isinstance(seen, str):
-            return f"not seen ({seen})"
+            return f"could not be read ({seen})"
         try:
             config = read_config(context.calls, self.subject) or {}
         except ConnectctlError as e:
-            return f"not seen ({e.what})"
+            return f"could not be read ({e.what})"
         gone = {text_of(each) for each in self.left}
         left, used = list[str](), list[str]()
         for partition, offset in seen:
@@ -64,10 +64,10 @@ class RestoreOffsets(Step):
     now: str = ""
 
     def describe(self) -> str:
-        return f"put back the offsets that the change of {self.subject} made"
+        return f"restore the offsets that the change of {self.subject} replaced"
 
     def is_done(self, context: StepContext) -> str | None:
-        return None if self._wrong(context) else "none to put back"
+        return None if self._wrong(context) else "none to restore"
 
     def apply(self, context: StepContext) -> str | None:
         wrong = self._wrong(context)
@@ -75,7 +75,7 @@ class RestoreOffsets(Step):
         context.calls.send("PATCH", path_of("connectors", self.subject, "offsets"), {"offsets": body})
         if not context.until(lambda: None if self._wrong(context) else True, WAIT, POLL):
             raise ConnectctlError(
-                f"Offsets of {self.subject} are others than were written; another writer is active",
+                f"Offsets of {self.subject} differ from those written; another writer is active",
                 next_step=f"See connectctl offsets show {self.subject}.",
             )
         return f"{len(wrong)} written and read back"

@@ -66,7 +66,7 @@ class SetConnectorOffsets(Step):
             context.calls.send("PATCH", path, {"offsets": body})
         if not context.until(lambda: None if self._missing(context) else True, WAIT, POLL):
             raise ConnectctlError(
-                f"Offsets of {self.subject} are others than were written; another writer is active, or its dedicated topic "
+                f"Offsets of {self.subject} differ from those written; another writer is active, or its dedicated topic "
                 "has others",
                 next_step=f"See connectctl offsets show {self.subject}.",
             )
@@ -108,7 +108,7 @@ def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
     if file is None:
         return ()
     if len(given) != 1:
-        raise BadInput(f"--offsets is for one connector, and there are {len(given)}", next_step="Give one with -f.")
+        raise BadInput(f"--offsets requires exactly one connector, not {len(given)}", next_step="Give one with -f.")
     return read_entries(file, given[0].name)
 
 
@@ -125,7 +125,7 @@ def initial(
     version = str(calls.get("/").get("version"))
     if (entries or any(each.state not in (None, "RUNNING") for each in given)) and older(version, INITIAL_STATE):
         raise Refused(
-            f"The workers are {version}, and create a connector in another state than RUNNING from 3.7 on (KIP-980)",
+            f"The workers are {version}; creating a connector in a state other than RUNNING requires 3.7 (KIP-980)",
             next_step=f"Set its offsets first: connectctl offsets set {given[0].name} -f FILE; then create it."
             if entries
             else "Create it without --stopped, and stop it: connectctl connectors stop.",
@@ -150,7 +150,7 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
     version = str(calls.get("/").get("version"))
     hint = "Delete them first: connectctl offsets reset NAME --stop; then delete it without --with-offsets."
     if older(version, CHANGES_OFFSETS):
-        raise Refused(f"The workers are {version}, and delete offsets from 3.6 on", next_step=hint, code="unsupported")
+        raise Refused(f"The workers are {version}; deleting offsets requires 3.6", next_step=hint, code="unsupported")
     if own := [each.name for each in connectors if each.connector.config.get("offsets.storage.topic")]:
         raise Refused(
             f"The workers may fail to delete the offsets of {', '.join(own)}",

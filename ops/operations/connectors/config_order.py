@@ -107,7 +107,10 @@ def _with_hint(step: Step, former: Sequence[str]) -> Step:
     if not former or not isinstance(step, CreateConnector) or any(each.startswith("resumes") for each in step.offsets):
         return step
     hint = f"connectctl offsets copy {former[0]} {step.subject}"
-    said = f"begins anew, because the offsets of {', '.join(former)} belong to that name; to continue there: {hint}"
+    said = (
+        f"starts from the beginning, because its offsets are stored under the former name {', '.join(former)}; to continue "
+        f"from them: {hint}"
+    )
     return replace(step, offsets=(*step.offsets, said))
 
 

@@ -98,9 +98,9 @@ def of_outlook(
     sentences = [
         carried and f"carries {_count(carried)} over: {_named(carried, to=True)}",
         orphaned and f"orphans {_count(orphaned)}: {_named(orphaned)}, because {orphaned[0].why}",
-        resumed and f"resumes from {_count(resumed)} of before: {_named(resumed)}",
-        begun and f"begins anew: {_named(begun)}{_reason(begun)}",
-        found.may_begin and f"begins anew what else it finds: {'; '.join(found.may_begin)}",
+        resumed and f"resumes from {_count(resumed)} stored before: {_named(resumed)}",
+        begun and f"starts from the beginning: {_named(begun)}{_reason(begun)}",
+        found.may_begin and f"starts from the beginning for what else it finds: {'; '.join(found.may_begin)}",
         unknown and f"may orphan {_count(unknown)}: {_named(unknown)}, because {unknown[0].why}",
         found.of(Fate.KEPT) and found.inherited and f"keeps its offsets although {', '.join(found.inherited)} changes",
         can_carry and f"{CARRY} carries them over instead",
@@ -135,7 +135,7 @@ def _unsettable(calls: ConnectCalls, connector: Connector) -> tuple[str, str | N
     """What keeps workers from setting the connector's offsets, and why."""
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
-        return f"The workers are {version}, and set offsets from 3.6 on", None
+        return f"The workers are {version}; setting offsets requires 3.6", None
     if connector.config.get("offsets.storage.topic"):
         why = "with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do"
         return f"The workers may fail to set the offsets of {connector.name}", why

@@ -47,10 +47,10 @@ def of_others(
     sharing = shared(new, others)
     sentences = [f"reads the same source partitions as {', '.join(sharing)}"] if sharing else []
     for former, entries in _owners(name, new, stored).items():
-        gone = "" if former in others else ", which is not there any more"
+        gone = "" if former in others else ", which no longer exists"
         sentences.append(
-            f"leaves {counted(len(entries), 'source offset')} of what it reads to {former}{gone} "
-            f"(to begin with them: {CARRY}, or connectctl offsets copy {former} {name})"
+            f"leaves {counted(len(entries), 'source offset')} of what it reads under the name {former}{gone} (to start "
+            f"from them: {CARRY}, or connectctl offsets copy {former} {name})"
         )
     begun = [read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries]
     partitions = {Fate.BEGUN.value: tuple(begun)} if begun else {}
@@ -72,7 +72,7 @@ def carried(name: str, new: Config, stored: StoredOffsets, running: Collection[s
     owners = _owners(name, new, stored)
     if len(owners) != 1:
         why = (
-            f"several connectors have such: {', '.join(owners)}"
+            f"several connectors have such offsets: {', '.join(owners)}"
             if owners
             else "no connector has offsets of what it reads"
         )

@@ -187,7 +187,7 @@ def assignments(texts: Sequence[str]) -> dict[str, str | None]:
         if name in found:
             raise BadInput(f"{name} is given twice", next_step="Leave one of them out.")
         if name == "name":
-            raise BadInput("A connector cannot get another name", next_step="Create it with the new name.")
+            raise BadInput("A connector cannot be renamed", next_step="Create it with the new name.")
         found[name] = None if sign == "-" else value
     return found
 
@@ -196,7 +196,7 @@ def refuse_existing(desired: Sequence[Desired], current: Mapping[str, ConnectorH
     """Raises ``Refused`` where one that is to be created is there already."""
     if there := [each.name for each in desired if each.name in current]:
         raise Refused(
-            f"There is a connector {', '.join(there)} already",
+            f"Connector already exists: {', '.join(there)}",
             next_step="To change it: connectctl connectors apply -f FILE.",
             code="exists",
         )

@@ -49,9 +49,9 @@ class CreateConnector(Step):
         if found is None:
             return None
         if digest(found) == self.after:
-            return "already there, with this configuration"
+            return "already exists with this configuration"
         raise Refused(
-            f"{self.subject} was created by somebody else since the plan was made",
+            f"{self.subject} was created by another client since the plan was made",
             next_step=f"See connectctl connectors diff {self.subject} -f FILE.",
             code="stale",
         )
@@ -136,7 +136,7 @@ class DeleteConnector(Step):
     drift: Drift | None = None
 
     def describe(self) -> str:
-        stays = f"what stays: {', '.join(self.leaves)}" if self.leaves else ""
+        stays = f"what remains: {', '.join(self.leaves)}" if self.leaves else ""
         drift = self.drift.words() if self.drift else ""
         return "; ".join(filter(None, (f"delete {self.subject}", stays, drift)))
 
@@ -192,8 +192,8 @@ def _until(context: StepContext, name: str, enough: Callable[[dict[str, str] | N
     """Another worker than the leader has it a moment later."""
     if not context.until(lambda: enough(read_config(context.calls, name)) or None, context.timeout, POLL):
         raise TimedOut(
-            f"The change of {name} was accepted, and is not to be seen after {context.timeout:g} s",
-            why="something else changes it, or the workers do not read their config topic",
+            f"The change of {name} was accepted, but is not visible after {context.timeout:g} s",
+            why="another client changes it, or the workers do not read their config topic",
             next_step=f"See connectctl connectors show {name} -o json.",
             code="not-configured",
         )

@@ -73,5 +73,5 @@ def _meant(step: CreateConnector | ChangeConnector, now: Config, given: Mapping[
 
 
 def _stale(why: str, saved: Plan) -> Refused:
-    hint = f"Make a new one: connectctl {saved.operation} … --dry-run -o json."
+    hint = f"Make a new plan: connectctl {saved.operation} … --dry-run -o json."
     return Refused(f"The plan is stale: {why}; nothing was done", next_step=hint, code="stale")

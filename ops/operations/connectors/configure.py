@@ -41,8 +41,8 @@ class ChangeConfig(Step):
         # Another worker than the leader has it a moment later.
         if not context.until(lambda: self._is_set(self._config(context)) or None, context.timeout, POLL):
             raise TimedOut(
-                f"The configuration of {self.subject} was accepted, and is another one after {context.timeout:g} s",
-                why="something else changes it, or the workers do not read their config topic",
+                f"The configuration of {self.subject} was accepted, but is different after {context.timeout:g} s",
+                why="another client changes it, or the workers do not read their config topic",
                 next_step=f"See connectctl connectors show {self.subject} -o json.",
                 code="not-configured",
             )

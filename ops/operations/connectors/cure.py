@@ -69,7 +69,7 @@ class SetOverrides(ChangeConfig):
         return f"{words(CURE)} on {self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
-        return "it has a quick back-off already" if is_quick(context.read(self.subject).config) else None
+        return "its retry back-off is already short" if is_quick(context.read(self.subject).config) else None
 
     def apply(self, context: StepContext) -> str | None:
         try:
@@ -101,7 +101,7 @@ class AwaitRound(Step):
         limit = max(context.timeout, LEADER_LIMIT + MARGIN)
         if end := context.until(lambda: self._end(context), limit, POLL):
             return end
-        why = f"it is pending for {limit:.0f} s, and no task has failed"
+        why = f"it has been pending for {limit:.0f} s, and no task has failed"
         raise TimedOut(f"The round of fencing for {self.subject} does not end", why=why)
 
     def _end(self, context: CureContext) -> str | None:

@@ -64,7 +64,7 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
 
 def not_known(connector: str, error: ConnectctlError) -> Finding:
     """The coordinators cannot be asked, so that why tasks failed is read from their traces alone (FENCE009)."""
-    message = f"What its transactions' coordinators say of it is not known: {error}"
+    message = f"Its transaction coordinators could not be read: {error}"
     return Finding("FENCE009", Severity.INFO, connector, message)
 
 

@@ -299,7 +299,7 @@ def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
     several = select(found, matching(found, [name]))
     if len(several) != 1:
         names = ", ".join(each.name for each in several)
-        raise BadInput(f"One connector is meant here, and {name} matches {names}", next_step="Name one of them.")
+        raise BadInput(f"This needs one connector, and {name} matches {names}", next_step="Name one of them.")
     return several[0]
 
 
@@ -312,6 +312,6 @@ def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[Conn
     if unknown:
         near = [match for name in unknown for match in get_close_matches(name, known, n=1)]
         hint = f"Did you mean {', '.join(near)}?" if near else "See connectctl connectors list."
-        what = f"There is no connector {', '.join(unknown)}"
+        what = f"Connector not found: {', '.join(unknown)}"
         raise BadInput(what, next_step=hint, code="unknown-connector")
     return tuple(known[name] for name in dict.fromkeys(names))

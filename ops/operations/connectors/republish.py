@@ -36,7 +36,7 @@ def orders(kafka: KafkaReads, topic: str) -> tuple[TaskConfigOrder, ...]:
         return ()
     if image.held_back:
         # What follows may be the very commit that is missed.
-        raise Unreachable(f"Could not read {topic} to its end", why="an open transaction holds it back")
+        raise Unreachable(f"Could not read {topic} to its end", why="an open transaction blocks it")
     return tuple(endangered([*image.latest, *image.superseded], time.time()))
 
 
@@ -92,7 +92,7 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
     if own == "FAILED":
         raise Refused(
             f"{name} is FAILED, and would publish no tasks",
-            why=f"{order.tasks} tasks of before may still run, and a stop would end them",
+            why=f"its {order.tasks} previous tasks may still run, and a stop would end them",
             next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
             code="connector-failed",
         )

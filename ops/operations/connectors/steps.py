@@ -116,7 +116,7 @@ class SetTargetState(Step):
         except ConnectctlError as e:
             if self.verb == "stop" and e.code in ("not-found", "unsupported"):
                 raise ConnectctlError(
-                    f"{self.subject} cannot be stopped: the workers do not know how, which came with Kafka 3.5",
+                    f"{self.subject} cannot be stopped: the state STOPPED requires workers of Kafka 3.5 or newer",
                     why=e.why,
                     next_step=f"Pause it instead: connectctl connectors pause {self.subject}",
                     code="unsupported",
@@ -134,10 +134,10 @@ class Restart(Step):
     now: str
 
     def describe(self) -> str:
-        return f"restart {'what failed of ' if self.only_failed else ''}{self.subject}"
+        return f"restart {'the failed parts of ' if self.only_failed else ''}{self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
-        return "nothing of it has failed" if self.only_failed and not _failed(context.read(self.subject)) else None
+        return "nothing has failed" if self.only_failed and not _failed(context.read(self.subject)) else None
 
     def apply(self, context: StepContext) -> str | None:
         only = str(self.only_failed).lower()
@@ -191,7 +191,7 @@ class Await(Step):
             RestartAndAwait.restart(self.subject, context)
             del context.waits[self.subject]
             wait = self._waited(context)
-            again = "; what had failed because its producer was fenced was restarted once"
+            again = "; tasks that had failed because their producer was fenced were restarted once"
         if wait.failed:
             raise self._failure(f"{wait.verdict}{again}", wait.verdict.cause)
         return f"{wait.verdict}{again}"
@@ -220,13 +220,13 @@ class Await(Step):
 
 @dataclass(frozen=True)
 class RestartAndAwait(Step):
-    """Restart what failed of a connector, and wait until it runs."""
+    """Restart the failed parts of a connector, and wait until it runs."""
 
     subject: str
     now: str = ""
 
     def describe(self) -> str:
-        return f"restart what failed of {self.subject}, and wait until it is RUNNING"
+        return f"restart the failed parts of {self.subject}, and wait until it is RUNNING"
 
     def is_done(self, context: Any) -> str | None:
         # What a killed run has restarted may still be on its way: then it is waited for.
@@ -317,14 +317,14 @@ def plan_restart(
     if resting and named:
         told = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
         hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"
-        raise Refused(f"A restart does not start what is stopped or paused: {told}", next_step=hint)
+        raise Refused(f"A restart does not start stopped or paused connectors: {told}", next_step=hint)
     idle = {j.name: f"it is {j.verdict.state}" for j in resting}
     if only_failed:
-        idle |= {j.name: "nothing of it has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
+        idle |= {j.name: "nothing has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
     todo = [j for j in picked if j.name not in idle]
     if without := [j.name for j in todo if task is not None and task not in j.connector.tasks]:
         hint = "Tasks are counted from 0: connectctl connectors show NAME."
-        raise BadInput(f"There is no task {task} of {', '.join(without)}", next_step=hint, code="unknown-task")
+        raise BadInput(f"Task not found: {task} of {', '.join(without)}", next_step=hint, code="unknown-task")
     changes = [
         Restart(j.name, only_failed, str(j.verdict)) if task is None else RestartTask(j.name, task, str(j.verdict))
         for j in todo

@@ -141,7 +141,7 @@ def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
     elif not state.workers_up or state.version is None:
         yield "no worker answers: omit --via rest"
     elif release is None or release < CHANGES_OFFSETS:
-        yield f"the workers are {state.version}, and change offsets from 3.6 on: omit --via rest"
+        yield f"the workers are {state.version}, and changing offsets requires 3.6: omit --via rest"
 
 
 def _misplaced(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _misplaced(state: GroupState, change: GroupChange, writes: Sequence[OffsetWr
             continue
         known = state.offsets.range_of(write.place)
         if known is None:
-            yield f"there is no partition {write.place}"
+            yield f"partition not found: {write.place}"
         elif write.after > known.end and not change.exact:
             yield (
                 f"{write.place} ends at {known.end}, and a task that begins at {write.after} would not find that offset and "

@@ -43,7 +43,7 @@ class GroupOffsets:
         return tuple(place for place in there if place not in self.committed)
 
     def range_of(self, place: TopicPartition) -> OffsetRange | None:
-        """Where a partition begins and ends; None where that is unknown, or there is no such partition."""
+        """Where a partition begins and ends; None where that is unknown, or the partition does not exist."""
         return self.ranges.get(place.topic, {}).get(place.partition)
 
     def lag(self, place: TopicPartition) -> int | None:

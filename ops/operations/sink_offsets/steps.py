@@ -98,7 +98,7 @@ class ChangeGroupOffsets(Step):
             raise failed or ConnectctlError(
                 f"The group {self.group} has other offsets than were written",
                 why=f"{len(left)} of {len(writes)} differ",
-                next_step="Another program commits for this group: look for it, and try again.",
+                next_step="Another program commits offsets for this group: stop it, and try again.",
             )
         return f"{len(writes)} offsets written and read back"
 
@@ -145,6 +145,6 @@ def with_members(group: str, members: tuple[str, ...]) -> Refused:
     return Refused(
         f"The group {group} has members; its offsets can be changed only while it has no members",
         why=some_of(members, MOST_MEMBERS),
-        next_step="Stop what reads with it, and try again.",
+        next_step="Stop its members, and try again.",
         code="in-use",
     )

@@ -151,7 +151,7 @@ def _against_instances(snapshot: ApplicationSnapshot, request: ApplicationReques
             yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
     if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
-        yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: take it back first"
+        yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: roll it back first"
 
 
 # ------------------------------------------------------------------------------------------------------------- the steps
@@ -227,7 +227,7 @@ def _unknown(
         return
     silent = [instance.address for instance in snapshot.instances if not instance.source]
     if silent:
-        yield f"What {PROPERTY} is on {', '.join(silent)}: its driver cannot read it."
+        yield f"{PROPERTY} of {', '.join(silent)} is unknown: its driver cannot read it."
     if first:
         needed = first_release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
         yield (

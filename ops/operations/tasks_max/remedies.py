@@ -61,7 +61,7 @@ class Remedy:
         sayings = {
             Choice.RAISE: f"raise: {words(self.raised)}, which is permanent",
             Choice.BRIDGE: f"bridge: {words(self.bridge)}, until a release without {ENFORCE}",
-            Choice.LEAVE: "leave it to you",
+            Choice.LEAVE: "leave it unchanged",
         }
         if self.raised is None:
             sayings[Choice.RAISE] = f"raise: unavailable ({self.why_not})"
@@ -207,7 +207,7 @@ class SettleTasks(Step):
 
     def _restart(self, context: UpgradeContext, found: Connector) -> None:
         self._stop_if_refused_again(found)
-        context.progress(f"restarting what of {self.subject} failed for too many tasks")
+        context.progress(f"restarting the parts of {self.subject} that failed because of too many tasks")
         Restart(self.subject, True, "").apply(context)
 
     def _stop_if_refused_again(self, found: Connector) -> None:

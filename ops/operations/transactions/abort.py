@@ -52,7 +52,7 @@ class AbortOpen(Step):
 
     def is_done(self, context: TransactionContext) -> str | None:
         found = context.calls.describe([self.subject])[self.subject]
-        return None if isinstance(found, Code) or found.is_open else f"nothing is open, it is {found.state}"
+        return None if isinstance(found, Code) or found.is_open else f"no open transaction (state {found.state})"
 
     def apply(self, context: TransactionContext) -> str | None:
         if context.resumed:
@@ -77,7 +77,7 @@ class AbortOpen(Step):
         raise Refused(
             f"The transaction of {self.subject} was not aborted: the id has another producer since the run began",
             why=f"producer {found.producer_id}, epoch {found.epoch}; it was {planned.producer_id}, {planned.epoch}",
-            next_step=f"Look again: connectctl transactions show {self.subject}.",
+            next_step=f"Check again: connectctl transactions show {self.subject}.",
             code="changed",
         )
 

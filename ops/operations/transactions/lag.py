@@ -142,7 +142,7 @@ def finding(lag: Lag, now: float) -> Finding | None:
     if suspect is None:
         return None
     if suspect.hangs:
-        words = BLOCKING.get(lag.role, "A hanging transaction keeps read_committed readers from going on.")
+        words = BLOCKING.get(lag.role, "A hanging transaction blocks read_committed consumers.")
         hint = f"connectctl transactions abort --topic {lag.place.topic} --partition {lag.place.partition}"
         return Finding("TXN001", Severity.ERROR, str(lag.place), words, hint)
     return _open_for_long(lag, suspect, now)
@@ -154,7 +154,7 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None
     id = suspect.transaction.transaction.id
-    message = f"{id} holds it with a transaction that is open for {seconds:.0f} s; readers get nothing beyond it."
+    message = f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot read beyond it."
     return Finding("TXN004", Severity.WARNING, str(lag.place), message, f"connectctl transactions show {id}")
 
 

@@ -137,7 +137,7 @@ def check_connectors(
         whole(directory, "the connectors", proven=False)
         near = get_close_matches(unknown[0], known, n=1)
         hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
-        raise BadInput(f"There is no connector {', '.join(unknown)}", next_step=hint, code="unknown-connector")
+        raise BadInput(f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 
 def filter_(found: Iterable[Owned], criteria: Filter, now: float) -> Iterable[Owned]:

@@ -62,7 +62,7 @@ def decide(past: Sequence[Event], place: TopicPartition, producer: PartitionProd
     """How the open transaction of ``producer`` on ``place`` was decided. ``past`` is its history, the oldest first."""
     first, last = behind.epoch, producer.epoch
     if first is None:
-        return unknown("the batch with which it begins is not there")
+        return unknown("its first batch is missing")
     left: list[Decided] = []
     for event in reversed(past):
         said = _step(event, place, first, last, behind)
@@ -113,7 +113,7 @@ def _ended(one: Decided, behind: PrecedingLog) -> Decision | Decided | _Look:
     """``DONE`` where the transaction's end is in the partition already, the transaction itself where it is not."""
     if behind.marker is None:
         if one.started_ms < behind.since_ms:
-            return unknown("the partition cannot be looked through for an earlier marker")
+            return unknown("the partition cannot be searched for an earlier marker")
         return one
     carried_out = _carried_out(one, behind.marker)
     if carried_out is None:

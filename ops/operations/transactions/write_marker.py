@@ -76,7 +76,7 @@ class MarkHanging(Step):
         same = now is not None and (now.producer == producer or self.outcome is TransactionResult.ABORT)
         if now is None or not same or now.producer.epoch != producer.epoch:
             why = "it changed since the plan was made" if now else "its coordinator knows it now, or does not answer"
-            raise self._failure("changed", why, "Look again: connectctl transactions hanging.")
+            raise self._failure("changed", why, "Check again: connectctl transactions hanging.")
 
     def _open(self, context: TransactionContext) -> PartitionProducer | None:
         place, producer = self.hanging.place, self.hanging.producer
@@ -114,9 +114,9 @@ def warnings_of(found: Hanging) -> Iterator[str]:
         yield f"Not proven to hang; with --force {OVERRIDDEN}."
     if found.decision.outcome is None:
         yield (
-            "The abort takes its records from readers. A broker that restarted may have lost the marker of a "
-            "commit (KAFKA-20734): see with connectctl audit --headers-only whether its other partitions have one. What was "
-            f"decided is not known: {found.decision.why}."
+            "The abort hides its records from read_committed consumers. A broker that restarted may have lost the "
+            "marker of a commit (KAFKA-20734): see with connectctl audit --headers-only whether its other partitions "
+            f"have one. The decided outcome is unknown: {found.decision.why}."
         )
 
 

@@ -216,7 +216,7 @@ def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> Appl
     to = model_of_value(next(iter(values))) if len(values) == 1 and None not in was.values() else None
     if to is None:
         raise Refused(
-            "What the instances were before is not known, so that the run cannot be taken back",
+            "The run cannot be rolled back: the former values of the instances are unknown",
             why=", ".join(f"{instance}: {value or 'unknown'}" for instance, value in sorted(was.items())),
             next_step="Plan the other migration instead, or end the run: connectctl upgrade abort --leave.",
             code="unknown-before",

@@ -96,7 +96,7 @@ class RollingSnapshot:
         for name in without:
             if name not in known:
                 near = get_close_matches(name, known, n=1) or [w for w in known if w.startswith(f"{name}:")]
-                hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+                hint = f"Did you mean {near[0]}?" if near else f"Known workers: {', '.join(known) or 'none'}."
                 raise BadInput(f"Unknown worker: {name}", next_step=hint, code="unknown-worker")
             if known[name].member is not None:
                 raise BadInput(

@@ -128,7 +128,7 @@ class Member:
                 look = time.monotonic() + LOOK
             if time.monotonic() > end and not self._joined:
                 raise TimedOut(
-                    f"The group {self._settings.group} has given no assignment for {patience:g} s",
+                    f"No assignment received from the group {self._settings.group} for {patience:g} s",
                     next_step="See its members: kafka-consumer-groups.sh --describe --members.",
                 )
 
@@ -192,7 +192,8 @@ class Member:
             return False
         if place in self._read:
             raise UnknownOutcome(
-                f"{place} begins anew at {offset}, after {known - 1}: its topic was made again, or its log was cut"
+                f"{place} starts again at offset {offset}, after {known - 1}: its topic was created again, or its log "
+                "was truncated"
             )
         return True  # the group's offset is beyond the end of the log
 

@@ -219,7 +219,7 @@ def _guarantee_note(before: ConfigTopicState, config: Mapping[str, str]) -> tupl
     if was == is_:
         return ()
     return (
-        f"guarantee changes from {was} to {is_}: all tasks are replaced, and the transactional ids of before fenced.",
+        f"guarantee changes from {was} to {is_}: all tasks are replaced, and their previous transactional ids are fenced.",
     )
 
 

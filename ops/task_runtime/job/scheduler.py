@@ -287,7 +287,7 @@ class JobRun:
         some = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
         self.note(
             f"No task of this run has had {some} for {UNASSIGNED_FOR:g} s: another member of the group has them, or they "
-            "are deleted. Whether they were read to their end is not known."
+            "are deleted. It is unknown whether they were read to their end."
         )
         return False
 

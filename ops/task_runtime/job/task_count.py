@@ -40,9 +40,7 @@ class ConnectorToCount:
         Raises ``Refused`` where the connector fails.
         """
         if outlook.tasks is None and outlook.steps:
-            return None, (
-                f"tasks.max is checked when {self.name} is started: how many tasks it has is not known before.",
-            )
+            return None, (f"tasks.max is checked when {self.name} is started: its number of tasks is unknown before.",)
         generated = self._generated() if outlook.tasks is None else [{}] * outlook.tasks
         found = evaluate(self.name, self.config, generated, self.existing)
         return found, tuple(_notes(found))
@@ -67,7 +65,7 @@ def _notes(found: TasksMaxResult) -> Iterator[str]:
         yield found.warning
     if found.failed and found.tasks:
         count = len(found.tasks)
-        yield f"{found.failed} The connector will be FAILED; the {count} task{'s' * (count > 1)} of before will run."
+        yield f"{found.failed} The connector will be FAILED; its previous {count} task{'s' * (count > 1)} will run."
 
 
 def refusal(found: TasksMaxResult | None) -> TooManyTasks | None:

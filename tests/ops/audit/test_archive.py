@@ -85,7 +85,8 @@ def test_what_the_input_has_and_no_file_has_is_missing() -> None:
     audit = audited(file(0, 9), missing={PLACE: MissingRecords(3, 12, 15)})
     assert (ids(audit), verdict(audit)) == (["AUDIT031"], Verdict.GAPS)
     assert (
-        "3 records below the offset of connect-a in no file, offsets 12 to 15" in findings_of_archive(audit)[0].message
+        "3 records below the committed offset of connect-a are in no file: offsets 12 to 15"
+        in findings_of_archive(audit)[0].message
     )
 
 

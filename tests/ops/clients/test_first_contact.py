@@ -45,7 +45,7 @@ def test_what_may_come_up_is_told_apart_from_a_name_that_nobody_has(bootstrap: s
     assert type(raised.value) is kind
     assert raised.value.what == AWAY.what
     if kind is UnknownHost:
-        assert "DNS knows no " in str(raised.value)
+        assert "DNS has no address of " in str(raised.value)
 
 
 @pytest.mark.parametrize("error", [NotAuthorized("The login is refused"), NotTrusted("No TLS"), TimedOut("Slow")])

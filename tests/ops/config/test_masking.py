@@ -241,7 +241,7 @@ def test_short_and_plain_values_are_not_looked_for() -> None:
 
 
 def test_a_remark_of_ours_behind_a_secrets_name_stays() -> None:
-    remark = "client.sasl.password: the environment has no KAFKA_PASSWORD"
+    remark = "client.sasl.password: the environment variable KAFKA_PASSWORD is not set"
     assert our_own(remark) == remark
     assert our_own("the broker refuses sasl.password=hunter2 now") == "the broker refuses sasl.password=****** now"
 

@@ -58,7 +58,7 @@ def connector(own: str | None, *tasks: str | None, target: str | None = None) ->
         (connector("RESTARTING", "RESTARTING"), "UNASSIGNED now RESTARTING", None),
         (
             connector("UNASSIGNED", "RUNNING"),
-            "DEGRADED with 1 of 1 task still running, but the connector itself: UNASSIGNED",
+            "DEGRADED with 1 of 1 task still running, but the connector instance: UNASSIGNED",
             None,
         ),
         (connector(None), "UNASSIGNED no status yet", None),
@@ -84,7 +84,7 @@ RUNS = connector("RUNNING", "RUNNING")
             {("c", -1): "two:8083", ("c", 0): "two:8083"},
             "UNASSIGNED assigned to two:8083, which has not reported on it, last seen RUNNING on one:8083",
         ),
-        ({}, "UNASSIGNED run by no worker, last seen RUNNING on one:8083"),
+        ({}, "UNASSIGNED not assigned to a worker, last seen RUNNING on one:8083"),
     ],
 )
 def test_a_status_counts_only_from_the_worker_that_has_the_part(

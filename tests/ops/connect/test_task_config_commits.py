@@ -111,7 +111,7 @@ def test_the_finding_names_topic_offsets_and_cure() -> None:
     soon = task_configs_lost(TaskConfigOrder("x", 2, 3, 9, 0), "configs")
     lost = task_configs_lost(TaskConfigOrder("x", 2, 3, 9, -1), "configs")
     assert soon.id == lost.id == "TASK010"
-    assert soon.message.startswith("The next compaction")
+    assert soon.message.startswith("After the next compaction")
     assert lost.message.startswith("A worker that starts has no task configurations")
     assert "connectors cure x" in str(soon.next_step)
     for finding in (soon, lost):

@@ -152,14 +152,14 @@ def test_interrupted_runs_are_those_of_this_connect_cluster_that_changed_somethi
 
 def test_an_unknown_run_is_bad_input(journal: Journal) -> None:
     for name in ("nothing", "../../etc/passwd", ""):
-        with pytest.raises(BadInput, match="There is no run"):
+        with pytest.raises(BadInput, match="Run not found"):
             journal.get(name)
 
 
 def test_a_journal_that_cannot_be_written_stops_everything(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConnectctlError, match="without it nothing is changed"):
+    with pytest.raises(ConnectctlError, match="connectctl changes nothing without it"):
         Journal(tmp_path / "file")
     (tmp_path / "journal.db").write_bytes(b"this is no database, and long enough to be sure of it" * 20)
-    with pytest.raises(ConnectctlError, match="without it nothing is changed"):
+    with pytest.raises(ConnectctlError, match="connectctl changes nothing without it"):
         Journal(tmp_path)

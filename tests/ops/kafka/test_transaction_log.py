@@ -68,14 +68,14 @@ def test_what_a_real_broker_wrote_is_read() -> None:
         (
             key_of("a", version=1),
             value_of(PLAIN, 1),
-            Unreadable(None, "a key is of version 1, which is not known here"),
+            Unreadable(None, "a key has the unknown version 1"),
         ),
-        (key_of("a"), b"\x00\x02" + b"?" * 40, Unreadable("a", "a value is of version 2, which is not known here")),
-        (key_of("a"), b"\xff\xff", Unreadable("a", "a value is of version -1, which is not known here")),
+        (key_of("a"), b"\x00\x02" + b"?" * 40, Unreadable("a", "a value has the unknown version 2")),
+        (key_of("a"), b"\xff\xff", Unreadable("a", "a value has the unknown version -1")),
         (
             key_of("a"),
             value_of(PLAIN, 0)[:16] + b"\x09" + value_of(PLAIN, 0)[17:],
-            Unreadable("a", "a value has the state 9, which is not known here"),
+            Unreadable("a", "a value has the unknown state 9"),
         ),
     ],
 )

@@ -51,7 +51,7 @@ def evaluate(expression: Expression, rows: Sequence[Row]) -> list[Any]:
         made = {each: pd.Series([rows[n][name] for n in numbers], dtype=dtypes[each]) for each, name in columns.items()}
         found = _apply(expression.tree, made)
         if not isinstance(found, pd.Series):
-            raise TypeError("it gives no column")
+            raise TypeError("its result is not a column")
         for number, value in zip(numbers, found.astype(object), strict=True):
             results[number] = None if value is pd.NA or value is None else _plain(value)
     return results
@@ -137,7 +137,7 @@ def _unary(op: ast.unaryop, value: Any) -> Any:
     if isinstance(op, ast.UAdd):
         return +value
     if isinstance(value, pd.Series) and not pd.api.types.is_bool_dtype(value.dtype):
-        raise TypeError("not is for what is true or false")
+        raise TypeError("not requires a boolean operand")
     return ~value if isinstance(value, pd.Series) else not value
 
 

@@ -19,7 +19,7 @@ SETTINGS = (
     Setting(
         "value.converter", "JsonConverter makes a column of each field of a JSON object.", default="StringConverter"
     ),
-    Setting(MISSING, "What a field is that a record does not have: fail, or null.", default="fail"),
+    Setting(MISSING, "Value of a field that a record does not have: fail, or null.", default="fail"),
 )
 
 

@@ -128,7 +128,7 @@ class ParquetArchive(SinkConnector):
     settings = (
         Setting("topics", "Topics to read, separated by commas; or set topics.regex."),
         Setting(DIRECTORY, "Absolute path or URI of the archive, the same one on every executor.", required=True),
-        Setting(MAX_ROWS, "Most rows of a file.", default=str(ROWS)),
+        Setting(MAX_ROWS, "Maximum number of rows of a file.", default=str(ROWS)),
         Setting(MAX_BYTES, "A file ends when its keys, values and headers have that many bytes.", default=str(BYTES)),
     )
 

@@ -54,7 +54,7 @@ def test_commands_stand_under_the_support_that_needs_them() -> None:
         text.index(f"# Needed before exactly.once.source.support={s}") for s in ("preparing", "enabled")
     )
     assert text.startswith("#!/bin/sh\n")
-    assert "Needed as the cluster is" not in text
+    assert "Needed by the cluster as it is now" not in text
     assert text.index("--transactional-id connect-cluster-g") in range(preparing, enabled)
     assert text.index("--transactional-id g-src-0 --transactional-id g-src-1") > enabled
     assert "enabled" not in emit(facts(*WORKER), Goal.PREPARING, "kafka-acls")
@@ -93,7 +93,7 @@ def test_a_prefix_ends_with_its_dash_and_says_what_it_covers_besides() -> None:
 
 def test_what_denies_is_told_in_a_comment_because_nothing_that_is_added_helps() -> None:
     text = emit(facts(*WORKER, allow("User:p", WRITE, ID, "g-src-0", deny=True)), Goal.ENABLED, "kafka-acls")
-    (told,) = [line for line in text.splitlines() if "Denied, whatever is allowed" in line]
+    (told,) = [line for line in text.splitlines() if "Denied; a deny overrides every allow" in line]
     assert told.startswith("# ")
     assert "--remove --force --deny-principal User:p" in told
 

@@ -136,9 +136,12 @@ def test_after_what_is_printed_is_applied_nothing_is_missing(config: dict[str, s
 def test_a_prefix_covers_topics_that_are_made_later_and_says_what_it_covers_besides() -> None:
     world = World({"topics.regex": r"orders\..*"}, FakeAcls([], topics={"orders.a", "orders.b"}))
     text = emit(world.look()[0], Goal.NOW, "kafka-acls", prefixed=True)
-    assert "# Needed as the cluster is:" in text
+    assert "# Needed by the cluster as it is now:" in text
     assert "--operation Read --topic orders. --resource-pattern-type prefixed" in text
-    assert r"# snk reads the topics that match orders\..*: it needs Read on those that are made later, too." in text
+    assert (
+        r"# snk reads the topics that match orders\..*: it also needs Read on matching topics that are created later."
+        in text
+    )
     assert "The prefix orders. also covers topics that topics.regex of snk does not match." in text
 
 

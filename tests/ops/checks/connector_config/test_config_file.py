@@ -128,7 +128,7 @@ def test_several_configurations_may_be_in_one_file() -> None:
         ("a: [1, 2]\n", "x.yaml", "x.yaml, line 1: a is a list"),
         ("a: 1\nb: {c: 1}\n", "x.yaml", "x.yaml, line 2: b is an object"),
         ("a: 1\n b: 2\n", "x.yaml", "x.yaml, line 2 is not YAML"),
-        ("a: 1\n? [x]\n: 2\n", "x.yaml", "a name must be a text"),
+        ("a: 1\n? [x]\n: 2\n", "x.yaml", "a name must be a string"),
         ("just words", "x.yaml", "a single value"),
         ("a=1\nb\n", "x.properties", "x.properties, line 2 is not a property"),
         ("a=1\nb=\\u12\n", "x.properties", "x.properties, line 2 cannot be read"),

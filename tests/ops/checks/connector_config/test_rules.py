@@ -589,7 +589,7 @@ def test_what_no_worker_was_asked_about_is_told_with_how_to_ask() -> None:
     answers = validations.ask(calls, WORKERS, configs, most=1_000)
     (unseen,) = validations.unasked(WORKERS, answers, configs)
     assert unseen.what == "the workers' validation of 2,049 of 3,001 configurations"
-    assert unseen.why == "with 50 workers a check has each worker validate 20 of them, and no more"
+    assert unseen.why == "with 50 workers a check asks each worker to validate at most 20 of them"
     assert len(calls.asked) == 2_000
     assert list(validations.unasked(WORKERS[:1], {"none": ()}, {"none": {}})) == []
 

@@ -108,10 +108,10 @@ def one(found: FencingFacts, goal: Goal = Goal.NOW) -> Finding | None:
     [
         (1, 2, None, ""),
         (20, 2, None, ""),
-        (30, 2, "warning", "near the 30 s"),
+        (30, 2, "warning", "close to the limit of 30 s"),
         (40, 2, "error", "through a follower fail after 30 s"),
-        (40, 1, "warning", "no task works meanwhile"),
-        (80, 1, "warning", "near the 90 s"),
+        (40, 1, "warning", "no task processes records meanwhile"),
+        (80, 1, "warning", "close to the limit of 90 s"),
         (110, 1, "error", "times out after 90 s"),
         (110, 2, "error", "times out after 90 s"),
     ],
@@ -199,7 +199,7 @@ def test_two_groups_whose_names_run_into_each_other_share_their_ids() -> None:
 
 def test_a_task_whose_id_is_a_leaders_is_told() -> None:
     (finding,) = colliding("cluster-x", "connect", {"x-0": set()})
-    assert "its task 0 is the one of the leader of x-0: connect-cluster-x-0" in finding.message
+    assert "Its task 0 has the same transactional id as the leader of x-0: connect-cluster-x-0" in finding.message
     assert colliding("cluster-x", "connect", {"x-3": set()}, ids=3) == [], "it has no task 3"
 
 

@@ -84,7 +84,7 @@ def test_what_says_how_to_cure_too_few_in_sync_depends_on_whether_brokers_can() 
         (finding,) = rules.check(TopicsSeen((facts,), {"off": "offsets"}, 3, bounded=False))
         return finding.next_step
 
-    assert hint(topic(in_sync=1)) == "Bring the brokers back that hold its replicas."
+    assert hint(topic(in_sync=1)) == "Start the brokers that host its replicas."
     assert hint(topic(replicas=1, in_sync=1)) == (
         "kafka-configs.sh --alter --topic off --add-config min.insync.replicas=1"
     )

@@ -230,7 +230,7 @@ def test_two_spellings_of_the_workers_own_cluster_make_a_needless_store() -> Non
         ELSEWHERE, entry(5, 5), there=there, offsets_findings=(Finding("OFFSETS015", Severity.WARNING, "c", "x"),)
     )
     finding = only(found, "STORE005")
-    assert "unless the workers spell theirs so" in finding.message
+    assert "unless the workers use the same spelling" in finding.message
     assert "unless" not in only(replace(found, bootstrap_configured=True), "STORE005").message
     assert ids(found) == {"STORE005", "STORE012"}
     assert "STORE005" not in ids(facts(ELSEWHERE, entry(5, 5), there=FAR))

@@ -173,10 +173,10 @@ def test_the_outlook_in_one_word(
 
 def test_messages_name_numbers_workers_and_what_to_do() -> None:
     assert text(tasks("1", 1, own="FAILED", refused=(3, 1)), NEW).startswith(
-        "It is FAILED: it generated 3 tasks with a tasks.max of 1. The 1 task of before is still its own. "
-        "Set tasks.max to 3 or more;"
+        "It is FAILED: it generated 3 tasks with a tasks.max of 1. It still has its previous 1 task. Set tasks.max to 3 "
+        "or more;"
     )
-    assert "each that starts again on w1:8083 FAILS" in text(TOO_MANY, OLD, NEW)
+    assert "each task that starts again on w1:8083 FAILS" in text(TOO_MANY, OLD, NEW)
     assert "Workers of 3.7.2 allow it; on 4.0 every task of the set FAILS." in text(TOO_MANY, OLD, on=Release(4, 0))
     assert "2 of its 2 tasks are FAILED: the set is larger than tasks.max, which is 1." in text(
         tasks("1", 2, failed=2), NEW
@@ -340,7 +340,7 @@ def test_a_reference_is_what_was_not_seen() -> None:
 def test_only_the_named_connectors_are_left() -> None:
     view = seen(TOO_MANY, NEW)
     assert view.only(["a"]).sets == view.sets
-    with pytest.raises(BadInput, match="There is no connector b"):
+    with pytest.raises(BadInput, match="Connector not found: b"):
         view.only(["b"])
 
 

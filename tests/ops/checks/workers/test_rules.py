@@ -125,7 +125,7 @@ def writer(number: int, *, seconds_ago: float = 0, opened: int | None = None) ->
             ("warning", "the transactional id intruder wrote to it 2"),
         ),
         (writer(9, opened=4), {9: "intruder"}, "4.3.1", ("warning", "and has a transaction open")),
-        (writer(9), {}, "4.3.1", ("warning", "A producer with the number 9 wrote to it just now")),
+        (writer(9), {}, "4.3.1", ("warning", "A producer with the producer id 9 wrote to it just now")),
         (writer(9), {}, "3.1.0", None),
         (writer(9), {9: "intruder"}, "3.1.0", ("warning", "intruder")),
     ],
@@ -176,9 +176,9 @@ def test_messages_name_workers_and_evidence() -> None:
         f"w0:8083: The leader is disabled, and w1:8083 enabled. Kafka knows no transactional id {ID}"
     )
     assert "It wrote commit-a to the config topic without" in text(seen(OFF, config=PLAIN), Goal.ENABLED)
-    assert "w1 does not know b" in text(seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}))
+    assert "w1 does not list b" in text(seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}))
     many = {"w0": frozenset("abcde"), "w1": frozenset()}
-    assert "w1 does not know a, b, c and 2 more" in text(seen(ON, lists=many))
+    assert "w1 does not list a, b, c and 2 more" in text(seen(ON, lists=many))
     assert "whether w1:8083, w2:8083 also are" in text(seen(ON, OFF, OFF), Goal.ENABLED)
 
 

@@ -76,13 +76,13 @@ def test_a_failure_tells_the_exit_status_and_the_last_lines() -> None:
     error = failure("for n in 1 2 3 4; do echo line $n; done; echo why >&2; exit 3")
     assert error.what == "The restart of w:1 failed"
     assert error.why is not None
-    assert "gave exit status 3; it said: " in error.why
+    assert "gave exit status 3; it printed: " in error.why
     assert error.why.endswith("why")
     assert "line 1" not in error.why
 
 
 def test_a_silent_failure_says_so() -> None:
-    assert str(failure("exit 1")).endswith("exit 1 gave exit status 1; it said nothing")
+    assert str(failure("exit 1")).endswith("exit 1 ended: exit status 1; it printed nothing")
 
 
 def test_a_command_that_is_not_there_is_told() -> None:

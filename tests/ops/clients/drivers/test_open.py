@@ -72,17 +72,17 @@ def test_workers_of_one_kafkaconnect_share_its_driver() -> None:
 def test_a_worker_that_nothing_is_said_about_is_told_by_the_check_and_refused() -> None:
     found = driver(driver="properties-file", restart=RESTART, each={"w1": {"file": "/a"}})
     assert found.check("w2:1") == (
-        "Nothing says how worker w2:1 is changed and restarted: the driver properties-file needs file. "
-        "Add it to the context under workers, or w2:1 under workers.each."
+        "Unknown how to change and restart worker w2:1: the driver properties-file requires file. Add it to the context "
+        "under workers, or w2:1 under workers.each."
     )
-    with pytest.raises(BadInput, match="Nothing says how worker w2:1"):
+    with pytest.raises(BadInput, match="Unknown how to change and restart worker w2:1"):
         found.change("w2:1", "p", "v")
-    with pytest.raises(BadInput, match="Nothing says how worker w2:1"):
+    with pytest.raises(BadInput, match="Unknown how to change and restart worker w2:1"):
         found.restart("w2:1")
 
 
 def test_a_sandbox_driver_outside_of_a_sandbox_needs_its_name() -> None:
-    assert "needs sandbox" in str(driver(driver="sandbox").check("w:1"))
+    assert "requires sandbox" in str(driver(driver="sandbox").check("w:1"))
 
 
 def session(tmp_path: Path, text: str, context: str) -> Session:

@@ -36,7 +36,7 @@ def backups(file: Path) -> list[Path]:
 def test_the_path_is_filled_in_for_the_worker(file: Path) -> None:
     found = driver(file.with_name("connect-{host}.properties"))
     assert found.check("worker-1:8083") is None
-    assert "there is no file" in str(found.check("worker-2:8083"))
+    assert "file not found" in str(found.check("worker-2:8083"))
     told = found.configured("worker-1:8083", KEY)
     assert told is not None
     assert (told.value, told.source) == ("disabled", f"file {file}")
@@ -146,11 +146,11 @@ def test_what_cannot_be_edited_is_told_before_anything_is_done(tmp_path: Path, f
     (tmp_path / "bad").write_text("a=1\nb=\\u00zz\n")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     expected = {
-        "none": "there is no file",
+        "none": "file not found",
         "directory": "is a directory",
         "pipe": "not a regular file",
-        "bad": "line 2 has a \\u without four hexadecimal digits behind it, and no worker starts with it",
-        "dangling": "it leads to",
+        "bad": "line 2 has a \\u that is not followed by four hexadecimal digits, and no worker starts with it",
+        "dangling": "a link to",
     }
     for name, why in expected.items():
         assert why in str(driver(tmp_path / name).check("w:1")), name
@@ -166,7 +166,7 @@ def test_what_may_not_be_written_is_told(file: Path, monkeypatch: pytest.MonkeyP
     refused = {file: os.R_OK}
     assert str(driver(file).check("w:1")).endswith("cannot be read")
     refused = {file.parent: os.W_OK}
-    assert "nothing can be written in" in str(driver(file).check("w:1"))
+    assert "is not writable" in str(driver(file).check("w:1"))
     refused = {}
     monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
     assert "belongs to user" in str(driver(file).check("w:1"))

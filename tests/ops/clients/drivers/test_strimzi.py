@@ -161,7 +161,7 @@ def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str)
     program = tmp_path / "kubectl"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
     program.chmod(0o755)
-    with pytest.raises(ConnectctlError, match="printed no such resource"):
+    with pytest.raises(ConnectctlError, match="returned no such resource"):
         driver(FakeKubectl(program, program)).configured(WORKER, KEY)
 
 

@@ -68,7 +68,7 @@ def test_an_unsecured_token_has_the_claims_that_were_configured() -> None:
             "sasl.password is missing",
         ),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MAGIC"}, "AWS_MAGIC is not supported"),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "no way to get a token"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "no token source configured"),
         (
             {
                 "security.protocol": "SASL_SSL",

@@ -98,7 +98,7 @@ def test_one_that_was_made_anew_may_have_fewer() -> None:
 
 def test_one_that_stays_unknown_is_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_offsets, "NEW_TOPIC", 0.01)
-    with pytest.raises(BadInput, match="There is no topic t at h:1"):
+    with pytest.raises(BadInput, match=r"Topic not found: t \(Kafka at h:1\)"):
         end_offsets(FakeKafka(FakeAdmin(lambda asked, topic: "UNKNOWN_TOPIC_OR_PART")), ["t"])
 
 
@@ -140,7 +140,9 @@ def test_a_partition_that_was_read_and_is_not_there_is_no_end() -> None:
 
 
 def test_a_topic_made_anew_is_named_as_such_at_once() -> None:
-    with pytest.raises(ConnectctlError, match="The topic t was deleted and made anew while it was in use") as raised:
+    with pytest.raises(
+        ConnectctlError, match="The topic t was deleted and created again while it was in use"
+    ) as raised:
         end_offsets(FakeKafka(FakeAdmin()), ["t"], {"t": KnownEnds("id-0", (9, 9))})
     assert (raised.value.code, type(raised.value)) == ("topic-recreated", ConnectctlError)
 

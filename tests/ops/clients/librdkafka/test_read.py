@@ -89,12 +89,12 @@ def test_an_end_of_a_leader_that_has_not_caught_up_is_no_open_transaction(monkey
     extent(monkeypatch, 3)
     image = read([*WHOLE[:2], Message(2, end=True)], [], [Message(2)], patience=0.0).image("t")
     assert (len(image.latest), image.held_back) == (3, ())
-    with pytest.raises(Unreachable, match="t-0 is not read to its end"):
+    with pytest.raises(Unreachable, match="t-0 was not read to its end"):
         read([*WHOLE[:2], Message(2, end=True)], patience=0.0)
 
 
 def test_where_nothing_may_be_in_the_way_a_lower_end_is_none() -> None:
-    with pytest.raises(Unreachable, match="t-0 is not read to its end"):
+    with pytest.raises(Unreachable, match="t-0 was not read to its end"):
         read([*WHOLE[:2], Message(2, end=True)], patience=None)
     assert len(read([*WHOLE[:2], Message(2, end=True)], [Message(2)], patience=None).image("t").latest) == 3
 

@@ -107,7 +107,7 @@ def test_a_worker_without_its_resources_yet_does_not_say_that_a_connector_is_not
 
 def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(worker: RestServer) -> None:
     worker.on("GET /connectors/a", (404, "<html>Not Found"))
-    with pytest.raises(ConnectctlError, match="is still starting, or that is not a worker's address") as caught:
+    with pytest.raises(ConnectctlError, match="is still starting, or the address is not a worker's") as caught:
         connect(worker.url, timeout=0.5).get("/connectors/a")
     assert caught.value.code == "not-connect"
 

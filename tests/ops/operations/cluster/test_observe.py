@@ -101,7 +101,9 @@ def test_a_list_without_target_states_says_that_the_config_topic_could_not_be_se
 
 def test_with_every_worker_down_nothing_runs_whatever_the_statuses_say() -> None:
     view = look(kafka(), FakeWorkers(urls=()), connect_group(state="Empty"), NAMED)
-    assert [str(j.verdict) for j in view.connectors] == ["UNASSIGNED run by no worker, last seen RUNNING on one:8083"]
+    assert [str(j.verdict) for j in view.connectors] == [
+        "UNASSIGNED not assigned to a worker, last seen RUNNING on one:8083"
+    ]
     assert ids(view) == ["CLUSTER001", "CLUSTER010"]
 
 

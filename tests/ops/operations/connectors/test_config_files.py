@@ -80,7 +80,7 @@ def test_a_directory_is_for_its_files_of_known_forms_in_order(tmp_path: Path) ->
         ("a.json", '{"name": "a", "config": {"x": "1"}}', "a has no connector.class"),
         ("a.json", '{"name": "a", "config": {"name": "b", "connector.class": "x.Y"}}', "is called a and b"),
         ("a.json", '{"connector.class": "x.Y", "db.password": "******"}', "db.password of a is masked"),
-        ("a.json", '{"connector.class": "x.Y", "a": 1, "a": 2}', "a is there more than once"),
+        ("a.json", '{"connector.class": "x.Y", "a": 1, "a": 2}', "a is set more than once"),
         ("a.json", '{"name": "a", "initial_state": "UP", "config": {"connector.class": "x.Y"}}', "initial_state is UP"),
         ("a.json", '{"name": "a", "offsets": [], "config": {"connector.class": "x.Y"}}', "no worker takes offsets"),
         ("a.yaml", "apiVersion: kafka.strimzi.io/v1\nkind: KafkaConnect\nmetadata: {name: a}", "it is a KafkaConnect"),

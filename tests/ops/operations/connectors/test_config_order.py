@@ -45,7 +45,7 @@ def test_what_is_deleted_comes_before_what_reads_its_source_partitions_and_other
 
 def test_whoever_is_created_with_the_source_partitions_of_another_one_says_that_it_begins_anew() -> None:
     (_, _, step) = arranged([create("new"), delete("old")], {"new": ("old",)})
-    assert "begins anew, because the offsets of old belong to that name" in step.describe()
+    assert "starts from the beginning, because its offsets are stored under the former name old" in step.describe()
     assert "connectctl offsets copy old new" in step.describe()
     copied = CreateConnector("new", {}, "d", offsets=("resumes from offsets that are stored under its name: x",))
     assert arranged([copied, delete("old")], {"new": ("old",)})[-1] == copied

@@ -17,7 +17,7 @@ OLD = StoredOffsets({"old": [(A, {"position": 1}), ({"filename": "b"}, {"positio
 def test_a_connector_of_an_old_name_resumes_from_what_it_reads() -> None:
     told = of_new("old", FILE, OLD)
     assert told.partitions == {"resumed": (A,)}
-    assert told.sentences == ('resumes from 1 source offset of before: {"filename":"a"}',)
+    assert told.sentences == ('resumes from 1 source offset stored before: {"filename":"a"}',)
     assert of_new("new", FILE, OLD).sentences == ()
 
 
@@ -41,8 +41,9 @@ def test_the_offsets_of_a_former_name_stay_and_the_plan_says_how_to_take_them() 
     told = of_others("new", FILE, {}, OLD)
     assert told.partitions == {"begun anew": (A,)}
     assert told.sentences == (
-        "leaves 1 source offset of what it reads to old, which is not there any more (to begin with them: "
-        "--carry-offsets, or connectctl offsets copy old new)",
+        "leaves 1 source offset of what it reads under the name old, which no longer exists (to start from "
+        "them: --carry-offsets, "
+        "or connectctl offsets copy old new)",
     )
     told = of_others("new", FILE, {"old": FILE}, OLD)
     assert told.shares == ("old",)
@@ -61,4 +62,4 @@ def test_what_is_carried_is_what_it_reads_of_the_one_former_name_that_rests() ->
     two = StoredOffsets({**OLD.by_name, "older": OLD.by_name["old"]})
     with pytest.raises(Refused, match="No offsets") as several:
         carried("new", FILE, two, ())
-    assert several.value.why == "several connectors have such: old, older"
+    assert several.value.why == "several connectors have such offsets: old, older"

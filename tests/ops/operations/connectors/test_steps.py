@@ -104,7 +104,7 @@ def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_
     assert {n.subject: n.why for n in plan.noops} == {
         "off": "it is STOPPED",
         "held": "it is PAUSED",
-        "well": "nothing of it has failed",
+        "well": "nothing has failed",
     }
 
 
@@ -143,7 +143,7 @@ FENCED = "org.apache.kafka.common.errors.InvalidTxnStateException: The producer 
 @pytest.mark.parametrize(
     ("trace", "again", "outcome"),
     [
-        (FENCED, False, "done RUNNING; what had failed because its producer was fenced was restarted once"),
+        (FENCED, False, "done RUNNING; tasks that had failed because their producer was fenced were restarted once"),
         (FENCED, True, "failed c is FAILED 1 of 1 task failed; what had failed because its producer was fenced was"),
         (TRACE, False, "failed c is FAILED 1 of 1 task failed"),
     ],

@@ -61,7 +61,7 @@ def test_killed_anywhere_a_switch_is_taken_up_and_comes_to_the_same_end(
             apply(world, migration)
         struck, world.faults = world.faults.calls[-1], Faults()
         result = world.run("upgrade", "resume", "--yes", "--gate-looks", "1")
-        if "No upgrade of this cluster is unfinished" in result.stderr:
+        if "This cluster has no unfinished upgrade" in result.stderr:
             result = apply(world, migration)
         assert result.exit_code == 0, f"call {n}, {struck}: {result.stderr}"
         assert (world.values(), world.violations) == (expected, []), f"call {n}, {struck}"

@@ -180,7 +180,7 @@ def test_properties_are_set_in_one_request() -> None:
 def test_what_overwrites_a_configuration_is_seen() -> None:
     workers = Workers([])
     workers.send = lambda *_, **__: {}  # type: ignore[method-assign]
-    with pytest.raises(TimedOut, match="The configuration of a was accepted, and is another one after 10 s"):
+    with pytest.raises(TimedOut, match="The configuration of a was accepted, but is different after 10 s"):
         Reconfigure("a", {"tasks.max": "2"}, {"tasks.max": "1"}).apply(context(workers))
 
 

@@ -148,9 +148,7 @@ def test_a_decision_is_not_known_where(name: str) -> None:
 
 
 def test_a_partition_that_cannot_be_looked_through_may_have_the_marker() -> None:
-    assert (
-        decided(ONCE, 0, None, since_ms=math.inf).why == "the partition cannot be looked through for an earlier marker"
-    )
+    assert decided(ONCE, 0, None, since_ms=math.inf).why == "the partition cannot be searched for an earlier marker"
     assert decided(ONCE, 0, marker(0, 1_105), since_ms=math.inf).outcome == "abort"
     assert decided(TWICE, 0, None, since_ms=1_500).outcome is None, "the first of them may have had its marker"
 
@@ -166,7 +164,7 @@ def test_records_of_two_epochs_that_are_open_together_are_decided_where_both_wer
 def test_a_batch_that_retention_took_says_nothing() -> None:
     log = log_of(*ONCE)
     log.partitions[AT] = PrecedingLog(None, None, -math.inf)
-    assert decisions(log, [(AT, open_(0), ID)])[0].why == "the batch with which it begins is not there"
+    assert decisions(log, [(AT, open_(0), ID)])[0].why == "its first batch is missing"
 
 
 def test_what_cannot_be_read_is_the_reason() -> None:
@@ -182,7 +180,7 @@ def test_records_that_are_not_known_are_a_reason_where_they_may_be_of_the_id() -
     log = log_of(*ONCE)
     log.written += [(key_of("other"), b"\x00\x07...")] * 3
     assert decisions(log, [(AT, open_(0), ID)])[0].outcome == "commit"
-    assert decisions(log, [(AT, open_(0), None)])[0].why.endswith("a value is of version 7, which is not known here")
+    assert decisions(log, [(AT, open_(0), None)])[0].why.endswith("a value has the unknown version 7")
     log.written.append((key_of(ID), b"\x00\x07..."))
     assert decisions(log, [(AT, open_(0), ID)])[0].outcome is None
 

@@ -283,6 +283,6 @@ def test_what_its_coordinator_is_still_to_decide_does_not_hang_although_it_has_n
 def test_an_abort_warns_of_what_is_not_proven_and_of_a_decision_that_is_not_known() -> None:
     assert list(warnings_of(ABORT)) == []
     (lost,) = warnings_of(UNKNOWN)
-    assert lost.endswith("What was decided is not known: as the log says.")
+    assert lost.endswith("The decided outcome is unknown: as the log says.")
     (unproven,) = warnings_of(replace(ABORT, proven=False))
     assert unproven.startswith("Not proven to hang")

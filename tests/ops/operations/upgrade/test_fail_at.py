@@ -56,7 +56,7 @@ def test_killed_anywhere_a_roll_is_taken_up_and_comes_to_the_same_end(name: str,
             apply(world, *args)
         struck, world.faults = world.faults.calls[-1], Faults()
         result = world.run("upgrade", "resume", "--yes")
-        if "nothing-to-resume" in result.stderr or "No upgrade of this cluster is unfinished" in result.stderr:
+        if "nothing-to-resume" in result.stderr or "This cluster has no unfinished upgrade" in result.stderr:
             result = apply(world, *args)
         assert result.exit_code == 0, f"call {n}, {struck}: {result.stderr}"
         assert (world.modes(), world.violations) == (expected, []), f"call {n}, {struck}"
@@ -89,7 +89,7 @@ def test_killed_anywhere_a_roll_can_be_taken_back(directory: Path) -> None:
         world.faults = Faults()
         result = world.run("upgrade", "abort", "--yes")
         if result.exit_code == 4:
-            assert "No upgrade of this cluster is unfinished" in result.stderr
+            assert "This cluster has no unfinished upgrade" in result.stderr
         else:
             assert result.exit_code == 0, f"call {n}: {result.stderr}"
         assert set(world.modes().values()) == {"disabled"}, f"call {n}"

@@ -45,5 +45,5 @@ def test_instances_go_back_to_the_one_model_that_all_had_the_last_one_first() ->
 @pytest.mark.parametrize("was", [{"x:1": None}, {"x:1": "exactly_once", "x:2": "exactly_once_v2"}])
 def test_instances_of_which_it_is_not_known_what_they_were_are_left(was: dict[str, str | None]) -> None:
     step = SetGuarantee("x:1", 1, "why", "", "exactly_once_v2")
-    with pytest.raises(Refused, match="What the instances were before is not known"):
+    with pytest.raises(Refused, match="the former values of the instances are unknown"):
         runs.application_back(_loaded(step), was)

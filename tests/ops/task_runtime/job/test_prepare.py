@@ -337,7 +337,7 @@ def test_existing_tasks_that_will_run_while_the_connector_fails_are_among_the_no
     ready = with_tasks(1, wanted="4")
     (note,) = ready.notes
     assert "c has generated 4 tasks, which is greater than 2" in note
-    assert note.endswith("The connector will be FAILED; the 1 task of before will run.")
+    assert note.endswith("The connector will be FAILED; its previous 1 task will run.")
     assert refusal(ready.tasks_max) is None
 
 
@@ -351,7 +351,7 @@ def test_too_many_tasks_that_are_tolerated_are_among_the_notes(calls: list[str])
 def test_a_connector_whose_start_changes_something_is_not_started_to_be_asked(calls: list[str]) -> None:
     ready = with_tasks(0, wanted="4", creates="a queue")
     assert (calls, ready.tasks_max) == ([], None)
-    assert ready.notes == ("tasks.max is checked when c is started: how many tasks it has is not known before.",)
+    assert ready.notes == ("tasks.max is checked when c is started: its number of tasks is unknown before.",)
 
 
 def test_a_connector_that_tells_the_number_of_its_tasks_is_not_started_to_be_asked(calls: list[str]) -> None:

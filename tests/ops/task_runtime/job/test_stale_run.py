@@ -40,7 +40,7 @@ class Stage:
 
     def others(self) -> tuple[Holder, ...]:
         if self.hidden:
-            raise NotAuthorized("Not authorized to see whether a connectctl run has c")
+            raise NotAuthorized("Not authorized to check whether a connectctl run is running c")
         return self.alive
 
     def regain(self) -> Generation:

@@ -20,7 +20,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutco
 from ops.task_runtime.task.test_exactly_once_task import FakeHandle, Log, Numbers, kernel
 
 NOON = datetime(2026, 1, 1, 12, 0, 0)
-AWAY = "1 of 3 brokers take no connection: 2 (b:9092)"
+AWAY = "1 of 3 brokers do not accept connections: 2 (b:9092)"
 
 
 class Clock:
@@ -51,7 +51,7 @@ def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_t
     still.update({}, [0, 1])  # a round is over, and nobody has said anything in the next one
     assert said == [
         "waiting: no task of lines could commit a transaction since 11:59:50; all tasks retry until 12:04:50 "
-        "(--patience): 1 of 3 brokers take no connection: 2 (b:9092); no answer"
+        "(--patience): 1 of 3 brokers do not accept connections: 2 (b:9092); no answer"
     ]
     still.update({0: {}, 1: waits(30)}, [0, 1])
     still.update({0: {}, 1: waits(30)}, [0, 1])
@@ -74,7 +74,7 @@ def test_brokers_that_take_no_connection_are_named() -> None:
 
     kafka = Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1)
     kafka.__dict__["_metadata"] = type("M", (), {"brokers": {7: Broker(7, 1), 3: Broker(3, 2)}})
-    assert kafka.silent() == "2 of 2 brokers take no connection: 3 (127.0.0.1:2), 7 (127.0.0.1:1)"
+    assert kafka.silent() == "2 of 2 brokers do not accept connections: 3 (127.0.0.1:2), 7 (127.0.0.1:1)"
 
 
 def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_answers(clock: Clock) -> None:

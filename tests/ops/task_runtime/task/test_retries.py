@@ -57,7 +57,7 @@ def test_what_passes_is_waited_out_and_told_once(error: ConnectctlError) -> None
     [
         NotAuthorized("This principal may not"),
         NotTrusted("The certificate is not trusted"),
-        UnknownHost("DNS knows no broker"),
+        UnknownHost("DNS has no address of broker"),
         BadInput("There is no such topic"),
         Refused("Another run leads the group"),
         ConnectctlError("Failed"),
