@@ -138,7 +138,7 @@ def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool 
     if not somebody_is_there():
         hint = f"Give --confirm {protected}" if protected else "Give --yes"
         raise BadInput(
-            f"{'The context is protected and there' if protected else 'There'} is no terminal to ask for confirmation; "
+            f"Confirmation required{' (protected context)' if protected else ''}, but standard input is not a terminal; "
             "nothing was done",
             why=None if for_people else "; ".join(line.strip() for line in lines),
             next_step=f"{hint} to perform the plan, or --dry-run to print it.",

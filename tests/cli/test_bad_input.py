@@ -224,6 +224,6 @@ def test_without_a_terminal_and_without_yes_nothing_is_done(command: str, tmp_pa
     result = run(command, ASKING[command], tmp_path)
     assert result.exit_code == 2, result.output
     line = result.stderr.rstrip("\n").split("\n")[-1]
-    assert line.startswith("error: There is no terminal to ask")
+    assert line.startswith("error: Confirmation required, but standard input is not a terminal")
     assert "Give --yes" in line
     assert '"runs": []' in invoke(["runs", "list", "-o", "json"]).stdout

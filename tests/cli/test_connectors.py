@@ -126,7 +126,7 @@ def test_show_gives_whole_traces_only_when_asked(session: FakeSession) -> None:
 def test_an_unknown_connector_is_told_with_the_nearest_name_before_anything_is_done(session: FakeSession) -> None:
     result = run(session, "connectors", "stop", "order", "users", "--yes")
     assert result.exit_code == 2
-    assert "no connector order. Did you mean orders?" in result.stderr
+    assert "Connector not found: order. Did you mean orders?" in result.stderr
     assert session.calls.sent == []
 
 

@@ -495,7 +495,7 @@ def test_a_saved_plan_without_secrets_needs_no_file_and_one_with_secrets_says_wh
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"env": "NOT_THERE_4711"}, "p: the environment variable NOT_THERE_ is not set4711"),
+        ({"env": "NOT_THERE_4711"}, "p: the environment variable NOT_THERE_4711"),
         ({"file": "/not/there"}, "p: /not/there cannot be read"),
         ({"command": "exit 7"}, "p: its command printed no secret: exit status 7"),
         ({"env": "A", "file": "b"}, "p is an object"),

@@ -32,7 +32,7 @@ def test_the_journal_alone_is_shown_with_a_warning(blind: World) -> None:
     assert blind.run("connectors", "patch", "orders", "batch.size=5", "--yes").exit_code == 0
     result = blind.run("connectors", "history", "orders")
     assert result.exit_code == 0, result.output
-    assert "only what this machine's journal has: Not allowed to read" in result.stderr
+    assert "only versions in the journal of this machine are shown: Not allowed to read" in result.stderr
     assert "batch.size=5" in result.stdout
     data = json.loads(blind.run("connectors", "history", "orders", "-o", "json").stdout)
     assert data["configTopicUnseen"] == "Not allowed to read ['cfg']"

@@ -69,9 +69,9 @@ def test_a_new_file_is_for_its_owner_only_and_can_be_used(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["use", "c"], "Context not found: c"),
+        (["use", "c"], "Context not found in "),
         (["use", "bb"], "Did you mean b?"),
-        (["remove", "c", "--yes"], "Context not found: c"),
+        (["remove", "c", "--yes"], "Context not found in "),
         (["remove", "b"], "standard input is not a terminal"),
         (["add", "a", "--bootstrap-servers", "x:1"], "Context a already exists"),
         (["add", "n"], "The context has no cluster"),

@@ -61,7 +61,10 @@ def test_no_page_has_anything_that_roff_warns_of(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("args", "why"),
-    [(["nothing"], "Unknown command: nothing"), (["fence", "--directory", "d"], "the pages of all commands")],
+    [
+        (["nothing"], "Unknown command: nothing"),
+        (["fence", "--directory", "d"], "COMMAND and --directory cannot be combined"),
+    ],
 )
 def test_what_cannot_be_printed_is_one_line(args: list[str], why: str) -> None:
     result = invoke(["docs", "man", *args])

@@ -31,7 +31,7 @@ def test_levels_are_shown_once_where_workers_have_the_same() -> None:
         ["a.b.c", "WARN", "all"],
     ]
     assert run(workers, "loggers", "get", "-o", "name").stdout == "a.b\na.b.c\nroot\n"
-    assert "in force: INFO" in run(workers, "loggers", "get", "x.y").stderr
+    assert "effective: INFO" in run(workers, "loggers", "get", "x.y").stderr
 
 
 def test_new_workers_are_set_by_one_request_and_back_to_what_each_had() -> None:

@@ -72,7 +72,7 @@ def test_one_of_several_versions_is_asked_of_a_worker_that_has_it() -> None:
     done = run(workers, "plugins", "show", "Source", "--plugin-version", "2", "-o", "json")
     assert f"{TWO}/connector-plugins/x.y.Source/config?version=2" in done.stdout
     missing = run(workers, "plugins", "show", "Source", "--plugin-version", "3")
-    assert (missing.exit_code, "There is: 1, 2." in missing.stderr) == (2, True)
+    assert (missing.exit_code, "Available versions: 1, 2." in missing.stderr) == (2, True)
 
 
 def test_an_alias_of_several_classes_and_of_none_is_refused() -> None:

@@ -216,7 +216,7 @@ def test_a_dry_run_tells_of_tasks_that_are_tolerated_and_of_those_that_go_on(job
     world.there["g-configs"] = (1, "compact")
     world.configs = task_set("c", {"name": "c"}, [{}])
     kept = run(job(MANY % "wanted: '3'"), "--dry-run")
-    assert (kept.exit_code, "the 1 task of before will run" in kept.stderr) == (0, True)
+    assert (kept.exit_code, "its previous 1 task will run" in kept.stderr) == (0, True)
     assert "run c on Spark" in kept.stdout
 
 

@@ -103,7 +103,7 @@ def test_what_is_no_archive_or_an_option_of_a_run_is_bad_input(world: World) -> 
     assert (given.exit_code, "--master has no effect with --sweep" in given.stderr) == (2, True)
     world.write("FileStreamSink")
     other = world.sweep("--yes")
-    assert (other.exit_code, "a is not an archive" in other.stderr) == (2, True)
+    assert (other.exit_code, "--sweep requires a ParquetArchive, and a is not one" in other.stderr) == (2, True)
     world.write("ParquetArchive", **{"producer.override.bootstrap.servers": "other:9092"})
     elsewhere = world.sweep("--yes")
     assert (elsewhere.exit_code, "in another Kafka cluster" in elsewhere.stderr) == (2, True)

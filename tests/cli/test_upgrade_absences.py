@@ -169,7 +169,7 @@ def test_abort_typed_again_after_a_killed_abort_resumes_it(tmp_path: Path, named
 def test_a_run_that_is_being_taken_back_is_not_resumed(world: RollingWorld) -> None:
     killed_in_an_abort(world, 90)
     first = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"][-1]["id"]
-    refused(world.run("upgrade", "resume", first, "--yes"), "being taken back", "connectctl upgrade resume")
+    refused(world.run("upgrade", "resume", first, "--yes"), "being rolled back", "connectctl upgrade resume")
 
 
 def test_leaving_an_abort_where_it_is_ends_both_runs(world: RollingWorld) -> None:
@@ -225,7 +225,14 @@ def test_workers_that_somebody_restarts_by_hand_are_marked_in_the_plan(world: Ro
 
 def test_without_a_terminal_nobody_is_waited_for(world: RollingWorld) -> None:
     world.by_hand = True
-    refused(world.run(*APPLY), "a:8083, c:8083, b:8083", "by hand", "no terminal", "--by-hand-timeout", code=2)
+    refused(
+        world.run(*APPLY),
+        "a:8083, c:8083, b:8083",
+        "by hand",
+        "standard input is not a terminal",
+        "--by-hand-timeout",
+        code=2,
+    )
     assert (world.history, world.told_person, world.clock) == ([], [], 0)
 
 
@@ -235,7 +242,7 @@ def test_who_says_how_long_a_person_may_take_needs_no_terminal(world: RollingWor
     assert result.exit_code == 7
     assert "Timed out after 20 s waiting for" in result.stderr
     assert world.told_person
-    refused(world.run("upgrade", "resume", "--yes"), "no terminal", code=2)
+    refused(world.run("upgrade", "resume", "--yes"), "standard input is not a terminal", code=2)
 
 
 # ------------------------------------------------------------------------------------------- what is said of the rest

@@ -51,7 +51,7 @@ def test_secrets_in_an_applications_commands_are_masked(tmp_path: Path) -> None:
     [
         ("{{instances: [nowhere]}}", "host:port"),
         ("{{driver: strimzi}}", "does not fit"),
-        ("{{driver: command, restart: x}}", "needs change"),
+        ("{{driver: command, restart: x}}", "requires change"),
         ("{{instance: [a:1]}}", "unknown key instance"),
     ],
 )

@@ -116,7 +116,7 @@ def test_the_context_is_the_one_asked_for_else_current_else_the_only_one(tmp_pat
     assert settings.pick_context(None, "", two) is None
     path.write_text("contexts: {a: {}}")
     assert settings.pick_context(None, "", context_file.read(path)) == "a"
-    with pytest.raises(BadInput, match="no context called z"):
+    with pytest.raises(BadInput, match="Context not found: z"):
         settings.pick_context("z", "--context", two)
 
 
@@ -155,7 +155,7 @@ def test_context_list_tells_which_context_is_broken_and_why(tmp_path: Path, monk
     for name, word in {
         "misspelt": "line 4: unknown key bootstrap",
         "wrong": "protected",
-        "odd": "needs change",
+        "odd": "requires change",
         "unset": "CONNECTCTL_NO_SUCH_VARIABLE",
         "lost": "/nowhere/secret cannot be read",
         "two": "exactly one of",

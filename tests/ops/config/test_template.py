@@ -61,7 +61,7 @@ def test_the_shell_itself_gets_the_value(value: str) -> None:
 
 @pytest.mark.parametrize("template", ['ssh h "set {value}"', "ssh h 'set {value}'", "echo \\' '{value}'"])
 def test_a_value_that_would_end_the_quotes_around_it_is_refused(template: str) -> None:
-    with pytest.raises(BadInput, match=r"Take \{value\} out of the quotes"):
+    with pytest.raises(BadInput, match=r"Remove the quotes around \{value\}"):
         filled_for_shell(template, {"value": "a b"})
     assert "enabled" in filled_for_shell(template, {"value": "enabled"})
 

@@ -123,7 +123,7 @@ def test_several_configurations_may_be_in_one_file() -> None:
         ("[[1]]", "x.json", "a list in a list"),
         ('{"a": {"b": 1}}', "x.json", "a is an object"),
         ('{"name": "x", "config": "y"}', "x.json", "config is not an object"),
-        ('{"name": "x", "config": {"a": 1}, "extra": 2}', "x.json", "no extra"),
+        ('{"name": "x", "config": {"a": 1}, "extra": 2}', "x.json", "but not extra"),
         ('{"kind": "Connectors", "connectors": []}', "x.json", "connectors list"),
         ("a: [1, 2]\n", "x.yaml", "x.yaml, line 1: a is a list"),
         ("a: 1\nb: {c: 1}\n", "x.yaml", "x.yaml, line 2: b is an object"),

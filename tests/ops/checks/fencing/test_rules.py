@@ -191,7 +191,7 @@ def colliding(name: str, ours: str, others: dict[str, set[str]], ids: int = 1) -
 def test_two_groups_whose_names_run_into_each_other_share_their_ids() -> None:
     (finding,) = colliding("b-1", "a", {"a-b": {"1", "2"}})
     assert (finding.id, finding.severity, finding.subject) == ("FENCE001", "warning", "b-1")
-    assert "those of 1 in a-b, too (a-b-1-0 for one)" in finding.message
+    assert "those of 1 in a-b (for example a-b-1-0)" in finding.message
     assert finding.why
     (other,) = colliding("1", "a-b", {"a": {"b-1"}})
     assert "those of b-1 in a" in other.message

@@ -195,7 +195,7 @@ def test_an_implicit_topic_is_foreseen_for_enabled_and_only_warned_of_for_prepar
 
     finding = only(of(Goal.ENABLED), "STORE001", Goal.ENABLED)
     assert finding.severity == "error"
-    assert "without asking" in finding.message
+    assert "implicitly" in finding.message
     assert "set offsets.storage.topic=c-offsets on it, then connectctl offsets merge c" in (finding.next_step or "")
     assert only(of(Goal.PREPARING), "STORE001", Goal.PREPARING).severity == "warning"
     assert ids(of(Goal.NOW)) == set()

@@ -182,7 +182,7 @@ def test_the_names_are_those_of_the_cluster() -> None:
     assert places.names[Name.TASKS] == ("connect-c-0", "connect-c-1")
     assert (places.names[Name.DEDICATED], places.names[Name.TARGETS]) == (("own",), ("target",))
     assert (places.lost, places.named) == ({}, True)
-    with pytest.raises(BadInput, match="no connector z"):
+    with pytest.raises(BadInput, match="Connector not found: z"):
         observe.look(cluster(), None, connect_group("connect"), named, ["z"])
 
 

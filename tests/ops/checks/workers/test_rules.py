@@ -173,7 +173,7 @@ def test_another_leader_that_writes_makes_a_shared_topic_certain() -> None:
 
 def test_messages_name_workers_and_evidence() -> None:
     assert text(seen(OFF, ON, leader=None)).startswith(
-        f"w0:8083: The leader is disabled, and w1:8083 enabled. Kafka knows no transactional id {ID}"
+        f"w0:8083: The leader is disabled, and w1:8083 enabled. The transactional id {ID}, which a preparing"
     )
     assert "It wrote commit-a to the config topic without" in text(seen(OFF, config=PLAIN), Goal.ENABLED)
     assert "w1 does not list b" in text(seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}))

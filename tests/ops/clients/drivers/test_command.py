@@ -77,7 +77,7 @@ def test_without_a_command_that_reads_nothing_is_known() -> None:
 def test_the_check_is_the_operators_too() -> None:
     assert driver().check("w:1") is None
     assert driver(check="test {host} = w").check("w:1") is None
-    assert "it said: no sudo" in str(driver(check="echo no sudo; exit 1").check("w:1"))
+    assert "it printed: no sudo" in str(driver(check="echo no sudo; exit 1").check("w:1"))
     assert "not an address" in str(driver().check("-oProxyCommand=x:1"))
 
 

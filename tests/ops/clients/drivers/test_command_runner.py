@@ -76,7 +76,7 @@ def test_a_failure_tells_the_exit_status_and_the_last_lines() -> None:
     error = failure("for n in 1 2 3 4; do echo line $n; done; echo why >&2; exit 3")
     assert error.what == "The restart of w:1 failed"
     assert error.why is not None
-    assert "gave exit status 3; it printed: " in error.why
+    assert "ended: exit status 3; it printed: " in error.why
     assert error.why.endswith("why")
     assert "line 1" not in error.why
 
@@ -105,7 +105,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(background: Path
     with pytest.raises(TimedOut) as error:
         Commands(1.0).run(f"sleep 600 & echo $! > {background}; echo begun; wait", "The restart of w:1")
     assert "took longer than 1 s and was ended" in str(error.value)
-    assert "it said: begun" in str(error.value)
+    assert "it printed: begun" in str(error.value)
     assert gone(pid_in(background))
 
 

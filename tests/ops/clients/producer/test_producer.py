@@ -325,7 +325,7 @@ def test_calls_that_do_not_fit_say_what_is_missing(made: TransactionalProducer) 
     made.begin_transaction()
     with pytest.raises(KafkaException, match="a transaction is open"):
         made.begin_transaction()
-    with pytest.raises(KafkaException, match="bytes, text or None, and not int"):
+    with pytest.raises(KafkaException, match="must be bytes, str or None, not int"):
         made.produce("t", 7)  # type: ignore[arg-type]
     assert made.poll(0) == 0
     with pytest.raises(KafkaException, match="group_metadata: The version of librdkafka") as told:

@@ -57,7 +57,7 @@ def test_only_what_is_needed_is_looked_for() -> None:
 
 def test_a_named_topic_that_does_not_exist_is_told_with_the_nearest_name() -> None:
     kafka = two_clusters()
-    with pytest.raises(BadInput, match=r"no topic prod-conf.*Did you mean prod-"):
+    with pytest.raises(BadInput, match=r"Topic not found: prod-conf.*Did you mean prod-"):
         find_internal_topics(kafka, kafka.group("prod"), {"config": "prod-conf"})
 
 

@@ -89,7 +89,7 @@ def test_all_changes_come_before_all_waits() -> None:
 
 
 def test_unknown_connectors_are_named_all_at_once_with_the_nearest_names() -> None:
-    with pytest.raises(BadInput, match=r"no connector wel, zzz\. Did you mean well\?"):
+    with pytest.raises(BadInput, match=r"Connector not found: wel, zzz\. Did you mean well\?"):
         select(seen(cluster()), ["wel", "zzz", "ill"])
 
 
@@ -144,7 +144,11 @@ FENCED = "org.apache.kafka.common.errors.InvalidTxnStateException: The producer 
     ("trace", "again", "outcome"),
     [
         (FENCED, False, "done RUNNING; tasks that had failed because their producer was fenced were restarted once"),
-        (FENCED, True, "failed c is FAILED 1 of 1 task failed; what had failed because its producer was fenced was"),
+        (
+            FENCED,
+            True,
+            "failed c is FAILED 1 of 1 task failed; tasks that had failed because their producer was fenced were",
+        ),
         (TRACE, False, "failed c is FAILED 1 of 1 task failed"),
     ],
 )

@@ -179,7 +179,7 @@ def test_brokers_that_do_not_verify_transactions_are_refused_with_the_reason() -
 def test_brokers_that_take_a_groups_offsets_without_its_generation_are_refused_with_the_proposals_error() -> None:
     job = Job("c", TRANSFORM)
     with pytest.raises(
-        Refused, match=r"group metadata commit API, which requires 2\.5 .*speaks like 2\.4, without TxnOff"
+        Refused, match=r"group metadata commit API, which requires 2\.5 .*has the API versions of 2\.4, without TxnOff"
     ):
         World(broker=BrokerVersion(1, (2, 4), {24: 1, 28: 2, 9: 6})).look(job)
     with pytest.raises(Refused, match=r"older than 3\.6"):

@@ -117,7 +117,7 @@ def test_a_topic_that_was_made_anew_is_named(topic: Topic) -> None:
     store = CommittedOffsets(topic.kafka(), "t", "c")
     store.refresh(5)
     topic.id = "id-2"
-    with pytest.raises(ConnectctlError, match="The topic t was deleted and made anew"):
+    with pytest.raises(ConnectctlError, match="The topic t was deleted and created again"):
         store.refresh(5)
 
 
