@@ -23,6 +23,7 @@ from typing import Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.times import now_utc
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
@@ -117,7 +118,7 @@ class Journal:
         """A new run of ``plan``, which is written to the run's directory first."""
         run_id = self._new_id()
         self.write(run_id, "plan.json", json.dumps(plan).encode())
-        values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, _now(), None)
+        values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, now_utc(), None)
         with self._open() as db:
             db.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.get(run_id)
@@ -147,12 +148,12 @@ class Journal:
     def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:
         """Write down that a step was begun, is done, or failed; it is on the disk when this returns."""
         with self._open() as db:
-            db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, _now()))
+            db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, now_utc()))
 
     def end(self, run: str, state: RunState) -> None:
         """Write down how a run ended."""
         with self._open() as db:
-            db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, _now(), run))
+            db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, now_utc(), run))
 
     def get(self, run: str) -> Run:
         """The run called ``run``. Raises ``BadInput`` where there is none."""
@@ -271,7 +272,3 @@ def _write_whole(directory: Path, name: Callable[[], str], content: Iterable[byt
     finally:
         os.close(handle)
     return path
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

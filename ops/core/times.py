@@ -8,6 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
+def now_utc(timespec: str = "milliseconds") -> str:
+    """The time now as ``2026-01-31T12:00:00.000Z``."""
+    return datetime.now(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
 def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = False) -> str:
     """A time as ``2026-01-31 12:00:00``, with ``zone`` as ``2026-01-31T12:00:00+00:00``; a dash for None."""
     if milliseconds is None:

@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coordinator, Described
 from connectctl.ops.connect.cluster_lock import LockHolder, group_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
+from connectctl.ops.core.times import now_utc
 from connectctl.ops.kafka.error_handling import name_of
 
 SESSION = 30.0
@@ -83,7 +83,7 @@ class GroupLock:
         still holds the lock and its process on this host is gone, the lock is taken at once.
         """
         who = f"{_user()}@{socket.gethostname()}"
-        since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        since = now_utc("seconds")
         me = LockHolder(run, who, since, os.getpid())
         properties = {**self._properties, "client.id": me.client_id}
         wire, aside = (KafkaProtocolClient(properties, timeout=self._timeout) for _ in range(2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.tasks_max.observe import exceeds_tasks_max
@@ -14,6 +13,7 @@ from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_mi
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.times import now_utc
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
@@ -123,7 +123,7 @@ def observe(
         exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
         connectors=None if found is None else len(found),
         driver=reader.driver.name if reader.driver else "none",
-        taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        taken_at=now_utc("seconds"),
         unseen=tuple(unseen),
     )
 
