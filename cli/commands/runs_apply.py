@@ -245,6 +245,6 @@ def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output
     try:
         run.check({str(job): sha256(job.read_bytes()).hexdigest()})  # before anything is made of what is in it
     except OSError as e:
-        hint = f"Put the job file back, or make a new plan: connectctl run {job.name} --dry-run -o json."
+        hint = f"Restore the job file, or make a new plan: connectctl run {job.name} --dry-run -o json."
         raise stale(f"the job file {job} cannot be read: {e.strerror}", hint) from e
     run_job(session, tasks.request, run, dry_run=dry_run, yes=yes, output=output)

@@ -97,11 +97,9 @@ def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -
     )
 
 
-_WORKERS = Need(
-    "KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "whether workers are running, which ones, and what they run"
-)
+_WORKERS = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "which workers are running, and what they run")
 _WORKERS_IN_PART = Need(
-    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "whether workers are running, and so what they would read"
+    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "which workers are running, and what they read"
 )
 _FIND = Need(
     "KafkaReads.compacted", _D, _TOPIC, Name.ANY_TOPIC, _PART, "internal topics that are not named", When.UNNAMED
@@ -150,15 +148,8 @@ _RUNS = Need(
 )
 _FENCED_BEFORE = (
     _RUNS,
-    Need(
-        "TransactionCalls.describe",
-        _D,
-        _ID,
-        Name.TASKS,
-        _PART,
-        "which producers are to be fenced, unless no run is alive",
-    ),
-    Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing what may write them, too"),
+    Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "which producers to fence, unless no run is alive"),
+    Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing the producers that may also write them"),
 )
 _LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster's lock, unless --lock local leaves it")
 _CHANGE = (_WORKERS, _LOCK, _FIND, *_CONNECTORS_AND_STATUSES)
@@ -187,7 +178,7 @@ _EVERY_ID = (
     Need("AclReads.bindings", _D, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is left out"),
     Need("AclReads.authorizer", _DC, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is left out"),
 )
-_OTHER_GROUPS = Need("TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "whose other ids are")
+_OTHER_GROUPS = Need("TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "the owners of other ids")
 _PRODUCERS = Need(
     "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _REFUSED, "which producers have a transaction open in it"
 )

@@ -6,8 +6,9 @@ A ``SinkConnector`` splits its configuration into tasks, which share the partiti
 
 from __future__ import annotations
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, Outlook, RetriableError, Setting
 from connectctl.ops.task_runtime.spi.sink import (
     ErrantRecordReporter,

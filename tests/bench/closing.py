@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchbroker import DEADLINE, LOOK, broker, fill, in_turns  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import Member
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets

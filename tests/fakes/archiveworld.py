@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.connector import ParquetArchiveTask
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, files_of
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors

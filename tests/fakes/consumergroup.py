@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 
 TOPIC = "t"

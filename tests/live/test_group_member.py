@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pytest
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from live.groupslots import LONG, PATIENCE, Generation, Listener, Slots, took

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 import pytest
 from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer

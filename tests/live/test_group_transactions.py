@@ -10,8 +10,8 @@ from connectctl.ops.clients.kafka_protocol import batch_producer
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, TransactionalProducer

@@ -40,9 +40,9 @@ from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
     from connectctl.ops.clients.kafka_protocol.produce_request import Parts
     from connectctl.ops.kafka.group_membership import GroupMembership
+    from connectctl.ops.kafka.group_positions import GroupOffset
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 
@@ -193,7 +193,7 @@ class BatchProducer:
         self._sender.drop_unanswered()
 
     def send_group_offsets(
-        self, member: GroupMembership, offsets: Mapping[TopicPartition, CommittedOffset], patience: float
+        self, member: GroupMembership, offsets: Mapping[TopicPartition, GroupOffset], patience: float
     ) -> None:
         """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises ``Refusal`` with
         ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another member has its partitions. The

@@ -17,6 +17,7 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import by_topic
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
@@ -28,15 +29,6 @@ T = TypeVar("T")
 PAUSE = 0.2
 _NONE, _LOADING, _UNAVAILABLE, _MOVED, _DENIED, _NOT_FOUND = 0, 14, 15, 16, 30, 69
 _PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """A committed offset of a classic or consumer group: the leader epoch is None where none was given."""
-
-    offset: int
-    leader_epoch: int | None
-    metadata: str
 
 
 class Again(Exception):
@@ -155,7 +147,7 @@ class Coordinator:
 
     def stable_offsets(
         self, partitions: Collection[TopicPartition]
-    ) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
+    ) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
         """What is committed for ``partitions`` (OffsetFetch with ``require_stable``, KIP-447), and those for which a
         transaction has offsets pending, which are not given (UNSTABLE_OFFSET_COMMIT). Others have none committed.
         """
@@ -166,7 +158,7 @@ class Coordinator:
             for topic, numbers in by_topic(sorted(partitions)).items()
         ]
 
-        def once() -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
+        def once() -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
             request = OffsetFetchRequest(
                 group_id=self._group, topics=wanted, require_stable=True, min_version=7, max_version=7
             )
@@ -174,10 +166,10 @@ class Coordinator:
 
         return self.until(once)
 
-    def _offsets_of(self, answer: Any) -> tuple[dict[TopicPartition, CommittedOffset], frozenset[TopicPartition]]:
+    def _offsets_of(self, answer: Any) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
         if code := self.check(answer.error_code):
             raise self._not_readable(name_of(code))
-        found: dict[TopicPartition, CommittedOffset] = {}
+        found: dict[TopicPartition, GroupOffset] = {}
         pending: set[TopicPartition] = set()
         for topic in answer.topics:
             for part in topic.partitions:
@@ -188,7 +180,7 @@ class Coordinator:
                     raise self._not_readable(f"{place}: {name_of(code)}")
                 elif (offset := offset_of(part.committed_offset)) is not None:
                     epoch = offset_of(part.committed_leader_epoch)
-                    found[place] = CommittedOffset(offset, epoch, part.metadata or "")
+                    found[place] = GroupOffset(offset, epoch, part.metadata or "")
         return found, frozenset(pending)
 
     def _not_readable(self, why: str) -> ConnectctlError:

@@ -14,8 +14,8 @@ from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END
 from connectctl.ops.kafka.error_handling import Code
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
     from connectctl.ops.kafka.group_membership import GroupMembership
+    from connectctl.ops.kafka.group_positions import GroupOffset
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TXN_OFFSET_COMMIT = 3
@@ -79,7 +79,7 @@ def txn_offset_commit_request(
     id_: str,
     who: tuple[int, int],
     member: GroupMembership,
-    offsets: Mapping[TopicPartition, CommittedOffset],
+    offsets: Mapping[TopicPartition, GroupOffset],
     version: int = TXN_OFFSET_COMMIT,
 ) -> Any:
     """TxnOffsetCommit of ``offsets`` as of ``member``."""

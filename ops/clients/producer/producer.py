@@ -15,7 +15,6 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
-from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
@@ -23,6 +22,7 @@ from connectctl.ops.clients.producer.records import ALONE, HeadersGiven, name_of
 from connectctl.ops.clients.producer.settings import invalid, settings
 from connectctl.ops.clients.producer.transaction_state import PROBLEMS, State, TransactionState
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -276,8 +276,8 @@ class TransactionalProducer:
         self._bytes = 0
 
 
-def _offset(position: confluent_kafka.TopicPartition) -> CommittedOffset:
-    return CommittedOffset(position.offset, position.leader_epoch, position.metadata or "")
+def _offset(position: confluent_kafka.TopicPartition) -> GroupOffset:
+    return GroupOffset(position.offset, position.leader_epoch, position.metadata or "")
 
 
 def _too_large(record: str, topic: str, why: str) -> Exception:

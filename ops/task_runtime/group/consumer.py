@@ -7,22 +7,10 @@ within ``poll``, ``join`` or ``close``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOffset:
-    """What a consumer group has committed for a partition: the ``offset`` of the next record, the leader epoch of the last
-    one where it is known, and metadata.
-    """
-
-    offset: int
-    leader_epoch: int | None = None
-    metadata: str = ""
-
 
 GroupOffsets = Mapping[TopicPartition, GroupOffset]
 """Offsets of a consumer group, in place of source offsets."""

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.task.stale_transactions import ids_with_open_transactions
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class StableOffsets:
         left, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
             found, left = coordinator.stable_offsets(left)
-            known |= {place: GroupOffset(o.offset, o.leader_epoch, o.metadata) for place, o in found.items()}
+            known |= found
             if not left:
                 return known
             waited = time.monotonic() - began

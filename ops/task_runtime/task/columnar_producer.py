@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
-from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.clients.kafka_protocol.shared_client import SharedProtocolClient
 from connectctl.ops.clients.librdkafka.group_positions import membership
@@ -129,9 +128,8 @@ class ColumnarProducer(TransactionalProducer):
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
         """See ``TransactionalProducer``."""
-        given = {place: CommittedOffset(o.offset, o.leader_epoch, o.metadata) for place, o in offsets.items()}
         member = membership(consumer.metadata)
-        self._call("write its offsets", lambda: self._producer.send_group_offsets(member, given, patience))
+        self._call("write its offsets", lambda: self._producer.send_group_offsets(member, offsets, patience))
 
     def commit(self, patience: float) -> None:
         """Commit, and know that it happened. After ``UnknownOutcome`` only the topic knows."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext

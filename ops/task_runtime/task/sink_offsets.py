@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.sink import SinkTask
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
 from connectctl.ops.task_runtime.task.sink_errors import TIMESTAMP_TYPES, RecordErrors, RecordFailure, Stage

@@ -20,8 +20,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
 from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.spi.transform import Record
 from connectctl.ops.task_runtime.testing.faults import Fault
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka

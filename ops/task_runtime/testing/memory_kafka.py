@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, Fault, Faults

@@ -12,13 +12,13 @@ import pytest
 from connectctl.ops.clients.kafka_protocol import batch_sender, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender
-from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_membership import GroupMembership
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.directrequests import SharedWire
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
@@ -343,7 +343,7 @@ def test_offsets_of_a_group_need_no_request_of_their_own_to_add_the_group(
 ) -> None:
     made.initialise(1)
     del coordinator.asked[:]
-    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): CommittedOffset(2, None, "")}, 5)
+    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
     made.end(commit=True)
     assert coordinator.asked == ["FindCoordinator", "TxnOffsetCommit", "EndTxn"]
     assert made.state == (7, 5)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients.kafka_protocol import settled_positions
-from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 PLACES = [TopicPartition("in", number) for number in range(3)]
@@ -25,7 +25,7 @@ class FakeCoordinator:
         if self.error:
             raise self.error
         self.looks -= 1
-        known = {PLACES[0]: CommittedOffset(7, None, ""), PLACES[1]: CommittedOffset(9, None, "")}
+        known = {PLACES[0]: GroupOffset(7, None, ""), PLACES[1]: GroupOffset(9, None, "")}
         pending = frozenset({PLACES[1]} if self.looks >= 0 else ())
         return {p: o for p, o in known.items() if p in partitions and p not in pending}, pending
 

@@ -18,7 +18,6 @@ from confluent_kafka import (
 from confluent_kafka import (
     TopicPartition as Position,
 )
-from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.producer import producer as module
 from connectctl.ops.clients.producer.errors import error_of
@@ -26,6 +25,7 @@ from connectctl.ops.clients.producer.settings import TUNING, settings
 from connectctl.ops.core.errors import NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_membership import GroupMembership
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -170,7 +170,7 @@ def test_offsets_are_those_of_the_member_that_gives_them(begun: TransactionalPro
     begun.send_offsets_to_transaction(
         [Position("in", 1, 5, metadata="m", leader_epoch=3), Position("in", 2)], metadata, 9
     )
-    offsets = {TopicPartition("in", 1): CommittedOffset(5, 3, "m")}
+    offsets = {TopicPartition("in", 1): GroupOffset(5, 3, "m")}
     assert brokers(begun).offsets == [(GroupMembership("g", 7, "m-1", "slot-0"), offsets, 9)]
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group import member as member_module
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import Member
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome

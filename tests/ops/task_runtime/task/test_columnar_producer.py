@@ -13,16 +13,15 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.group_coordinator import CommittedOffset
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_membership import GroupMembership
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     CopiedMessages,
@@ -171,8 +170,8 @@ def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
     monkeypatch.setattr(handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False)
     handle.send_group_offsets(OFFSETS, MEMBER, 5)
     offsets = {
-        TopicPartition("in", 1): CommittedOffset(5, 3, "m"),
-        TopicPartition("in", 0): CommittedOffset(2, None, ""),
+        TopicPartition("in", 1): GroupOffset(5, 3, "m"),
+        TopicPartition("in", 0): GroupOffset(2, None, ""),
     }
     assert given == [GroupMembership("g", 7, "m-1", "slot-0"), offsets, 5]
 
@@ -246,7 +245,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> tuple[BatchProducer, Broker]:
 
 
 def give(made: BatchProducer) -> None:
-    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): CommittedOffset(2, None, "")}, 5)
+    made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
 
 
 def test_a_group_is_added_once_in_a_transaction_which_is_ended_also_without_records(

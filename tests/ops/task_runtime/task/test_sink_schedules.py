@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
