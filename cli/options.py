@@ -58,9 +58,7 @@ OptionalConnectorArgument = Annotated[
 ]
 GroupOption = Annotated[
     str | None,
-    typer.Option(
-        "--group", metavar="GROUP", help="A consumer group instead of a connector, for example that of a transform."
-    ),
+    typer.Option("--group", metavar="GROUP", help="A consumer group instead of a connector (of a transform)."),
 ]
 ConnectorsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)

@@ -23,9 +23,7 @@ from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "group-aware-producers"
-PARAMETERS = streams.PARAMETERS | {
-    "value": "exactly_once_v2 or exactly_once_beta; by default the one that its release supports"
-}
+PARAMETERS = streams.PARAMETERS | {"value": "exactly_once_v2 or exactly_once_beta; by default as its release supports"}
 
 
 def plan(ask: MigrationInput) -> RollingPlan:

@@ -56,15 +56,11 @@ def audit(
     ] = False,
     inputs: Annotated[
         list[str] | None,
-        typer.Option(
-            "--from", metavar="TOPIC", help="Input topics of the transform that wrote TOPIC; requires --group."
-        ),
+        typer.Option("--from", metavar="TOPIC", help="Input topics of the transform that wrote TOPIC."),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
-            metavar="GROUP", help="Consumer group of the transform; inputs are compared up to its committed offsets."
-        ),
+        typer.Option(metavar="GROUP", help="Group of the transform; inputs count up to its committed offsets."),
     ] = None,
     archive: Annotated[
         str | None,
@@ -191,9 +187,7 @@ def _audit(
 def _check(request: AuditRequest, evidence: Path | None) -> None:
     """Raises ``BadInput`` for what does not go together, before anything is opened."""
     if request.headers_only and (request.sequence or request.by or request.first is not None):
-        raise BadInput(
-            "--headers-only reads no records", next_step="Leave out --headers-only, or --sequence, --by and --first."
-        )
+        raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
     if request.offset_field and not request.connector:
         raise BadInput("--offset-field requires --connector", next_step="Give --connector NAME.")
     if evidence is not None and evidence.exists() and not evidence.is_dir():

@@ -55,9 +55,7 @@ def create(
     ] = False,
     offsets: Annotated[
         Path | None,
-        typer.Option(
-            "--offsets", metavar="FILE", help="Initial offsets, as printed by offsets show -o json or the REST API."
-        ),
+        typer.Option("--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."),
     ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
@@ -91,15 +89,11 @@ def apply(
     file: FilesOption,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune", help="Delete connectors that were applied from the same source before and are no longer in it."
-        ),
+        typer.Option("--prune", help="Delete connectors that were applied from there before and are no longer there."),
     ] = False,
     prune_match: Annotated[
         list[str] | None,
-        typer.Option(
-            "--prune-match", metavar="GLOB", help="Delete matching connectors that are in no file. Repeatable."
-        ),
+        typer.Option("--prune-match", metavar="GLOB", help="Delete matching connectors not in the files. Repeatable."),
     ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,

@@ -121,9 +121,7 @@ def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
     for url in entry.get("rest", []):
         if masking.addresses_masked(url) != url:
             hint = "Give --set rest_auth.username=NAME and --set rest_auth.password=env:NAME."
-            raise BadInput(
-                "The address of a worker contains a password, which is not written to the context file", next_step=hint
-            )
+            raise BadInput("The address of a worker contains a password, which is not written", next_step=hint)
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:

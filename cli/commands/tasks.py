@@ -102,7 +102,7 @@ def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ..
     terminal.table(
         columns + more, rows, empty="There are no connectors.", spare=() if wide else ("ENFORCED", "RUNNING")
     )
-    terminal.note(f"NOW is what the workers do: {_versions(seen)}.", style="dim")
+    terminal.note(f"NOW is the behaviour of the workers: {_versions(seen)}.", style="dim")
     if release is None:
         terminal.note("LATER is a release without tasks.max.enforce.", style="dim")
     terminal.findings(findings)

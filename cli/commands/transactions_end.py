@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the hanging transaction.")]
 PartitionOption = Annotated[
-    int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of the hanging transaction.")
+    int | None, typer.Option("--partition", metavar="N", min=0, help="Partition of the transaction.")
 ]
 StartOption = Annotated[
-    int | None, typer.Option("--start-offset", metavar="N", min=0, help="First offset of the hanging transaction.")
+    int | None, typer.Option("--start-offset", metavar="N", min=0, help="First offset of the transaction.")
 ]
 ProducerOption = Annotated[
-    int | None, typer.Option("--producer-id", metavar="N", min=0, help="Producer id of the hanging transaction.")
+    int | None, typer.Option("--producer-id", metavar="N", min=0, help="Producer id of the transaction.")
 ]
 
 
@@ -46,11 +46,7 @@ def abort(
     start_offset: StartOption = None,
     producer_id: ProducerOption = None,
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Also if a running task would fail, a commit was decided, or nothing proves that the transaction hangs.",
-        ),
+        bool, typer.Option("--force", help="Even if a task fails, a commit was decided, or it is not proven to hang.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,

@@ -190,7 +190,7 @@ def _partitions(audit: Audit) -> Section:
     columns = [Column("partition", "code"), *(Column(head, "n") for head in heads)]
     caption = "offsets, and what was found between them" + _cut(len(rows), len(parts))
     listed = details(counted(len(parts), "partition"), table(columns, rows, caption), opened=len(parts) <= _OPENED)
-    return Section("partitions", "What was looked at", [listed])
+    return Section("partitions", "Partitions that were audited", [listed])
 
 
 def _cut(shown: int, every: int) -> str:

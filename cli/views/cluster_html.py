@@ -120,7 +120,7 @@ def _missing(view: ClusterView) -> Iterator[str]:
         yield f"Which worker runs what: the group is rebalancing ({view.group.state})."
     for worker in view.workers:
         if worker.problem is not None:
-            yield f"Worker {worker.address}: its REST server gave no answer ({worker.problem})."
+            yield f"Worker {worker.address}: its REST server did not answer ({worker.problem})."
         elif worker.support is Support.UNKNOWN:
             yield f"Worker {worker.address}: whether exactly-once source support is enabled."
     for topic in view.topics:

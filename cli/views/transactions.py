@@ -76,7 +76,7 @@ def print_hanging(found: Search, now: float, wide: bool) -> None:
         for each in found.found
     ]
     spare = () if wide else ("EPOCH", "START-OFFSET", "FORMER-ID")
-    seen = "partitions that were seen" if found.findings else "partitions"
+    seen = "partitions that could be read" if found.findings else "partitions"
     hangs = "is proven to hang" if found.unproven else "hangs"
     terminal.table(columns, rows, spare=spare, empty=f"Nothing {hangs} on {found.partitions} {seen}.")
 
@@ -93,10 +93,7 @@ def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
         rows.append([*row, *_suspect(each, now)])
     spare = () if wide else ("CONNECTOR", "TASK", "END", "STABLE")
     terminal.table(
-        columns,
-        rows,
-        spare=spare,
-        empty=f"No reader is blocked: the last stable offset of {len(found)} partitions is their end.",
+        columns, rows, spare=spare, empty=f"No reader is blocked: {len(found)} partitions are stable to their end."
     )
 
 

@@ -111,7 +111,7 @@ def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
         if each.unknown:
             reasons.setdefault(each.unknown, []).append(str(each.place))
     for why, names in reasons.items():
-        message = f"What {group} has archived of {some_of(names, NAMED)} is unknown: {why}."
+        message = f"Unknown which offsets of {some_of(names, NAMED)} the group {group} has archived: {why}."
         yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     without = [str(each.place) for each in partitions if each.files and each.committed is None and not each.unknown]
     if without:

@@ -66,7 +66,7 @@ def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPar
         if why := each.unknown or each.hidden:
             reasons.setdefault(why, []).append(str(each.span.place))
     for why, names in reasons.items():
-        message = f"What {group} has processed of {some_of(names, NAMED)} is unknown: {why}."
+        message = f"Unknown which records of {some_of(names, NAMED)} the group {group} has processed: {why}."
         yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     if not reasons and partitions and all(each.committed is None for each in partitions):
         message = f"{group} has committed no offset of {', '.join(request.inputs)}."

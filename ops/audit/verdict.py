@@ -260,7 +260,7 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
         plain[part.topic] = plain.get(part.topic, 0) + part.plain
     for topic, count in plain.items():
         if count:
-            yield audit_findings.PLAIN.found(topic, f"{counted(count, 'record')} belong to no transaction.")
+            yield audit_findings.PLAIN.found(topic, f"{counted(count, 'record')} are outside of transactions.")
     if audit.request.since is None:
         for topic in sorted({part.topic for part in summary.parts if part.start > 0}):
             first = min(part.start for part in summary.parts if part.topic == topic)

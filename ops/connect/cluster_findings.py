@@ -34,10 +34,7 @@ def rebalancing(group: ConnectGroup) -> Finding | None:
     if group.state in ("Stable", "Empty", "Dead"):
         return None
     return Finding(
-        "CLUSTER002",
-        Severity.INFO,
-        group.id,
-        f"The group is rebalancing ({group.state}). Run the command again when the rebalance has ended.",
+        "CLUSTER002", Severity.INFO, group.id, f"The group is rebalancing ({group.state}). Try again when it has ended."
     )
 
 
@@ -108,11 +105,7 @@ def config_lag(group: ConnectGroup) -> Finding | None:
         f"The last assignment failed: the leader had read less of the config topic than another worker ({offsets})."
     )
     return Finding(
-        "CLUSTER009",
-        Severity.WARNING,
-        group.id,
-        message,
-        "Run the command again; if the finding persists, see the leader's log.",
+        "CLUSTER009", Severity.WARNING, group.id, message, "Try again; if it persists, see the leader's log."
     )
 
 
@@ -139,7 +132,7 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
         "They are assigned to workers that have not reported on them since. They may still run: a worker that was cut "
         "off for a while keeps its tasks and writes no new status."
     )
-    hint = f"Run the command again; if the finding persists: connectctl connectors restart {' '.join(connectors)}"
+    hint = f"Try again; if it persists: connectctl connectors restart {' '.join(connectors)}"
     return Finding("CLUSTER012", Severity.WARNING, ", ".join(connectors), message, hint)
 
 

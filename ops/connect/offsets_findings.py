@@ -88,9 +88,9 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
         yield Finding("OFFSETS014", Severity.WARNING, key.text, why)
     for stray in entry.strays:
         message = (
-            f"A record of this key lies on partition {stray.kafka_partition} (offset {stray.kafka_offset}, "
-            f"value {_value(stray)}), where Java's partitioner does not put it: compaction keeps it for ever, and "
-            "which record a worker takes depends on what it reads last."
+            f"A record of this key lies on partition {stray.kafka_partition} (offset {stray.kafka_offset}, value "
+            f"{_value(stray)}), where Java's partitioner does not put it: compaction never removes it, and the record "
+            "that a worker uses depends on which one it reads last."
         )
         yield Finding("OFFSETS003", Severity.ERROR, key.text, message)
 
@@ -133,7 +133,7 @@ def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
     for texts in by_meaning.values():
         if len(texts) > 1:
             message = (
-                f"One source partition in {len(texts)} spellings, which are {len(texts)} keys to Connect: "
+                f"One source partition in {len(texts)} spellings, which are {len(texts)} keys for Connect: "
                 f"{' and '.join(texts)}. A task finds the one in the order of its own map."
             )
             yield Finding("OFFSETS002", Severity.WARNING, next(iter(texts.values())), message)
@@ -167,8 +167,8 @@ def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
 def _lost(name: str, first: SourceOffset, count: int) -> Finding:
     start = "this source partition" if count == 1 else f"these {count} source partitions"
     message = (
-        f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, though "
-        f"KIP-618 says {_value(_side(first))} for {first.key.text}" + (" and so on." if count > 1 else ".")
+        f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, although "
+        f"KIP-618 specifies {_value(_side(first))} for {first.key.text}" + (" and so on." if count > 1 else ".")
     )
     return Finding(
         "OFFSETS001", Severity.ERROR, name, message, f"Repair it: connectctl offsets merge {name} --into dedicated"

@@ -263,7 +263,7 @@ def test_what_was_changed_by_somebody_is_not_pruned_where_the_config_topic_may_n
     world.kafka.forbidden.add("cfg")
     plan = planned(world, "--prune")
     assert steps(plan) == []
-    assert "whether it is the one that was applied is unknown (Not allowed to read" in left(plan)["a"]
+    assert "unknown whether it is the connector that was applied (Not allowed to read" in left(plan)["a"]
 
 
 def test_exit_codes_say_whether_something_is_to_be_done(world: World) -> None:

@@ -61,7 +61,7 @@ def test_the_table_says_now_and_then_in_a_hundred_columns(session: FakeSession) 
         "good        1           yes        1       1         ok             ok",
         "many        1           yes        2       2         not enforced   fails",
     ]
-    assert "NOW is what the workers do: 3.7.2." in result.stderr
+    assert "NOW is the behaviour of the workers: 3.7.2." in result.stderr
     assert "warning: TASK004 many" in result.stderr
     assert result.exit_code == 0
 

@@ -73,7 +73,14 @@ QUICK = (
     Case(
         "an older file", FILE, file_a, ("file={d}/b.txt",), older=((B, {"position": 8}),), orphaned=(A,), resumed=(B,)
     ),
-    Case("a new name", FILE, file_a, renamed=True, begun=(A,), says="leaves 1 source offset of what it reads to"),
+    Case(
+        "a new name",
+        FILE,
+        file_a,
+        renamed=True,
+        begun=(A,),
+        says="leaves 1 source offset of what it reads under the name",
+    ),
     Case("a new name with offsets", FILE, file_a, (CARRY,), renamed=True, carried=(A,)),
     Case(
         "a topic more",

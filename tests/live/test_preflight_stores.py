@@ -123,7 +123,7 @@ def test_a_connector_with_an_unseeded_topic_starts_over_as_foretold(cluster: San
             return by_id(found(cluster, name)).get("STORE001")
 
         finding = eventually(foretold)
-        assert "start 1 source partition over" in finding.message
+        assert "restart 1 source partition from the beginning" in finding.message
         assert finding.next_step == f"connectctl offsets merge {name} --into dedicated --stop"
         rest.call("PUT", f"/connectors/{name}/resume")
         eventually(lambda: live(cluster, f"{name}-offsets", name))

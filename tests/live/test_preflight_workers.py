@@ -82,7 +82,7 @@ def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
     for goal in (Goal.NOW, Goal.PREPARING, Goal.DOWNGRADE):
         assert found(seen(sandbox, group), goal) == {}
     assert (
-        "no transactional id connect-cluster-modes"
+        "transactional id connect-cluster-modes, which a preparing leader would have, does not exist"
         in shows(sandbox, "WORKER005", group=group, goal=Goal.ENABLED)["WORKER005"].message
     )
 
@@ -122,7 +122,7 @@ def test_a_worker_that_reads_another_config_topic_is_told(sandbox: Sandbox) -> N
         number = sandbox.group.add_worker(properties=stray, wait=False)
         try:
             told = shows(sandbox, "WORKER002", "WORKER012")
-            assert "does not know workers-mixed" in told["WORKER012"].message
+            assert "does not list workers-mixed" in told["WORKER012"].message
         finally:
             sandbox.group.stop_worker(number, kill=True)
 

@@ -127,7 +127,7 @@ def test_a_set_that_fits_runs_on_beside_a_connector_that_has_failed(cluster: San
         becomes(rest, name, "FAILED", "RUNNING")
         said = check(cluster, name, code=1)
         assert ids(said, name) == ["TASK001"]
-        assert "The 1 task of before is still its own" in message(said, "TASK001", name)
+        assert "It still has its previous 1 task" in message(said, "TASK001", name)
         rest.call("POST", f"/connectors/{name}/tasks/0/restart")
         eventually(lambda: rest.state(name) == ["FAILED", "RUNNING"])
 

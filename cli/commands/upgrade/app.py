@@ -49,9 +49,7 @@ SetOption = Annotated[
 PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
 FailuresOption = Annotated[
     int | None,
-    typer.Option(
-        help="Number of tasks and connectors that may fail during the upgrade.  [default: 0]", min=0, metavar="N"
-    ),
+    typer.Option(help="Tasks and connectors that may fail in the upgrade.  [default: 0]", min=0, metavar="N"),
 ]
 LooksOption = Annotated[
     int | None,
@@ -70,9 +68,7 @@ TimeoutOption = Annotated[
 ]
 WithoutOption = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Exclude this worker, which was in an earlier run and is down; may be repeated.", metavar="WORKER"
-    ),
+    typer.Option(help="Exclude this worker of an earlier run, which is down; may be repeated.", metavar="WORKER"),
 ]
 ByHandOption = Annotated[
     float | None,

@@ -105,7 +105,9 @@ def _risk(facts: AclFacts, connector: str, binding: Binding) -> str:
     theirs += [f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group)]
     general = f"a connector called {connector}-… or a group called {facts.group_id}-{connector}"
     if theirs:
-        return f"The prefix {binding.name} also covers transactional ids of {', '.join(theirs)}; any of {general}, too."
+        return (
+            f"The prefix {binding.name} also covers transactional ids of {', '.join(theirs)}; and those of {general}."
+        )
     return f"The prefix {binding.name} would also cover the transactional ids of {general}; there is none now."
 
 

@@ -156,7 +156,7 @@ def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
 def _of_settings(log: TopicFacts, brokers: int) -> Iterator[Finding]:
     """BROKER009 to BROKER012."""
     if brokers > 1 and replication.fewest_replicas(log) == 1:
-        hint = "Give it 3 replicas: kafka-reassign-partitions.sh"
+        hint = "Set 3 replicas: kafka-reassign-partitions.sh"
         yield rules.ONE_COPY.found(log.name, f"It has one replica on {brokers} brokers.", hint)
     if replication.keeps_no_second_copy(log):
         message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."

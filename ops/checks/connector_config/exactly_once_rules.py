@@ -79,11 +79,8 @@ def support(subject: Subject, words: Words) -> None:
     if subject.word(SUPPORT, "requested") == "required":
         required(subject, words)
     elif True in subject.modes and subject.plugin in (PluginSays.UNSUPPORTED, PluginSays.FAILS):
-        says = (
-            "reports that it does not support exactly-once"
-            if subject.plugin is PluginSays.UNSUPPORTED
-            else "fails when it is asked about exactly-once"
-        )
+        no = subject.plugin is PluginSays.UNSUPPORTED
+        says = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
         message = f"With this configuration the connector {says}; it runs without exactly-once."
         step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
         words.add(rules.NO_GUARANTEE, SUPPORT, message, step)

@@ -142,7 +142,7 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics
     far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
         names = some_of(sorted(each.name for each in far), FEW)
-        hint = "Look at the consumer groups of that cluster, and at their isolation.level."
+        hint = "Check the consumer groups of that cluster, and their isolation.level."
         unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
     away = frozenset(each.name for each in far)
     near = [each for each in context.sources if each.name not in away]

@@ -109,8 +109,8 @@ def loses_its_place(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Find
     count = "1 source partition" if len(lost) == 1 else f"{len(lost):,} source partitions"
     how = ", which it gets implicitly because it writes to other bootstrap servers" if each.then.implicit else ""
     message = (
-        f"Its offsets are in {facts.offsets_topic} and not in its dedicated topic {_where(each)}{how}: its tasks start "
-        f"{count} over, {lost[0].key.text} for one."
+        f"Its offsets are in {facts.offsets_topic} and not in its dedicated topic {_where(each)}{how}: its tasks restart "
+        f"{count} from the beginning, for example {lost[0].key.text}."
     )
     severity = _softly(Severity.ERROR, each, goal)
     return LOSES_ITS_PLACE.found(each.name, message, _seed(each), severity=severity)
@@ -179,8 +179,9 @@ def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findin
         return None
     sure = "" if facts.bootstrap_configured else " (unless the workers use the same spelling)"
     message = (
-        f"Its producer's bootstrap servers {each.then.bootstrap} are the workers' own Kafka cluster, spelled otherwise "
-        f"than {facts.bootstrap}{sure}: to Connect {each.then.topic} is two stores, and every offset is written twice."
+        f"Its producer's bootstrap servers {each.then.bootstrap} are those of the workers' own Kafka cluster in another "
+        f"spelling than {facts.bootstrap}{sure}: Connect treats {each.then.topic} as two stores, and writes every offset "
+        "twice."
     )
     hint = (
         f"Remove producer.override.bootstrap.servers from {each.name}, or spell it as the workers' bootstrap.servers."
@@ -255,7 +256,7 @@ def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findi
     when = "Workers before 3.3" if each.then.kind is Kind.SEPARATE else "After the downgrade workers"
     message = (
         f"{when} read only {facts.offsets_topic}, which is behind {each.now.topic} for {len(ahead):,} source partitions, "
-        f"{ahead[0].key.text} for one: its tasks write again what they have written since."
+        f"for example {ahead[0].key.text}: its tasks write the records since then again."
     )
     severity = Severity.INFO if each.then.kind is Kind.SEPARATE else Severity.WARNING
     hint = f"connectctl offsets merge {each.name} --into global --stop"

@@ -86,7 +86,7 @@ def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | 
     which = (
         f"Workers of {told} allow it"
         if told
-        else "What the workers do with it is unknown, because they report no version"
+        else "Whether the workers enforce tasks.max is unknown, because they report no version"
     )
     message = (
         f"It has {counted(tasks.size, 'task')}, and tasks.max is {tasks.limit}. {which}; "

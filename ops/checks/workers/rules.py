@@ -216,11 +216,7 @@ def _evidence(seen: WorkersSeen) -> str:
 
 
 def _who(producer: PartitionProducer, id: str | None) -> str:
-    return (
-        f"A producer with the transactional id {id}"
-        if id
-        else f"A producer with the producer id {producer.producer_id}"
-    )
+    return f"A producer with the transactional id {id}" if id else f"A producer (id {producer.producer_id})"
 
 
 def _ago(seen: WorkersSeen, producer: PartitionProducer) -> str:

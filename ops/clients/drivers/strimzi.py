@@ -69,7 +69,7 @@ class Strimzi:
         try:
             found = self._get()
             if self.apply:
-                self._run("The question whether it may be patched", "auth", "can-i", "patch", f"{KIND}/{self.resource}")
+                self._run("The check whether it may be patched", "auth", "can-i", "patch", f"{KIND}/{self.resource}")
             self._member(worker)
         except ConnectctlError as e:
             return str(e)

@@ -200,7 +200,7 @@ class RawConnection:
         """The next bytes of the answer, as many as there is room in ``place``."""
         count = len(place)
         if count > self.left:
-            raise Broken("the answer is shorter than it says")
+            raise Broken("the answer is shorter than its declared length")
         self.left -= count
         here = min(count, self._filled - self._at)
         place[:here] = self._view[self._at : self._at + here]
@@ -211,7 +211,7 @@ class RawConnection:
     def skip(self, count: int) -> None:
         """Leave out ``count`` bytes of the answer."""
         if count > self.left:
-            raise Broken("the answer is shorter than it says")
+            raise Broken("the answer is shorter than its declared length")
         self.left -= count
         here = min(count, self._filled - self._at)
         self._at += here
@@ -222,7 +222,7 @@ class RawConnection:
     def _need(self, count: int) -> int:
         """Have ``count`` bytes together, and give where they begin."""
         if count > self.left:
-            raise Broken("the answer is shorter than it says")
+            raise Broken("the answer is shorter than its declared length")
         if count > len(self._buffer):
             self._grow(count)
         while self._filled - self._at < count:

@@ -212,7 +212,7 @@ def _same_topic(topic: str, before: KnownEnds, now: Layout) -> None:
     if before.id is not None and now.id is not None and before.id != now.id:
         raise ConnectctlError(
             f"The topic {topic} was deleted and created again while it was in use",
-            why="what was read of it before is gone",
+            why="the records that were read before are gone",
             next_step="If this was intended, start again: the new topic is then used as it is.",
             code="topic-recreated",
         )

@@ -40,7 +40,7 @@ class ProducerFenced(ProducerFailed):
     """As ``ProducerFailed``: another producer has the transactional id, or ``transaction.timeout.ms`` is over."""
 
 
-_TOO_LARGE = "set message.max.bytes, which bounds batches, too, to max.message.bytes of the topic"
+_TOO_LARGE = "set message.max.bytes, which also limits batches, to max.message.bytes of the topic"
 _NEXT = {
     Code.UNKNOWN_TOPIC_OR_PARTITION: "create it",
     Code.MESSAGE_TOO_LARGE: _TOO_LARGE,

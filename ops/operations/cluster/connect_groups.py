@@ -31,7 +31,7 @@ def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozens
         hint = f"Did you mean {near[0]}?"
     elif names:
         more = ", …" if len(names) > MOST_NAMED else ""
-        hint = f"Groups of workers that may be seen: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
+        hint = f"Visible groups of workers: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
     else:
         hint = "Correct --group-id, or start the workers."
     return BadInput(

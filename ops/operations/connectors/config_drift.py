@@ -65,7 +65,7 @@ def another_one(now: Config, origin: Origin, versions: Sequence[ConfigVersion], 
     ]
     if not own:
         why = unseen or "the config topic no longer has its history"
-        return f"another client changed it, and whether it is the one that was applied is unknown ({why})"
+        return f"another client changed it; unknown whether it is the connector that was applied ({why})"
     deleted = next((each.at for each in reversed(versions[own[0] :]) if each.config is None), None)
     return None if deleted is None else f"another client deleted it at {iso_utc(deleted)}, and created it again"
 

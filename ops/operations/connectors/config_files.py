@@ -105,7 +105,7 @@ def _problems(given: Given) -> Iterator[tuple[str, str]]:
         yield f"{masked} of {given.name} is masked, as connectctl prints it", hint
     if given.with_offsets:
         hint = f"Take them out, and give them to connectors create with --offsets {given.file}."
-        yield "no worker takes offsets beside a configuration (KIP-995 is in no release)", hint
+        yield "no worker accepts offsets with a configuration (KIP-995 is in no release)", hint
 
 
 def _refuse_doubles(given: Sequence[Given]) -> None:

@@ -118,7 +118,7 @@ def read_offsets(calls: ConnectCalls, name: str) -> Offsets | str:
     except ConnectctlError as e:
         return e.why or e.what
     except (KeyError, TypeError):
-        return "the workers gave none"
+        return "the workers returned none"
 
 
 def text_of(value: Any) -> str:

@@ -130,11 +130,11 @@ def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iter
         yield f"the group {name} is {group.state}: wait until the rebalance is over"
         return
     if not snapshot.all_tell:
-        yield f"not every member of the group {name} says that it is Kafka Streams"
+        yield f"not every member of the group {name} is a Kafka Streams instance"
     elif len(snapshot.processes) != len(snapshot.instances):
         yield (
-            f"{len(snapshot.processes)} processes are in the group and {len(snapshot.instances)} instances are named: "
-            "start or name what is missing"
+            f"{len(snapshot.processes)} processes are in the group and {len(snapshot.instances)} instances are given: "
+            "start or give the missing ones"
         )
     if snapshot.old_brokers:
         yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
@@ -231,8 +231,9 @@ def _unknown(
     if first:
         needed = first_release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
         yield (
-            f"The first roll starts what is in place on each instance: put Kafka Streams {needed} or newer there before, "
-            f"and leave {PROPERTY} as it is. The run sees which release came back, and stops at an older one."
+            f"The first roll starts the installed release on each instance: install Kafka Streams {needed} or newer "
+            f"before, and leave {PROPERTY} unchanged. The run checks the release of each instance that comes back, and "
+            "stops at an older one."
         )
     if request.to is ProducerModel.PER_PARTITION:
         yield f"Kafka Streams 4.0 does not support {PER_PARTITION} and fails with it; 3.2 to 4.x look the same from outside."

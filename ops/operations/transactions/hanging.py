@@ -109,7 +109,7 @@ class Search:
         if not found:
             raise Refused(
                 f"No such transaction hangs on {place}; nothing was done",
-                why="what is open there is known to its coordinator, or nothing is open",
+                why="the open transaction is known to its coordinator, or no transaction is open",
                 next_step="See connectctl transactions lag; an open transaction is aborted by its id.",
                 code="not-hanging",
             )

@@ -30,12 +30,12 @@ class LatencyReport:
             if late:
                 self._late.add(number)
                 self._note(
-                    f"latency promise missed: {told}. Its transactions are as short as commits let them be: see "
+                    f"latency promise missed: {told}. Its transactions cannot be shorter because of the commits: see "
                     "offset-commit-avg-time-ms and poll-batch-max-time-ms, or raise transaction.boundary.latency.ms."
                 )
             else:
                 self._late.discard(number)
-                self._note(f"latency promise kept again: {told}")
+                self._note(f"latency promise met again: {told}")
 
 
 def worst(messages: Mapping[int, Mapping[str, Any]]) -> str | None:

@@ -48,8 +48,8 @@ class PartitionIds:
             found += self._named(config) if per_partition(config) else ()
         if per_partition(configs[0]) and listed.gaps:
             self.note(
-                f"warning: transactional ids of topics that {self.name} read before may not all be fenced: not every id was "
-                f"seen ({listed.gaps[0].why})"
+                f"warning: transactional ids of topics that {self.name} read before may not all be fenced: not all ids "
+                f"could be read ({listed.gaps[0].why})"
             )
         return list(dict.fromkeys(found))
 

@@ -32,7 +32,7 @@ def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
 
 
 def _row(number: int) -> str:
-    return f"Row {number} of what the transform gave for a poll"
+    return f"Row {number} of the result of the transform for a poll"
 
 
 def _tables(made: Any) -> list[Any]:
@@ -48,8 +48,8 @@ def _tables(made: Any) -> list[Any]:
     if isinstance(made, list | tuple):
         return [table for each in made for table in _tables(each)]
     raise ConnectctlError(
-        f"The transform gave {type(made).__name__}, which has no columns",
-        next_step="Give a pyarrow.Table or a pandas.DataFrame, or leave out columnar = True in its class.",
+        f"The transform returned {type(made).__name__}, which has no columns",
+        next_step="Return a pyarrow.Table or a pandas.DataFrame, or leave out columnar = True in its class.",
     )
 
 
@@ -57,7 +57,7 @@ def _checked(table: Any) -> Any:
     names = set(table.column_names)
     if "value" not in names or names - set(COLUMNS):
         raise ConnectctlError(
-            "The transform gave a table that cannot be written",
+            "The transform returned a table that cannot be written",
             why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
             next_step=f"Its columns may be {', '.join(COLUMNS)}.",
         )

@@ -66,13 +66,13 @@ class OutputSettings:
             return ProducerRecord(self.topic, _bytes("key", key), _bytes("value", value), None, headers, _whole(when))
         if topic is None:
             raise ConnectctlError(
-                "The transform gave a record without a topic",
+                "The transform returned a record without a topic",
                 next_step="Set topic in the job's config, or in each record.",
             )
         if self.is_input(topic):
             raise ConnectctlError(
-                f"The transform gave a record for {topic}, which it reads",
-                why="it would read its own output again, without an end",
+                f"The transform returned a record for {topic}, which it reads",
+                why="it would read its own output in an endless loop",
                 next_step="Set topic in the job's config, or in each record.",
             )
         return ProducerRecord(
@@ -83,8 +83,8 @@ class OutputSettings:
 def _parts(made: Any) -> Iterable[Any]:
     if isinstance(made, str | bytes | Mapping) or not isinstance(made, Iterable):
         raise ConnectctlError(
-            f"The transform gave {type(made).__name__}, which is not a record",
-            next_step="Give Record objects, a pyarrow.Table or a pandas.DataFrame.",
+            f"The transform returned {type(made).__name__}, which is not a record",
+            next_step="Return Record objects, a pyarrow.Table or a pandas.DataFrame.",
         )
     return made
 
@@ -93,7 +93,7 @@ def _rows(table: Any) -> list[dict[str, Any]]:
     names = set(table.schema.names)
     if "value" not in names or names - WRITTEN:
         raise ConnectctlError(
-            "The transform gave a table that cannot be written",
+            "The transform returned a table that cannot be written",
             why=f"unknown column {min(names - WRITTEN)}" if "value" in names else "it has no column value",
             next_step=f"Its columns may be {', '.join(COLUMNS)}.",
         )

@@ -76,7 +76,7 @@ def test_numbers_of_a_sequence_are_named_too() -> None:
 def test_an_unknown_offset_is_not_taken_for_none() -> None:
     unknown = audited(part=InputPartition(SPAN, 0, 20, unknown="an open transaction holds its offset"))
     assert (ids(unknown), unknown.verdict) == (["AUDIT024"], Verdict.UNDECIDED)
-    assert "of in-0 is unknown: an open transaction" in unknown.findings[0].message
+    assert "records of in-0 the group g has processed: an open transaction" in unknown.findings[0].message
     none = audited(part=InputPartition(SPAN, 0, 0))
     assert (ids(none), none.verdict) == (["AUDIT025"], Verdict.UNDECIDED)
     assert "g has committed no offset of in" in none.findings[0].message

@@ -76,7 +76,7 @@ class ExpressionTask(Transform):
 
 def failed(name: str, record: Record, why: str) -> ConnectctlError:
     """The expression ``name`` has no result for ``record``."""
-    hint = "Correct the expression, so that it takes such a record."
+    hint = "Correct the expression so that it accepts such a record."
     return ConnectctlError(f"The expression {name} failed for the record {place(record)}", why=why, next_step=hint)
 
 

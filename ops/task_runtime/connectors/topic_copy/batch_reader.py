@@ -158,8 +158,8 @@ def diverged(alias: str, where: str, offset: int) -> ConnectctlError:
     """The error for a log that no longer has the records that were fetched."""
     return ConnectctlError(
         f"The log of {where} on {alias} has changed before offset {offset:,}, up to which it was read",
-        why="a leader was elected that lacked records (unclean leader election): what was read is no longer in the log, and "
-        "other records may be in its place",
+        why="a leader was elected that lacked records (unclean leader election): the records that were read are no "
+        "longer in the log, and other records may have their offsets",
         next_step=f"Compare the topics; run it again to continue at {offset:,}, or set the offset: connectctl offsets set.",
         code="log-truncated",
     )

@@ -176,7 +176,7 @@ def test_a_connector_without_overrides_gives_no_finding(mode: StoreMode, goal: G
 def test_a_dedicated_topic_that_is_not_seeded_loses_the_place() -> None:
     finding = only(facts(NAMED, entry(5)), "STORE001")
     assert (finding.severity, finding.subject) == ("error", "c")
-    assert "start 1 source partition over" in finding.message
+    assert "restart 1 source partition from the beginning" in finding.message
     assert finding.next_step == "connectctl offsets merge c --into dedicated --stop"
     assert "KIP-618, Smooth migration" in (finding.why or "")
 

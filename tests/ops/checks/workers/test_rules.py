@@ -125,7 +125,7 @@ def writer(number: int, *, seconds_ago: float = 0, opened: int | None = None) ->
             ("warning", "the transactional id intruder wrote to it 2"),
         ),
         (writer(9, opened=4), {9: "intruder"}, "4.3.1", ("warning", "and has a transaction open")),
-        (writer(9), {}, "4.3.1", ("warning", "A producer with the producer id 9 wrote to it just now")),
+        (writer(9), {}, "4.3.1", ("warning", "A producer (id 9) wrote to it just now")),
         (writer(9), {}, "3.1.0", None),
         (writer(9), {9: "intruder"}, "3.1.0", ("warning", "intruder")),
     ],

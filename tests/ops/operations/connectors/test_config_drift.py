@@ -105,8 +105,8 @@ def test_what_is_deleted_as_it_was_applied_has_no_drift() -> None:
         (B, (A, B), (), None),
         (B, (A,), (A, B), None),
         (B, (A,), (A, None, B), "another client deleted it at 2027-01-15T09:00:00.000Z, and created it again"),
-        (B, (A,), (B,), "another client changed it, and whether it is the one that was applied is unknown"),
-        (B, (A,), (), "another client changed it, and whether it is the one that was applied is unknown"),
+        (B, (A,), (B,), "another client changed it; unknown whether it is the connector that was applied"),
+        (B, (A,), (), "another client changed it; unknown whether it is the connector that was applied"),
     ],
 )
 def test_what_may_be_somebody_elses_connector_of_the_same_name_is_known(

@@ -82,7 +82,7 @@ def test_a_directory_is_for_its_files_of_known_forms_in_order(tmp_path: Path) ->
         ("a.json", '{"connector.class": "x.Y", "db.password": "******"}', "db.password of a is masked"),
         ("a.json", '{"connector.class": "x.Y", "a": 1, "a": 2}', "a is set more than once"),
         ("a.json", '{"name": "a", "initial_state": "UP", "config": {"connector.class": "x.Y"}}', "initial_state is UP"),
-        ("a.json", '{"name": "a", "offsets": [], "config": {"connector.class": "x.Y"}}', "no worker takes offsets"),
+        ("a.json", '{"name": "a", "offsets": [], "config": {"connector.class": "x.Y"}}', "no worker accepts offsets"),
         ("a.yaml", "apiVersion: kafka.strimzi.io/v1\nkind: KafkaConnect\nmetadata: {name: a}", "it is a KafkaConnect"),
         ("a.yaml", FORMS["d.yml"].replace("tasksMax", "taskMax"), "spec.taskMax is unknown"),
         ("a.yaml", FORMS["d.yml"].replace("tasksMax: 2", "state: up"), "spec.state is up"),

@@ -70,7 +70,7 @@ def test_the_value_is_named_as_its_release_knows_it(protocols: tuple[int, ...], 
         (snapshot("at_least_once"), UP, "is not exactly-once"),
         (snapshot(PER_PARTITION, group=ClientGroup("app", "Dead", "")), UP, "start the application first"),
         (snapshot(PER_PARTITION, PER_PARTITION, protocols=(11,)), UP, "1 processes are in the group and 2 instances"),
-        (snapshot(PER_PARTITION, protocols=(0,)), UP, "says that it is Kafka Streams"),
+        (snapshot(PER_PARTITION, protocols=(0,)), UP, "is a Kafka Streams instance"),
         (
             snapshot(PER_PARTITION, old_brokers=("broker 1 has the API versions of 2.4",)),
             UP,

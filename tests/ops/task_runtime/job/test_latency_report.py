@@ -19,7 +19,7 @@ def test_a_promise_that_is_missed_is_said_once_and_once_that_it_is_kept_again() 
         report.update({0: said(p99)})
     assert [line.split(". ")[0] for line in lines] == [
         "latency promise missed: p99 140 ms of task 0 of c, 100 ms promised",
-        "latency promise kept again: p99 80 ms of task 0 of c, 100 ms promised",
+        "latency promise met again: p99 80 ms of task 0 of c, 100 ms promised",
     ]
     assert not any("\n" in line for line in lines)
 

@@ -42,7 +42,7 @@ def test_columns_hold_what_single_records_would() -> None:
     assert one_by_one(found) == [(r.value, r.key, r.timestamp, list(r.headers)) for r in single]
     assert batch.topic == "out"
     assert batch.describe_row is not None
-    assert batch.describe_row(3) == "Row 3 of what the transform gave for a poll"
+    assert batch.describe_row(3) == "Row 3 of the result of the transform for a poll"
 
 
 def test_frames_of_what_was_read_are_written_as_they_are() -> None:
