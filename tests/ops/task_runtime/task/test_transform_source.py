@@ -144,7 +144,7 @@ def test_without_an_output_topic_a_record_names_its_own_and_never_one_that_is_re
 
 @pytest.mark.parametrize("made", [7, "text", {"value": 1}, pa.table({"v": [b"1"]}), pa.table({"value": [1], "x": [2]})])
 def test_what_is_no_record_is_refused_in_one_line(made: Any) -> None:
-    with pytest.raises(ConnectctlError, match=r"The transform gave|of a record is") as told:
+    with pytest.raises(ConnectctlError, match=r"The transform returned|of a record is") as told:
         OutputSettings("out").records(made)
     assert "\n" not in str(told.value)
 
