@@ -204,11 +204,11 @@ class Session:
     @cached_property
     def spark_session(self) -> Any:
         """A Spark session on the context's master, for jobs of its own; what Spark says is in ``spark_log``."""
-        from connectctl.ops.clients.spark.session import open_session
+        from connectctl.ops.clients.spark.session import close_session, open_session
 
         master, conf = str(self.settings.get("spark.master")), self.settings.section("spark.conf")
         session = open_session(master, conf, self.spark_log)
-        self._closing.callback(session.stop)
+        self._closing.callback(close_session, session)
         return session
 
     @property

@@ -31,13 +31,13 @@ def read_json(text: str | bytes, **how: Any) -> Any:
     return found
 
 
-def objects_reader(members: tuple[tuple[Any, ...], ...]) -> Callable[[bytes], list[Any] | None]:
-    """What reads lines, each an object of these ``members`` (name, type, default) and no others, a block at a time.
+def objects_reader(members: tuple[tuple[Any, ...], ...], *, alone: bool = True) -> Callable[[bytes], list[Any] | None]:
+    """What reads lines, each an object of these ``members`` (name, type, default), a block at a time; ``alone``: no others.
 
     It gives objects with the members as attributes, and None where any line is something else: then ``read_json`` tells
     what. None is given for a line feed within an object, too, which is JSON, but no line.
     """
-    quick, refused = _objects(members)
+    quick, refused = _objects(members, alone)
 
     def read(text: bytes) -> list[Any] | None:
         lines = text.count(b"\n") + (not text.endswith(b"\n"))
@@ -61,11 +61,13 @@ def _msgspec() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]]:
 
 
 @cache
-def _objects(members: tuple[tuple[Any, ...], ...]) -> tuple[Callable[[bytes], Any] | None, type[Exception]]:
+def _objects(
+    members: tuple[tuple[Any, ...], ...], alone: bool
+) -> tuple[Callable[[bytes], Any] | None, type[Exception]]:
     library = _library()
     if library is None:
         return None, ValueError
-    kind = library.defstruct("Object", members, forbid_unknown_fields=True, gc=False)
+    kind = library.defstruct("Object", members, forbid_unknown_fields=alone, gc=False)
     return library.json.Decoder(kind).decode_lines, library.MsgspecError
 
 

@@ -1,63 +1,60 @@
 """Bulk work on source offsets: which records of big topics matter to a purpose. No session and no network in here.
 
-The rows of a frame are records of any age, of any connector, in any order, from any number of topics and from a backup. All
-rows of a key meet in one Spark task, where the functions that decide for the local engine look at that key alone.
+Rows travel by thousands, as bytes that only Python reads, and meet by key: in each Spark task the code that decides for the
+local engine looks at all that there is of some keys. What does not fit into memory is sorted on disk, there and here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import marshal
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache
-from itertools import groupby
-from operator import attrgetter
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
-from connectctl.ops.connect.source_keys import parse_key
-from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.backup_file import backup_lines
-from connectctl.ops.operations.offsets.changes import Side
-from connectctl.ops.operations.offsets.key_filter import Purpose, is_relevant
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
+from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.kafka.records import KEY, ConsumerRecord, Row, record_in
+from connectctl.ops.kafka.spill import MOST, Gathered, Spooled, blocks_in_order
+from connectctl.ops.operations.offsets.backup_file import lines_of
+from connectctl.ops.operations.offsets.key_filter import AllKeys, Purpose, Sorted, is_decided
+from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
 
 if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where
     from pyspark.sql import DataFrame
 
-SCHEMA = "source string, key binary, value binary, partition int, offset long, timestamp long"
-BATCH = 10_000
-
-
-class Row(NamedTuple):
-    """A record, and which topic or which part of a backup it is from (``source_of``)."""
-
-    source: str
-    key: bytes | None
-    value: bytes | None
-    partition: int
-    offset: int
-    timestamp: int | None
-
-    @property
-    def record(self) -> ConsumerRecord:
-        """The record alone."""
-        return ConsumerRecord(*self[1:])
+ROWS = "source string, bucket int, rows binary"
+"""A frame of rows: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
+FOUND = "kind string, subject string, count int, content binary"
+"""A frame of what tasks found: rows by their source, and by connector what is decided."""
+KEPT, WRITES, CONFLICTS, REFUSALS = "kept", "writes", "conflicts", "refusals"
+BUCKETS = 8
+"""Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and another less."""
+TOGETHER = 16
 
 
 class Source(NamedTuple):
     """A topic by its cluster (None for the workers' own) and name.
 
-    ``saved_for``: not the topic, but what the backup that this connector is restored from has of it.
+    ``saved_for``: not the topic, but what the backup that this connector is restored from has of it. ``strangers``: of the
+    topic a key that is not Connect's, to show that there is one.
     """
 
     bootstrap: str | None
     topic: str
     saved_for: str | None = None
+    strangers: bool = False
 
 
 @cache
 def source_of(text: str) -> Source:
-    """The source that a row names."""
+    """The source that rows name."""
     return Source(*json.loads(text))
 
 
@@ -67,129 +64,175 @@ def named(source: Source) -> str:
     return json.dumps(source)
 
 
+Blocks = Iterable[tuple[Source, list[Row]]]
+
+
+def in_buckets(blocks: Blocks, parts: int) -> Iterator[Any]:
+    """Arrow's batches (``ROWS``) of ``blocks``, for as many tasks as ``parts`` says: all rows of a key go to one bucket."""
+    held: dict[tuple[Source, int], list[Row]] = {}
+    count, buckets = 0, parts * BUCKETS
+    for source, rows in blocks:
+        for row, number in zip(rows, map(crc32, map(itemgetter(KEY), rows)), strict=True):
+            held.setdefault((source, number % buckets), []).append(row)
+        count += len(rows)
+        if count >= MOST // 2:
+            yield from _batches(ROWS, ((named(of), n, marshal.dumps(some, 2)) for (of, n), some in held.items()))
+            held, count = {}, 0
+    yield from _batches(ROWS, ((named(of), n, marshal.dumps(some, 2)) for (of, n), some in held.items()))
+
+
 @dataclass(frozen=True)
 class Looked:
-    """What one connector is looked at for, and how its topics are laid out; records in ``places`` are ignored."""
+    """What one connector is looked at for, how its topics are laid out, and of which topics its backup has something.
+
+    Records in ``places`` are ignored.
+    """
 
     purpose: Purpose
     places: Sequence[OffsetsTopicState]
+    backup: Sequence[Where] = ()
 
 
-def sift(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
-    """The newest record of every key that matters to what is looked for, in as many partitions as ``parts`` says.
+def look(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
+    """What is decided, or what matters for it (``FOUND``), in as many partitions as ``parts`` says.
 
-    Of every source a few keys more are kept in each part: one of each connector that is looked at, one of another's and
-    one of nobody's, so that it is known what there is.
+    Of each place a key more is kept in each part, so that it is known what there is.
     """
-    by_name = {
-        one.purpose.connector: replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked
-    }
+    empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
-    def kept(batches: Iterator[Any]) -> Iterator[Any]:
-        return to_arrow(filter_records(from_arrow(batches), by_name))
+    def found(batches: Iterator[Any]) -> Iterator[Any]:
+        if all(isinstance(one.purpose, AllKeys) for one in empty):
+            for batch in batches:
+                for source, _, content in _values(batch):
+                    yield from _batches(FOUND, [(KEPT, source, 0, content)])
+            return
+        yield from look_at_part((row for batch in batches for row in _values(batch)), empty)
 
-    return _by_key(rows, parts).mapInArrow(kept, SCHEMA)
-
-
-def backup(rows: DataFrame, owners: Mapping[Source, frozenset[str] | None], parts: int) -> DataFrame:
-    """The lines of a backup of each topic's ``owners``, None for every connector that has offsets there."""
-
-    def spelled(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for some in _batches(_lines(from_arrow(batches), owners)):
-            yield pa.RecordBatch.from_arrays([pa.array(some, pa.string())], ["value"])
-
-    return _by_key(rows, parts).mapInArrow(spelled, "value string")
+    # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
+    return rows.repartition(parts, "bucket").mapInArrow(found, FOUND).repartition(parts)
 
 
-def _by_key(rows: DataFrame, parts: int) -> DataFrame:
-    return rows.repartition(parts, "key").sortWithinPartitions("key")
+def look_at_part(rows: Iterable[tuple[str, int, bytes]], looked: Sequence[Looked]) -> Iterator[Any]:
+    """What ``look`` finds in some buckets: the part of one task."""
+    gathered = Gathered[str](owners_of)
+    for source, _, content in rows:
+        if source_of(source).strangers:
+            yield from _batches(FOUND, [(KEPT, source, 0, content)])
+        else:
+            gathered.add(source, marshal.loads(content))
+    there = gathered.all()
+    for one in looked:
+        yield from _batches(FOUND, _found(there, one))
 
 
-def _lines(rows: Iterable[Row], owners: Mapping[Source, frozenset[str] | None]) -> Iterator[str]:
-    for raw, group in groupby(rows, key=attrgetter("key")):
-        key = parse_key(raw)
-        if isinstance(key, str):
+def _found(there: Mapping[str, Collection[ConsumerRecord]], one: Looked) -> Iterator[tuple[Any, ...]]:
+    name, purpose = one.purpose.connector, one.purpose
+    owner = name.encode(errors="surrogatepass")
+
+    def its(source: Source) -> Iterator[list[Row]]:
+        return blocks_in_order(there.get(named(source), ()), owners_of, owner)
+
+    topics = [Source(at.bootstrap, at.topic) for at in one.places]
+    if isinstance(purpose, AllKeys):
+        yield from (_kept(source, rows) for source in topics for rows in its(source))
+        return
+    backup = {where: its(Source(*where, name)) for where in one.backup}
+    some = Sorted(purpose, one.places, list(map(its, topics)), backup)
+    if is_decided(purpose, one.places):
+        request: MergeOffsets | RestoreOffsets = purpose  # type: ignore[assignment]  # as is_decided says
+        places, saved, changes = some.decided(request)
+        for writes in _chunks_of(changes.writes):
+            yield WRITES, name, len(writes), marshal.dumps(writes, 2)
+        yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)
+        yield REFUSALS, name, 0, marshal.dumps(list(changes.refusals), 2)
+    else:
+        places, saved = some.filtered()
+    for source, at in zip(topics, places, strict=True):
+        yield from _kept_of(source, (record for records in at.records.values() for record in records))
+    for where, records in saved.items():
+        yield from _kept_of(Source(*where, name), records)
+
+
+def _chunks_of(writes: Collection[RecordChange]) -> Iterator[list[tuple[Any, ...]]]:
+    assert isinstance(writes, Spooled)
+    return filter(None, writes.chunks())
+
+
+def _kept_of(source: Source, records: Iterable[ConsumerRecord]) -> Iterator[tuple[Any, ...]]:
+    return (_kept(source, rows) for rows in blocks_in_order(records, owners_of))
+
+
+def _kept(source: Source, rows: list[Row]) -> tuple[Any, ...]:
+    return KEPT, named(source), 0, marshal.dumps(rows, 2)
+
+
+@dataclass
+class Found:
+    """What the tasks found: the records that matter by source, and by connector what is decided."""
+
+    records: dict[Source, Collection[ConsumerRecord]] = field(default_factory=dict)
+    decided: dict[str, OffsetChanges] = field(default_factory=dict)
+
+
+def collected(found: DataFrame) -> Found:
+    """What is in a frame (``FOUND``), a part of it at a time in this process, and on disk what is too much for memory."""
+    return gather(map(tuple, found.toLocalIterator(prefetchPartitions=True)))
+
+
+def gather(found: Iterable[tuple[Any, ...]]) -> Found:
+    """The same of its rows."""
+    kept, writes = Gathered[Source](owners_of), dict[str, Spooled[RecordChange]]()
+    conflicts, refusals = dict[str, list[Conflict]](), dict[str, list[str]]()
+    for kind, subject, count, content in found:
+        if kind == WRITES:
+            writes.setdefault(subject, Spooled(RecordChange)).add_written(bytes(content), count)
             continue
-        for row in newest(group):
-            source = source_of(row.source)
-            owned = owners.get(source, frozenset())
-            if owned is None or key.connector in owned:
-                at = OffsetsTopicState(source.topic, Side.GLOBAL, 1, {raw: (row.record,)}, source.bootstrap)
-                yield from backup_lines([at])
+        some = marshal.loads(content)
+        if kind == KEPT:
+            kept.add(source_of(subject)._replace(strangers=False), some)
+        elif kind == CONFLICTS:
+            conflicts.setdefault(subject, []).extend(Conflict(*each) for each in some)
+        else:
+            refusals.setdefault(subject, []).extend(some)
+    decided = {
+        name: OffsetChanges(
+            writes.get(name, ()),
+            tuple(sorted(conflicts[name], key=lambda each: each.key)),
+            tuple(sorted(refusals[name])),
+        )
+        for name in conflicts
+    }
+    return Found(kept.all(), decided)
 
 
-def filter_records(rows: Iterable[Row], looked: Mapping[str, Looked]) -> Iterator[Row]:
-    """What ``sift`` keeps of rows in the order of their keys: the part of one task."""
-    shown: set[tuple[str, str | None]] = set()
-    for raw, group in groupby(rows, key=attrgetter("key")):
-        found = newest(group)
-        key = parse_key(raw)
-        whose = None if isinstance(key, str) else key.connector if key.connector in looked else ""
-        fresh = {(row.source, whose) for row in found} - shown
-        if fresh or (whose and is_relevant(looked[whose].purpose, raw, *apart(found, looked[whose].places, whose))):
-            shown |= fresh
-            yield from found
-
-
-def newest(rows: Iterable[Row]) -> list[Row]:
-    """Of each key the newest record on each partition of each topic; a backup's rows are all kept."""
-    found: dict[tuple[Any, ...], Row] = {}
-    for row in rows:
-        topic_state = (row.source, row.key, row.partition, row.offset if source_of(row.source).saved_for else None)
-        if topic_state not in found or found[topic_state].offset <= row.offset:
-            found[topic_state] = row
-    return list(found.values())
-
-
-def apart(
-    rows: Iterable[Row], places: Sequence[OffsetsTopicState], connector: str
-) -> tuple[list[OffsetsTopicState], dict[tuple[str | None, str], list[ConsumerRecord]]]:
-    """``places`` with the records among ``rows`` that lie there, and those of the connector's backup by topic."""
-    there: dict[Source, dict[bytes, list[ConsumerRecord]]] = {}
-    saved: dict[tuple[str | None, str], list[ConsumerRecord]] = {}
-    for row in rows:
-        source, record = source_of(row.source), row.record
-        if source.saved_for is None:
-            there.setdefault(source, {}).setdefault(record.key or b"", []).append(record)
-        elif source.saved_for == connector:
-            saved.setdefault((source.bootstrap, source.topic), []).append(record)
-    return [_filled(at, there.get(Source(at.bootstrap, at.topic), {})) for at in places], saved
-
-
-def _filled(at: OffsetsTopicState, records: dict[bytes, list[ConsumerRecord]]) -> OffsetsTopicState:
-    return replace(at, records={key: tuple(found) for key, found in records.items()})
-
-
-def collected(rows: DataFrame) -> Iterator[Row]:
-    """The rows of a frame, a part of them at a time in this process."""
-    for source, key, value, *topic_state in rows.toLocalIterator(prefetchPartitions=True):
-        yield Row(source, None if key is None else bytes(key), None if value is None else bytes(value), *topic_state)
-
-
-def from_arrow(batches: Iterator[Any]) -> Iterator[Row]:
-    """The rows in Arrow's batches."""
-    for batch in batches:
-        yield from map(Row._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
-def to_arrow(rows: Iterable[Row]) -> Iterator[Any]:
-    """Arrow's batches of ``rows``."""
+def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[Any]:
+    """Arrow's batches of the lines of a backup of each topic's ``owners``, None for every connector; thousands in a text."""
     import pyarrow as pa
 
-    types = [pa.string(), pa.binary(), pa.binary(), pa.int32(), pa.int64(), pa.int64()]
-    for some in _batches(rows):
-        columns = [pa.array(column, type_) for column, type_ in zip(zip(*some, strict=True), types, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, list(Row._fields))
+    names = Owners()
+    for source, rows in blocks:
+        owned = owners.get(source, frozenset())
+        theirs = [(record, names.of(record.key)) for record in map(record_in, rows)]
+        lines = lines_of(
+            (record for record, name in theirs if name is not None and (owned is None or name in owned)),
+            source.topic,
+            source.bootstrap,
+        )
+        if text := "\n".join(lines):
+            yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["value"])
 
 
-def _batches(values: Iterable[Any]) -> Iterator[list[Any]]:
-    some: list[Any] = []
-    for value in values:
-        some.append(value)
-        if len(some) == BATCH:
-            yield some
-            some = []
-    if some:
-        yield some
+def _values(batch: Any) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _batches(schema: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Arrow's batches of ``rows``, a few at a time: each of them is big."""
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "int": pa.int32(), "binary": pa.binary()}
+    names, kinds = zip(*(column.split() for column in schema.split(", ")), strict=True)
+    rest = iter(rows)
+    while some := list(islice(rest, TOGETHER)):
+        columns = [pa.array(column, types[kind]) for column, kind in zip(zip(*some, strict=True), kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, list(names))

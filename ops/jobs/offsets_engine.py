@@ -1,13 +1,16 @@
 """The engine for big topics: Spark reads them and leaves out what cannot matter, the local engine's code does the rest.
 
 One connector is looked at in two passes of the same code that the local engine runs. In the first the topics seem empty, and
-it is noted which are asked for; then Spark reads those; in the second they hold what Spark kept.
+it is noted which are asked for; then Spark reads those, and its tasks decide key by key; in the second they hold what Spark
+kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +19,26 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
-from connectctl.ops.jobs.topic_reader import read
-from connectctl.ops.operations.offsets.engine import Asked, View, layout
+from connectctl.ops.jobs.topic_reader import read, read_as
+from connectctl.ops.operations.offsets.changes import RestoreOffsets
+from connectctl.ops.operations.offsets.dump_lines import wheres_in
+from connectctl.ops.operations.offsets.engine import Asked, View, layout, seen
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.observe import Sources, observe
+from connectctl.ops.operations.offsets.record_changes import Where, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.key_filter import Purpose
+    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, Saved
     from pyspark.sql import DataFrame, SparkSession
 
-TASK_RECORDS = 1_000_000
-"""Records of the topics for each Spark task: what one holds at a time, at most, where keys are spread evenly."""
+TASK_RECORDS, PART_RECORDS = 1_000_000, 250_000
+"""Records of the topics for each Spark task that reads them; and for each behind a shuffle, of which the driver's JVM, with
+the 1 GB that Spark gives it by default, holds two at a time."""
+
+LINE_BYTES = 150
+"""About the least that a line of a backup has."""
 
 
 class Spark:
@@ -37,20 +49,33 @@ class Spark:
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
         """See ``Engine``."""
-        shown, look = TopicLayout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
-        places = layout(shown.sources, observe(shown.sources, look), asked)
-        owners = dict.fromkeys(shown.sources_of(), frozenset(look.connectors))
+        shown, query = TopicLayout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
+        places = layout(shown.sources, observe(shown.sources, query), asked)
+        owners = dict.fromkeys(shown.sources_of(), frozenset(query.connectors))
         spark = self._session()
         with job_failures("read the offsets", self._log):
-            tasks = _tasks(spark, shown)
-            rows = read(spark, shown.wanted(owners), tasks)
+            tasks, parts = _tasks(spark, shown.records + sum(_lines_in(each.backup) for each in asked if each.backup))
+            rows, looked = read(spark, shown.wanted(owners), tasks, parts), []
             for each in asked:
+                name, wheres = each.purpose.connector, tuple[Where, ...]()
                 if each.backup is not None:
-                    rows = rows.unionByName(offsets_backup.read(spark, each.backup, each.purpose.connector))
-            looked = [Looked(each.purpose, places[each.purpose.connector]) for each in asked]
-            saved = shown.fill(offsets.collected(offsets.sift(rows, looked, tasks)))
-        snapshot = observe(shown.sources, look)
-        return View(snapshot, layout(shown.sources, snapshot, asked), {**saved})
+                    rows = rows.unionByName(offsets_backup.read(spark, each.backup, name, parts))
+                    wheres = tuple(wheres_in(each.backup))
+                looked.append(Looked(each.purpose, places[name], wheres))
+            found = offsets.collected(offsets.look(rows, looked, parts))
+        kept = shown.fill(found.records)
+        saved = {
+            one.purpose.connector: dict.fromkeys(one.backup, ()) | kept.get(one.purpose.connector, {}) for one in looked
+        }
+        snapshot = observe(shown.sources, query)
+        rest = [each for each in asked if each.purpose.connector not in found.decided]
+        view = seen(shown.sources, snapshot, rest, saved)
+        for each in asked:
+            if changes := found.decided.get(name := each.purpose.connector):
+                view.places.update(layout(shown.sources, snapshot, [each]))
+                view.saved[name] = saved[name]
+                view.decisions[name] = whole(each.purpose, changes, view.places[name], view.saved[name])
+        return view
 
     @contextmanager
     def backup(self, sources: Sources, connectors: Sequence[str]) -> Iterator[DataFrame]:
@@ -72,9 +97,25 @@ class Spark:
         owners[Source(None, sources.offsets_topic)] = frozenset(connectors) or None
         spark = self._session()
         with job_failures("read the offsets", self._log):
-            tasks = _tasks(spark, shown)
-            yield offsets.backup(read(spark, shown.wanted(owners), tasks), owners, tasks)
+            tasks, parts = _tasks(spark, shown.records)
+            texts = partial(offsets.texts, owners=owners)
+            yield read_as(spark, shown.wanted(owners), tasks, "value string", texts).repartition(parts)
 
 
-def _tasks(spark: SparkSession, shown: TopicLayout) -> int:
-    return max(int(spark.sparkContext.defaultParallelism), shown.records // TASK_RECORDS + 1)
+def _tasks(spark: SparkSession, records: int) -> tuple[int, int]:
+    """How many tasks read, and how many parts there are behind a shuffle."""
+    cores = int(spark.sparkContext.defaultParallelism)
+    return max(cores, records // TASK_RECORDS + 1), max(cores, records // PART_RECORDS + 1)
+
+
+def _lines_in(backup: Path) -> int:
+    """How many records there may be in a backup."""
+    files = backup.glob("part-*") if backup.is_dir() else [backup]
+    return sum(file.stat().st_size for file in files if file.is_file()) // LINE_BYTES
+
+
+def whole(purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
+    """``changes`` that were decided in parts, with what speaks against a whole backup, and not against a part of it."""
+    if not isinstance(purpose, RestoreOffsets):
+        return changes
+    return replace(changes, refusals=decide(purpose, places, saved).refusals)

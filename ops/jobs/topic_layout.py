@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.clients.protocols import KafkaReads
-from connectctl.ops.jobs.offsets import Row, Source, source_of
+from connectctl.ops.jobs.offsets import Source
 from connectctl.ops.jobs.topic_reader import WantedKeys
-from connectctl.ops.kafka.records import TopicImage, UnreadTail
+from connectctl.ops.kafka.records import SortedRecords, TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.cluster.open_transactions import settled
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.observe import Sources
+    from connectctl.ops.operations.offsets.record_changes import Where
 
 
 @dataclass
@@ -70,17 +71,15 @@ class TopicLayout:
         """The topics that were asked for."""
         return list(self._topics)
 
-    def fill(self, rows: Iterable[Row]) -> dict[str, dict[tuple[str | None, str], list[ConsumerRecord]]]:
-        """Let the topics hold ``rows``, and give those that are of backups, by connector."""
-        found: dict[Source, list[ConsumerRecord]] = {}
-        for row in rows:
-            found.setdefault(source_of(row.source), []).append(row.record)
+    def fill(self, records: Mapping[Source, Collection[ConsumerRecord]]) -> dict[str, dict[Where, Any]]:
+        """Let the topics hold ``records``, and give those that are of backups, by connector."""
         for source, topic in self._topics.items():
-            topic.image = replace(topic.image, latest=tuple(found.get(source, ())))
-        saved: dict[str, dict[tuple[str | None, str], list[ConsumerRecord]]] = {}
-        for source, records in found.items():
+            latest = records.get(source, ())
+            topic.image = replace(topic.image, latest=latest, in_order=isinstance(latest, SortedRecords))
+        saved: dict[str, dict[Where, Any]] = {}
+        for source, its in records.items():
             if source.saved_for is not None:
-                saved.setdefault(source.saved_for, {})[source.bootstrap, source.topic] = records
+                saved.setdefault(source.saved_for, {})[source.bootstrap, source.topic] = its
         return saved
 
     def image(self, kafka: KafkaReads, source: Source, patience: float) -> TopicImage:

@@ -5,16 +5,16 @@ Not with Spark's Kafka source, which is slower, needs jars and a translation of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_share import read_share
-from connectctl.ops.connect.source_keys import SourceKey, parse_key
-from connectctl.ops.jobs.offsets import SCHEMA, Row, Source, named, to_arrow
+from connectctl.ops.jobs.offsets import ROWS, Blocks, Source, in_buckets
 
 if TYPE_CHECKING:
+    from connectctl.ops.kafka.records import Row
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -34,16 +34,31 @@ class WantedKeys:
     strangers: bool = True
 
 
-def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int) -> DataFrame:
-    """The newest records of every topic's partitions, read by at most as many tasks as ``tasks`` says."""
+def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: int) -> DataFrame:
+    """The newest record of every key (``ROWS``), read by at most as many tasks as ``tasks`` says, for ``parts`` others."""
+
+    def batches(blocks: Blocks) -> Iterator[Any]:
+        return in_buckets(blocks, parts)
+
+    return read_as(spark, topics, tasks, ROWS, batches)
+
+
+def read_as(
+    spark: SparkSession,
+    topics: Sequence[WantedKeys],
+    tasks: int,
+    schema: str,
+    batches: Callable[[Blocks], Iterator[Any]],
+) -> DataFrame:
+    """What ``batches`` gives of each share of the topics: Arrow's batches of ``schema``."""
     shares = split(topics, tasks)
 
-    def records(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
+    def of_shares(numbers: Iterator[Any]) -> Iterator[Any]:
+        for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from to_arrow(_rows(shares[number]))
+                yield from batches(_blocks(shares[number]))
 
-    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(records, SCHEMA)
+    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(of_shares, schema)
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
@@ -57,7 +72,7 @@ def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
     return [share for _, share in shares]
 
 
-def _rows(share: Sequence[WantedKeys]) -> Iterator[Row]:
+def _blocks(share: Sequence[WantedKeys]) -> Iterator[tuple[Source, list[Row]]]:
     by_cluster: dict[str | None, list[WantedKeys]] = {}
     for part in share:
         by_cluster.setdefault(part.source.bootstrap, []).append(part)
@@ -65,33 +80,8 @@ def _rows(share: Sequence[WantedKeys]) -> Iterator[Row]:
         ends: dict[str, dict[int, int]] = {}
         for part in parts:
             ends.setdefault(part.source.topic, {}).update(part.ends)
-        chooser = Chooser(parts)
+        wanted = {part.source.topic: part.connectors for part in parts}
+        strangers = {part.source.topic for part in parts if part.strangers}
         kafka = Kafka(parts[0].client, timeout=parts[0].timeout)
-        for topic, record in read_share(kafka, ends, chooser):
-            place = (record.partition, record.offset, record.timestamp)
-            yield Row(named(Source(bootstrap, topic)), record.key, record.value, *place)
-
-
-class Chooser:
-    """Whose keys are wanted of each topic. Where ``strangers`` are, one key that is not Connect's is kept of each topic."""
-
-    def __init__(self, wanted: Sequence[WantedKeys]):
-        self._connectors = {part.source.topic: part.connectors for part in wanted}
-        self._strangers = {part.source.topic for part in wanted if part.strangers}
-        self._marks = {topic: _marks(names) for topic, names in self._connectors.items()}
-
-    def __call__(self, topic: str, raw: bytes | None) -> bool:
-        names, unmarked = self._connectors[topic], topic not in self._strangers
-        # Most of a big topic is other connectors', and reading their keys is most of the work.
-        if unmarked and (raw is None or not any(mark in raw for mark in self._marks[topic])):
-            return False
-        key = parse_key(raw)
-        if isinstance(key, SourceKey):
-            return names is None or key.connector in names
-        self._strangers.discard(topic)
-        return not unmarked
-
-
-def _marks(names: frozenset[str] | None) -> list[bytes]:
-    """Bytes of which one is in every key of these connectors: the name in quotation marks, or an escape that spells it."""
-    return [b""] if names is None else [b"\\", *(f'"{name}"'.encode(errors="surrogatepass") for name in names)]
+        for topic, are_strangers, rows in read_share(kafka, ends, wanted, strangers):
+            yield Source(bootstrap, topic, strangers=are_strangers), rows

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import eq, itemgetter
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.aligned_blocks import aligned
 from connectctl.ops.kafka.records import ConsumerRecord, Row, SortedRecords, record_in
 
 T = TypeVar("T", bound=tuple[Any, ...])
+K = TypeVar("K")
 GroupsOf = Callable[[Iterable[bytes | None]], Iterable[bytes]]
 """Gives the group of each key."""
 MOST = 200_000
@@ -65,7 +66,8 @@ class Spilled(SortedRecords):
             ends = []
             for some in _chunks(rows):
                 ends.append((some[-1][0], run.tell()))
-                _put(run, some)
+                # Bytes, numbers and None: in two thirds of the time of pickle, without references to what repeats.
+                _put(run, marshal.dumps(some, 2))
             run.flush()
         self._runs.append(run)
         self._ends.append(ends)
@@ -111,13 +113,20 @@ class Spooled(Collection[T]):
         """Write more, with names or without. Raises ``ConnectctlError`` where there is no room for it."""
         self._last += map(tuple, values)
         self._count += len(values)
-        if len(self._last) < _CHUNK:
-            return
+        if len(self._last) >= _CHUNK:
+            self._write(marshal.dumps(self._last, 2))
+            self._last = []
+
+    def add_written(self, text: bytes, count: int) -> None:
+        """The same of ``count`` values that ``marshal`` has written already; they come before those that wait."""
+        self._write(text)
+        self._count += count
+
+    def _write(self, text: bytes) -> None:
         with _room():
             self._file = self._file or tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115  # kept open
             self._file.seek(0, os.SEEK_END)
-            _put(self._file, self._last)
-        self._last = []
+            _put(self._file, text)
 
     def chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         """Thousands at a time, as tuples without names."""
@@ -138,6 +147,37 @@ class Spooled(Collection[T]):
 
     def __contains__(self, value: object) -> bool:
         return any(each == value for each in self)
+
+
+class Gathered(Generic[K]):
+    """Rows by where they are from: in memory, and beyond ``MOST`` or ``most`` of them on disk."""
+
+    def __init__(self, groups_of: GroupsOf, most: float | None = None) -> None:
+        self._groups_of, self._most, self._held = groups_of, MOST if most is None else most, 0
+        self._rows: dict[K, list[Row]] = {}
+        self._spilled: dict[K, Spilled] = {}
+
+    def add(self, name: K, rows: Iterable[Row]) -> None:
+        """Take more of ``name``. Raises ``ConnectctlError`` where there is no room for it."""
+        its = self._rows.setdefault(name, [])
+        self._held -= len(its)
+        its.extend(rows)
+        self._held += len(its)
+        if self._held >= self._most:
+            self._spill()
+
+    def all(self) -> dict[K, Collection[ConsumerRecord]]:
+        """The records of each name; those on disk without what newer ones superseded."""
+        if self._spilled:
+            self._spill()
+        return {name: self._spilled.get(name) or list(map(record_in, its)) for name, its in self._rows.items()}
+
+    def _spill(self) -> None:
+        for name, its in self._rows.items():
+            if its:
+                self._spilled.setdefault(name, Spilled(self._groups_of)).add_rows(its)
+                self._rows[name] = []
+        self._held = 0
 
 
 def chunks_of(values: Collection[Any]) -> Iterable[list[tuple[Any, ...]]]:
@@ -192,9 +232,7 @@ def _read(file: IO[bytes], at: int, group: bytes | None) -> Iterator[list[Row]]:
         yield rows
 
 
-def _put(file: IO[bytes], values: list[Any]) -> None:
-    # Bytes, numbers and None: in two thirds of the time of pickle, without references to what repeats.
-    text = marshal.dumps(values, 2)
+def _put(file: IO[bytes], text: bytes) -> None:
     file.write(len(text).to_bytes(_LENGTH))
     file.write(text)
 

@@ -85,7 +85,9 @@ def _some(lines: Iterator[str], names: tuple[str, ...]) -> Iterator[str]:
 
 
 def save(lines: Iterable[str], out: Path) -> int:
-    """Write ``lines`` to ``out``, which is there whole or not at all, or to standard output for ``-``; gives how many."""
+    """Write ``lines``, each or thousands of them in a text, to ``out``, which is there whole or not at all, or to standard
+    output for ``-``; gives how many.
+    """
     if str(out) == "-":
         return _write(lines, sys.stdout)
     draft = out.with_name(f".{out.name}.part")
@@ -102,6 +104,7 @@ def save(lines: Iterable[str], out: Path) -> int:
 
 def _write(lines: Iterable[str], file: TextIO) -> int:
     number = 0
-    for number, line in enumerate(lines, start=1):  # noqa: B007  # the count is what is asked for
-        file.write(line)
+    for some in lines:
+        file.write(some)
+        number += some.count("\n")
     return number

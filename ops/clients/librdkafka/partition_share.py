@@ -2,62 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.read import Reading, consumer_of, record_of
-from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.clients.librdkafka.read import KEY_OF, Reading, consumer_of, record_of
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.sentinels import Offset
-from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.spill import blocks_in_order
+from connectctl.ops.operations.offsets.plain_records import Owners
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.connection import Connection
-
-Wanted = Callable[[str, bytes | None], bool]
+    from connectctl.ops.kafka.records import ConsumerRecord, Row
 
 
 def read_share(
-    kafka: Connection, ends: Mapping[str, Mapping[int, int]], wanted: Wanted
-) -> Iterator[tuple[str, ConsumerRecord]]:
-    """The newest record of each wanted key in each partition below its end, with read_committed; topic and record.
+    kafka: Connection,
+    ends: Mapping[str, Mapping[int, int]],
+    wanted: Mapping[str, Collection[str] | None],
+    strangers: Collection[str] = (),
+) -> Iterator[tuple[str, bool, list[Row]]]:
+    """The newest record of each key in each partition below its end, with read_committed: the topic, and some of its rows.
 
-    ``ends`` are offsets that such a reader can get to. ``wanted`` is asked once for each topic and key that is read.
+    ``ends`` are offsets that such a reader can get to. ``wanted`` are by topic the connectors whose keys are read, None for
+    all keys. Of topics among ``strangers`` one key that is not Connect's is given, too, where there is one, with True.
     """
     if not ends:
         return
-    reading = _Choosing(kafka, {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}, wanted)
+    offsets = {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}
+    reading = _Choosing(kafka, offsets, wanted, strangers)
     consumer = consumer_of(kafka, "read_committed")
     try:
         reading.run(consumer, None)
     finally:
         consumer.close()
-    yield from reading.records()
+    for topic in ends:
+        for are_strangers, records in ((False, reading.image(topic).latest), (True, reading.strangers.get(topic, ()))):
+            for rows in blocks_in_order(records, owners_of):
+                yield topic, are_strangers, rows
 
 
 class _Choosing(Reading):
-    """Keeps of each partition what is wanted, and forgets the rest at once."""
+    """Keeps what may be wanted, and forgets the rest at once."""
 
-    def __init__(self, kafka: Connection, ends: Mapping[str, Mapping[int, Offset]], wanted: Wanted):
-        super().__init__(kafka, ends)
-        self._wanted = wanted
+    def __init__(
+        self,
+        kafka: Connection,
+        ends: Mapping[str, Mapping[int, Offset]],
+        wanted: Mapping[str, Collection[str] | None],
+        strangers: Collection[str],
+    ):
+        super().__init__(kafka, ends, groups_of=owners_of)
+        self._wanted = {
+            topic: None if names is None else {name.encode(errors="surrogatepass") for name in names}
+            for topic, names in wanted.items()
+        }
+        self._owners, self._unseen = Owners(), set(strangers)
+        self.strangers: dict[str, tuple[ConsumerRecord]] = {}
 
-    def _take(self, batch: Iterable[Any]) -> None:
-        ends, latest, wanted = self._ends, self._latest, self._wanted
-        for message in batch:
-            if message.error() is not None:
-                self._mark(message)
-                continue
-            topic, partition, offset, key = message.topic(), message.partition(), message.offset(), message.key()
-            end = ends[topic][partition]
-            kept = latest[topic][partition]
-            if offset < end and (key in kept or wanted(topic, key)):
-                kept[key] = message
-            if offset >= end - 1:
-                self._pending.discard(TopicPartition(topic, partition))
-
-    def records(self) -> Iterator[tuple[str, ConsumerRecord]]:
-        """What was kept, given away: nothing is left afterwards."""
-        for topic, by_partition in self._latest.items():
-            for kept in by_partition.values():
-                while kept:
-                    yield topic, record_of(kept.popitem()[1])
+    def _chosen(self, topic: str, messages: list[Any]) -> list[Any]:
+        keys, names = list(map(KEY_OF, messages)), self._wanted[topic]
+        if topic in self._unseen:
+            stranger = next((m for m, key in zip(messages, keys, strict=True) if self._owners.of(key) is None), None)
+            if stranger is not None:
+                self._unseen.discard(topic)
+                self.strangers[topic] = (record_of(stranger),)
+        if names is None:
+            return messages
+        # The beginning of a key tells; what only begins as a key is left out when keys are looked at.
+        return [message for message, owner in zip(messages, owners_of(keys), strict=True) if owner in names]

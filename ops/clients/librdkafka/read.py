@@ -35,7 +35,8 @@ WAIT = 0.01
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 """Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
 
-_ERROR, _KEY, _VALUE = methodcaller("error"), methodcaller("key"), methodcaller("value")
+KEY_OF = methodcaller("key")
+_ERROR, _VALUE = methodcaller("error"), methodcaller("value")
 _PARTITION, _OFFSET, _TIMESTAMP = methodcaller("partition"), methodcaller("offset"), methodcaller("timestamp")
 Latest = dict[int, dict[bytes | None, Any]]
 
@@ -194,11 +195,16 @@ class Reading:
             if last >= end - 1:
                 self._pending.discard(place)
             kept = some if last < end else [message for message in some if message.offset() < end]
-            keys = list(map(_KEY, kept))
+            kept = self._chosen(topic, kept)
+            keys = list(map(KEY_OF, kept))
             self._latest[topic][partition].update(zip(keys, kept, strict=True))
             self._counts[topic] += len(keys)
             if self._keep_all:
                 self.all[topic] += map(record_of, kept)
+
+    def _chosen(self, topic: str, messages: list[Any]) -> list[Any]:
+        """Those that are to be kept: all."""
+        return messages
 
     def _take_singly(self, batch: Iterable[Any]) -> None:
         """The same with events among the records: what follows an end is more than there was."""
@@ -211,7 +217,7 @@ class Reading:
             end = ends[topic][partition]
             if stuck:
                 stuck.pop(TopicPartition(topic, partition), None)
-            if offset < end:
+            if offset < end and self._chosen(topic, [message]):
                 latest[topic][partition][key] = message
                 counts[topic] += 1
                 if keep_all:

@@ -115,6 +115,19 @@ def checked(path: Path) -> Iterator[bytes]:
         yield block
 
 
+def wheres_in(path: Path) -> set[Where]:
+    """Where the records of a dump are from. Raises ``BadInput`` for a line that is not JSON."""
+    quick, number, found = objects_reader((_MEMBERS[0], _MEMBERS[-1]), alone=False), 1, set[Where]()
+    for block in blocks_of(path):
+        some = quick(block)
+        if some is None:
+            found.update(_by_line(block, name_of(path), number).wheres)
+        else:
+            found.update({(each.bootstrapServers, each.topic) for each in some})
+        number += block.count(b"\n")
+    return found
+
+
 def name_of(path: Path) -> str:
     """What to call ``path`` in a message."""
     return "standard input" if str(path) == "-" else str(path)

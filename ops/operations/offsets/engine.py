@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -11,9 +11,8 @@ from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, Row, SortedRecords, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of, read_backup
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
-from connectctl.ops.operations.offsets.key_filter import Sorted
+from connectctl.ops.operations.offsets.key_filter import Sorted, is_decided
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, by_connector, decide
@@ -21,7 +20,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnap
 from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
@@ -85,23 +84,27 @@ class Local:
         """See ``Engine``."""
         snapshot = observe(sources, OffsetsQuery(tuple(each.purpose.connector for each in asked)))
         backups = {each.purpose.connector: read_backup(each.backup) for each in asked if each.backup is not None}
-        on_disk = any(isinstance(records, SortedRecords) for saved in backups.values() for records in saved.values())
-        if not on_disk and not is_big(snapshot):
-            return View(snapshot, layout(sources, snapshot, asked), backups)
-        found = layout(sources, emptied(snapshot), asked)
-        view = View(snapshot, {}, {}, {}, {})
-        for each in asked:
-            name = each.purpose.connector
-            there = _sorted(snapshot, each.purpose, found[name], backups.get(name, {}))
-            if each.streamed:
-                view.places[name], view.records[name] = found[name], there.records
-            elif isinstance(each.purpose, RestoreOffsets) or (
-                isinstance(each.purpose, MergeOffsets) and len(found[name]) == len(Side)
-            ):
-                view.places[name], view.saved[name], view.decisions[name] = there.decided(each.purpose)
-            else:
-                view.places[name], view.saved[name] = there.filtered()
-        return view
+        return seen(sources, snapshot, asked, backups)
+
+
+def seen(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked], backups: Mapping[str, Saved]) -> View:
+    """What matters of what was read, by connector; of topics and backups on disk nothing else is held in memory."""
+    on_disk = any(isinstance(records, SortedRecords) for saved in backups.values() for records in saved.values())
+    if not on_disk and not is_big(snapshot):
+        return View(snapshot, layout(sources, snapshot, asked), {**backups})
+    found = layout(sources, emptied(snapshot), asked)
+    view = View(snapshot, {}, {}, {}, {})
+    for each in asked:
+        name = each.purpose.connector
+        there = _sorted(snapshot, each.purpose, found[name], backups.get(name, {}))
+        if each.streamed:
+            view.places[name], view.records[name] = found[name], there.records
+        elif is_decided(each.purpose, found[name]):
+            request: MergeOffsets | RestoreOffsets = each.purpose  # type: ignore[assignment]  # as is_decided says
+            view.places[name], view.saved[name], view.decisions[name] = there.decided(request)
+        else:
+            view.places[name], view.saved[name] = there.filtered()
+    return view
 
 
 def _sorted(snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTopicState], backup: Saved) -> Sorted:

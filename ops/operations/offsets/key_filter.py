@@ -72,6 +72,11 @@ def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTop
     return _lost(key, sides)
 
 
+def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> bool:
+    """Whether ``Sorted.decided`` decides on what is looked at for ``purpose``."""
+    return isinstance(purpose, RestoreOffsets) or (isinstance(purpose, MergeOffsets) and len(places) == len(Side))
+
+
 Kept = list[tuple[bytes, list[tuple["ConsumerRecord", ...]]]]
 """Keys with their records in each place, and then in each part of a backup."""
 

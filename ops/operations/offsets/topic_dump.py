@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
@@ -15,8 +16,8 @@ from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
-from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, record_in
-from connectctl.ops.kafka.spill import Spilled, in_order
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, record_in
+from connectctl.ops.kafka.spill import Gathered, Spilled, in_order
 from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_blocks
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
@@ -32,21 +33,11 @@ def read_dump(
     What is too much for memory goes to disk, of each key the newest record in each partition; with ``superseded`` all are
     kept in memory.
     """
-    found: dict[Any, list[Row]] = {}
-    spilled: dict[Any, Spilled] = {}
-    held = 0
+    gathered = Gathered[Any](owners_of, math.inf if superseded else None)
     for wheres, rows in read_blocks(blocks, source):
         for where, same in groupby(zip(wheres, rows, strict=True), key=itemgetter(0)):
-            found.setdefault(where if by_cluster else where[1], []).extend(row for _, row in same)
-        held += len(rows)
-        if not superseded and held >= spill.MOST:
-            for name, its in found.items():
-                spilled.setdefault(name, Spilled(owners_of)).add_rows(its)
-                found[name] = []
-            held = 0
-    for name, there in spilled.items():
-        there.add_rows(found[name])
-    return {name: spilled.get(name) or list(map(record_in, its)) for name, its in found.items()}
+            gathered.add(where if by_cluster else where[1], (row for _, row in same))
+    return gathered.all()
 
 
 def read_file(path: Path, *, superseded: bool = False) -> dict[str, Collection[ConsumerRecord]]:

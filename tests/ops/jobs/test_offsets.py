@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import marshal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
+from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.jobs import offsets, offsets_backup
-from connectctl.ops.jobs.offsets import SCHEMA, Looked, Row, Source, named, source_of
+from connectctl.ops.jobs.offsets import ROWS, Found, Looked, Source, source_of
+from connectctl.ops.jobs.offsets_engine import whole
+from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, record_in
+from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets import planning
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys, MisreadKeys, Purpose
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved, decide, topic_state
+from connectctl.ops.operations.offsets.record_changes import (
+    OffsetChanges,
+    OffsetsTopicState,
+    Saved,
+    decide,
+    topic_state,
+)
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PythonException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,31 +107,34 @@ def local(role: str, history: Sequence[ConsumerRecord]) -> ReadTopic:
     return ReadTopic(TopicImage(TOPICS[role].topic, len(history), tuple(newest.values()), ends), role)
 
 
-def rows(by_role: Histories, saved: Saved) -> list[Row]:
-    found = [_row(TOPICS[role], r) for role, history in by_role.items() for r in history]
-    return found + [_row(Source(*where, "c"), r) for where, rs in saved.items() for r in rs]
-
-
-def _row(source: Source, r: ConsumerRecord) -> Row:
-    return Row(named(source), r.key, r.value, r.partition, r.offset, r.timestamp)
+def blocks(by_role: Histories, saved: Saved) -> list[tuple[Source, list[Row]]]:
+    """As tasks read them: of a topic the newest record of each key in each partition, of a backup all."""
+    found = [(TOPICS[role], local(role, history).image.latest) for role, history in by_role.items()]
+    found += [(Source(*where, "c"), records) for where, records in saved.items()]
+    return [(source, rows) for source, some in found for rows in blocks_in_order(some, owners_of)]
 
 
 def empty() -> list[OffsetsTopicState]:
     return [topic_state(local(role, []), "c") for role in TOPICS]
 
 
-def kept(spark: SparkSession | None, by_role: Histories, purpose: Purpose, saved: Saved | None = None) -> list[Row]:
-    """What Spark keeps of everything, or without it the function that its tasks run."""
+def looked(spark: SparkSession | None, by_role: Histories, purpose: Purpose, saved: Saved | None = None) -> Found:
+    """What Spark's tasks find in everything, or without it the function that they run."""
+    batches = offsets.in_buckets(blocks(by_role, saved or {}), 2)
+    rows = [row for batch in batches for row in values(batch)]
+    one = Looked(purpose, empty(), tuple(saved or ()))
     if spark is None:
-        ordered = sorted(rows(by_role, saved or {}), key=lambda row: row.key or b"")
-        return list(offsets.filter_records(ordered, {"c": Looked(purpose, empty())}))
-    frame = spark.createDataFrame(rows(by_role, saved or {}), SCHEMA)
-    return list(offsets.collected(offsets.sift(frame, [Looked(purpose, empty())], 2)))
+        return offsets.gather(row for batch in offsets.look_at_part(rows, [one]) for row in values(batch))
+    return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2))
 
 
-def seen(found: Sequence[Row]) -> Histories:
-    """Rows as what the topics hold."""
-    return {role: [row.record for row in found if row.source == named(source)] for role, source in TOPICS.items()}
+def values(batch: Any) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def seen(found: Found) -> Histories:
+    """What was found as what the topics hold."""
+    return {role: list(found.records.get(source, ())) for role, source in TOPICS.items()}
 
 
 def places(by_role: Histories) -> list[OffsetsTopicState]:
@@ -143,11 +158,17 @@ few = settings(
 many = settings(max_examples=300, deadline=None)
 
 
+def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:
+    assert sorted(map(repr, found.writes)) == sorted(map(repr, expected.writes))
+    assert sorted(map(repr, found.conflicts)) == sorted(map(repr, expected.conflicts))
+    assert sorted(found.refusals) == sorted(expected.refusals)
+
+
 def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: Policy) -> None:
     wish, by_role = MergeOffsets("c", into, policy), both(left, right)
-    found = seen(kept(spark, by_role, wish))
-    assert decide(wish, places(found)) == decide(wish, places(by_role))
-    assert planning.stale(places(found)) == planning.stale(places(by_role))
+    found = looked(spark, by_role, wish)
+    same_changes(found.decided["c"], decide(wish, places(by_role)))
+    assert planning.stale(places(seen(found))) == planning.stale(places(by_role))
 
 
 def check_restore(
@@ -155,26 +176,22 @@ def check_restore(
 ) -> None:
     wish, by_role, then = RestoreOffsets("c", "file", run), both(left, right), both(left_then, right_then)
     saved: Saved = {(None, TOPICS[role].topic): history for role, history in then.items() if history}
-    found = kept(spark, by_role, wish, saved)
-    sources = {row.source: source_of(row.source) for row in found}
-    back: Saved = {
-        (s.bootstrap, s.topic): [r.record for r in found if r.source == text]
-        for text, s in sources.items()
-        if s.saved_for
-    }
-    assert decide(wish, places(seen(found)), back) == decide(wish, places(by_role), saved)
+    found = looked(spark, by_role, wish, saved)
+    back: Saved = {where: found.records.get(Source(*where, "c"), ()) for where in saved}
+    changes = whole(wish, found.decided["c"], places(seen(found)), back)
+    same_changes(changes, decide(wish, places(by_role), saved))
 
 
 def check_diff(spark: SparkSession | None, left: History, right: History) -> None:
     by_role = both(left, right)
-    found = seen(kept(spark, by_role, DifferingKeys("c")))
+    found = seen(looked(spark, by_role, DifferingKeys("c")))
     here, there = (tuple(said_by("c", at) for at in places(some)) for some in (found, by_role))
     assert differences(*here) == differences(*there)
 
 
 def check_lost(spark: SparkSession | None, left: History, right: History) -> None:
     by_role = both(left, right)
-    assert lost(seen(kept(spark, by_role, MisreadKeys("c")))) == lost(by_role)
+    assert lost(seen(looked(spark, by_role, MisreadKeys("c")))) == lost(by_role)
 
 
 sides, policies, runs = st.sampled_from(list(Side)), st.sampled_from(list(Policy)), st.sampled_from([None, "run"])
@@ -238,24 +255,32 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
     spark: SparkSession, left: History, right: History
 ) -> None:
     by_role = both(left, right)
-    owners = {source: frozenset(["c"]) for source in TOPICS.values()}
-    frame = spark.createDataFrame(rows(by_role, {}), SCHEMA)
-    lines = offsets.backup(frame, owners, 2)
+    lines = lines_of(by_role, dict.fromkeys(TOPICS.values(), frozenset(["c"])))
     expected = places(by_role)
-    assert sorted(row.value for row in lines.toLocalIterator()) == sorted(backup_lines(expected))
+    assert sorted(lines) == sorted(backup_lines(expected))
+    frame = offsets_backup.parse(spark.createDataFrame([(line,) for line in lines], "value string"), "backup", "c", 2)
+    found = [(source_of(row.source), of) for row in frame.collect() for of in map(record_in, marshal.loads(row.rows))]
     records_of = [(Source(at.bootstrap, at.topic, "c"), r) for at in expected for rs in at.records.values() for r in rs]
-    assert set(offsets.collected(offsets_backup.parse(lines, "backup", "c"))) == {
-        _row(source, r) for source, r in records_of
-    }
+    assert sorted(map(repr, found)) == sorted(map(repr, records_of))
 
 
-def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic(spark: SparkSession) -> None:
+def lines_of(by_role: Histories, owners: Mapping[Source, frozenset[str] | None]) -> list[str]:
+    batches = offsets.texts(blocks(by_role, {}), owners)
+    return [line for batch in batches for (text,) in values(batch) for line in text.split("\n")]
+
+
+def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic() -> None:
     history = [ConsumerRecord(key, b"{}", 0, n, 5) for n, key in enumerate([*OURS, *THEIRS, *GARBAGE])]
-    frame = spark.createDataFrame(rows({"global": history, "dedicated": history}, {}), SCHEMA)
     owners = {TOPICS["global"]: None, TOPICS["dedicated"]: frozenset(["d"])}
-    found = [json.loads(row.value) for row in offsets.backup(frame, owners, 2).toLocalIterator()]
+    found = list(map(json.loads, lines_of({"global": history, "dedicated": history}, owners)))
     assert len([d for d in found if d["topic"] == "offsets"]) == len(OURS) + len(THEIRS)
     assert [d["key"] for d in found if d["topic"] == "own"] == ['["d",{"t":1}]']
+
+
+def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([('{"topic":"t","key":"k"}',), ('{"topic": 5',)], "value string")
+    with pytest.raises(PythonException, match=r'backup.*topic": 5.* this is not a record'):
+        offsets_backup.parse(frame, "backup", "c", 2).collect()
 
 
 def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSession) -> None:
@@ -267,6 +292,30 @@ def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSess
         "global": same,
         "dedicated": [*same[:-1], ConsumerRecord(same[-1].key, b'{"o":2}', same[-1].partition, 999, 6)],
     }
-    found = kept(spark, by_role, MergeOffsets("c", "dedicated", "global"))
-    assert same[-1].key in {row.key for row in found}
-    assert len(found) <= 8
+    found = looked(spark, by_role, MergeOffsets("c", "dedicated", "global"))
+    assert [write.key for write in found.decided["c"].writes] == [same[-1].key]
+    records = [record for some in found.records.values() for record in some]
+    assert same[-1].key in {record.key for record in records}
+    assert len(records) <= 8
+
+
+@pytest.mark.parametrize("into", list(Side))
+def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "MOST", 50)
+    keys = [b'["c",{"t":%d}]' % n for n in range(400)]
+    history = [(key, b'{"o":%d}' % n, None, n) for n, key in enumerate(keys)]
+    check_merge(None, history[:300], history[100:350:2], into, Policy.NEWEST)
+    check_restore(None, history[:300], history[100:], history[:200:3], history[50:], None)
+    check_diff(None, history[:300], history[100:350:2])
+
+
+def test_a_key_that_is_not_connects_is_only_shown_to_be_there() -> None:
+    stranger = (TOPICS["dedicated"]._replace(strangers=True), next(iter(blocks_in_order([GARBAGE_RECORD], owners_of))))
+    rows = [row for batch in offsets.in_buckets([stranger], 2) for row in values(batch)]
+    one = Looked(MergeOffsets("c", Side.GLOBAL, Policy.GLOBAL), empty())
+    found = offsets.gather(row for batch in offsets.look_at_part(rows, [one]) for row in values(batch))
+    assert list(found.records[TOPICS["dedicated"]]) == [GARBAGE_RECORD]
+    assert not found.decided["c"].writes
+
+
+GARBAGE_RECORD = ConsumerRecord(b"user-1", b"{}", 0, 0, 5)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from connectctl.ops.clients.librdkafka.partition_share import _Choosing
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
 from connectctl.ops.jobs.offsets import Source
-from connectctl.ops.jobs.topic_reader import Chooser, WantedKeys, split
+from connectctl.ops.jobs.topic_reader import WantedKeys, split
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,27 +28,52 @@ spelled = st.one_of(
 )
 
 
-@given(spelled, st.sets(names, min_size=1, max_size=3))
-def test_a_key_is_kept_if_and_only_if_it_is_of_a_wanted_connector(raw: bytes | None, chosen: set[str]) -> None:
-    sound = {name for name in chosen if name.isascii() or name.encode("utf-8", "ignore").decode() == name}
-    key = parse_key(raw)
-    expected = isinstance(key, SourceKey) and key.connector in sound
-    assert Chooser([wanted(*sound or {"x"})])("t", raw) is expected
+@dataclass
+class Message:
+    raw: bytes | None
+
+    def key(self) -> bytes | None:
+        return self.raw
+
+    def value(self) -> bytes:
+        return b"{}"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 0
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 5
 
 
-def test_of_keys_that_are_nobodys_one_is_kept_where_it_matters() -> None:
-    chooser = Chooser([wanted("c", strangers=True)])
-    assert [chooser("t", raw) for raw in (b'["d",{}]', b"x", None, b"y", b'["c",{}]')] == [
-        False,
-        True,
-        False,
-        False,
-        True,
-    ]
+def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None, strangers: Collection[str] = ()) -> _Choosing:
+    reading = _Choosing(None, {"t": {}}, {"t": wanted}, strangers)  # type: ignore[arg-type]  # it asks nobody
+    reading.taken = reading._chosen("t", list(map(Message, raws)))  # type: ignore[attr-defined]  # to be looked at
+    return reading
 
 
-def test_all_connectors_are_wanted_where_none_is_named() -> None:
-    assert [Chooser([wanted()])("t", raw) for raw in (b'["d",{}]', b"x", None)] == [True, False, False]
+@given(st.lists(spelled, max_size=5), st.sets(names, min_size=1, max_size=3))
+def test_all_keys_of_a_wanted_connector_are_kept_and_none_of_another(
+    raws: list[bytes | None], wanted: set[str]
+) -> None:
+    taken = [message.raw for message in chosen(raws, wanted).taken]  # type: ignore[attr-defined]
+    for raw in raws:
+        key = parse_key(raw)
+        if isinstance(key, SourceKey):
+            assert (raw in taken) is (key.connector in wanted)
+
+
+def test_of_keys_that_are_nobodys_one_is_shown_where_it_matters() -> None:
+    raws = [b'["d",{}]', b"x", None, b"y", b'["c",{}]']
+    (record,) = chosen(raws, {"c"}, {"t"}).strangers["t"]
+    assert record.key == b"x"
+    assert not chosen(raws, {"c"}).strangers
+
+
+def test_all_keys_are_wanted_where_no_connector_is_named() -> None:
+    assert len(chosen([b'["d",{}]', b"x", None], None).taken) == 3  # type: ignore[attr-defined]
 
 
 @given(st.dictionaries(st.integers(0, 30), st.integers(0, 1000)), st.integers(1, 8))
