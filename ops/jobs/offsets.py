@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import cache
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
 from connectctl.ops.connect.source_keys import owners_of
@@ -25,18 +25,25 @@ from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+S = TypeVar("S")
 
 ROWS = "source string, bucket int, rows binary"
 """A frame of rows: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
-FOUND = "kind string, subject string, count int, content binary"
-"""A frame of what tasks found: rows by their source, and by connector what is decided."""
+FOUND = "number int, kind string, subject string, count int, content binary"
+"""A frame of what tasks found: rows by their source, and by connector what is decided; numbered in each task."""
+TEXTS = "number int, value string"
+"""A frame of lines, thousands in a text."""
 KEPT, WRITES, CONFLICTS, REFUSALS = "kept", "writes", "conflicts", "refusals"
-BUCKETS = 8
+BUCKETS = 4
 """Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and another less."""
 TOGETHER = 16
+"""Rows of a frame, each of which is big, that cross over to Spark at once."""
 
 
 class Source(NamedTuple):
@@ -69,16 +76,29 @@ Blocks = Iterable[tuple[Source, list[Row]]]
 
 def in_buckets(blocks: Blocks, parts: int) -> Iterator[Any]:
     """Arrow's batches (``ROWS``) of ``blocks``, for as many tasks as ``parts`` says: all rows of a key go to one bucket."""
-    held: dict[tuple[Source, int], list[Row]] = {}
+    held: dict[Source, list[list[Row]]] = {}
     count, buckets = 0, parts * BUCKETS
+
+    def batches() -> Iterator[Any]:
+        return _batches(
+            ROWS,
+            (
+                (named(source), n, marshal.dumps(rows, 2))
+                for source, its in held.items()
+                for n, rows in enumerate(its)
+                if rows
+            ),
+        )
+
     for source, rows in blocks:
+        its = held.setdefault(source, [[] for _ in range(buckets)])
         for row, number in zip(rows, map(crc32, map(itemgetter(KEY), rows)), strict=True):
-            held.setdefault((source, number % buckets), []).append(row)
+            its[number % buckets].append(row)
         count += len(rows)
-        if count >= MOST // 2:
-            yield from _batches(ROWS, ((named(of), n, marshal.dumps(some, 2)) for (of, n), some in held.items()))
+        if count >= MOST:
+            yield from batches()
             held, count = {}, 0
-    yield from _batches(ROWS, ((named(of), n, marshal.dumps(some, 2)) for (of, n), some in held.items()))
+    yield from batches()
 
 
 @dataclass(frozen=True)
@@ -101,36 +121,33 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
     empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
     def found(batches: Iterator[Any]) -> Iterator[Any]:
+        rows = (row for batch in batches for row in _values(batch))
         if all(isinstance(one.purpose, AllKeys) for one in empty):
-            for batch in batches:
-                for source, _, content in _values(batch):
-                    yield from _batches(FOUND, [(KEPT, source, 0, content)])
-            return
-        yield from look_at_part((row for batch in batches for row in _values(batch)), empty)
+            return _batches(FOUND, ((n, KEPT, source, 0, content) for n, (source, _, content) in enumerate(rows)))
+        return _batches(FOUND, ((n, *one) for n, one in enumerate(look_at_part(rows, empty))))
 
     # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
-    return rows.repartition(parts, "bucket").mapInArrow(found, FOUND).repartition(parts)
+    return rows.repartition(parts, "bucket").mapInArrow(found, FOUND).repartition(parts, "number")
 
 
-def look_at_part(rows: Iterable[tuple[str, int, bytes]], looked: Sequence[Looked]) -> Iterator[Any]:
-    """What ``look`` finds in some buckets: the part of one task."""
-    gathered = Gathered[str](owners_of)
+def look_at_part(rows: Iterable[tuple[str, int, bytes]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
+    """What ``look`` finds in some buckets, without numbers: the part of one task."""
+    there = Gathered[str](owners_of)
     for source, _, content in rows:
         if source_of(source).strangers:
-            yield from _batches(FOUND, [(KEPT, source, 0, content)])
+            yield KEPT, source, 0, content
         else:
-            gathered.add(source, marshal.loads(content))
-    there = gathered.all()
+            there.add(source, marshal.loads(content))
     for one in looked:
-        yield from _batches(FOUND, _found(there, one))
+        yield from _found(there, one)
 
 
-def _found(there: Mapping[str, Collection[ConsumerRecord]], one: Looked) -> Iterator[tuple[Any, ...]]:
+def _found(there: Gathered[str], one: Looked) -> Iterator[tuple[Any, ...]]:
     name, purpose = one.purpose.connector, one.purpose
     owner = name.encode(errors="surrogatepass")
 
     def its(source: Source) -> Iterator[list[Row]]:
-        return blocks_in_order(there.get(named(source), ()), owners_of, owner)
+        return there.blocks(named(source), owner)
 
     topics = [Source(at.bootstrap, at.topic) for at in one.places]
     if isinstance(purpose, AllKeys):
@@ -176,11 +193,11 @@ class Found:
 
 def collected(found: DataFrame) -> Found:
     """What is in a frame (``FOUND``), a part of it at a time in this process, and on disk what is too much for memory."""
-    return gather(map(tuple, found.toLocalIterator(prefetchPartitions=True)))
+    return gather(row[1:] for row in found.toLocalIterator(prefetchPartitions=True))
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
-    """The same of its rows."""
+    """The same of its rows, without their numbers."""
     kept, writes = Gathered[Source](owners_of), dict[str, Spooled[RecordChange]]()
     conflicts, refusals = dict[str, list[Conflict]](), dict[str, list[str]]()
     for kind, subject, count, content in found:
@@ -206,20 +223,28 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
 
 
 def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[Any]:
-    """Arrow's batches of the lines of a backup of each topic's ``owners``, None for every connector; thousands in a text."""
-    import pyarrow as pa
+    """Arrow's batches (``TEXTS``) of the lines of a backup of each topic's ``owners``, None for every connector."""
+    return _batches(TEXTS, enumerate(filter(None, (_text(source, rows, owners) for source, rows in blocks))))
 
-    names = Owners()
-    for source, rows in blocks:
-        owned = owners.get(source, frozenset())
-        theirs = [(record, names.of(record.key)) for record in map(record_in, rows)]
-        lines = lines_of(
-            (record for record, name in theirs if name is not None and (owned is None or name in owned)),
-            source.topic,
-            source.bootstrap,
-        )
-        if text := "\n".join(lines):
-            yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["value"])
+
+def _text(source: Source, rows: list[Row], owners: Mapping[Source, frozenset[str] | None]) -> str:
+    owned, names = owners.get(source, frozenset()), Owners()
+    theirs = ((record, names.of(record.key)) for record in map(record_in, rows))
+    wanted = (record for record, name in theirs if name is not None and (owned is None or name in owned))
+    return "\n".join(lines_of(wanted, source.topic, source.bootstrap))
+
+
+def of_shares(
+    spark: SparkSession, shares: Sequence[S], schema: str, batches: Callable[[S], Iterator[Any]]
+) -> DataFrame:
+    """What ``batches`` gives of each of ``shares``, a task for each: Arrow's batches of ``schema``."""
+
+    def of_task(numbers: Iterator[Any]) -> Iterator[Any]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from batches(shares[number])
+
+    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(of_task, schema)
 
 
 def _values(batch: Any) -> Iterator[tuple[Any, ...]]:

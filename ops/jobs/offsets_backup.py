@@ -1,4 +1,4 @@
-"""A backup of source offsets as a DataFrame: one file, or a directory of part files."""
+"""A backup of source offsets as a DataFrame: one file, or a directory of part files, of which each task reads a part."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.jobs.offsets import ROWS, Source, in_buckets
-from connectctl.ops.operations.offsets.dump_lines import Read, read_blocks, read_lines
+from connectctl.ops.jobs.offsets import ROWS, Source, in_buckets, of_shares
+from connectctl.ops.operations.offsets.dump_lines import Range, Read, blocks_in, ranges_of, read_blocks, read_lines
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Row
     from pyspark.sql import DataFrame, SparkSession
 
 SHOWN = 60
+"""Characters of a bad line that a message repeats."""
+SHARE_BYTES = 1 << 27
+"""What a task reads."""
 
 
 def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFrame:
@@ -27,17 +30,12 @@ def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFra
         raise BadInput("Spark cannot read a backup from standard input", next_step="Save the backup to a file first.")
     if not path.exists():
         raise BadInput(f"Cannot read the dump {path}", why="it does not exist")
-    return parse(spark.read.text(str(path.absolute()), lineSep="\n"), str(path), connector, parts)
 
-
-def parse(lines: DataFrame, source: str, connector: str, parts: int) -> DataFrame:
-    """The records in ``lines``, a frame of one column of text."""
-
-    def batches(found: Iterator[Any]) -> Iterator[Any]:
-        reads = (read for batch in found for read in _reads(batch.column(0).to_pylist(), source))
+    def batches(part: Range) -> Iterator[Any]:
+        reads = (read for block in blocks_in(part) for read in _read(block, path))
         return in_buckets((some for read in reads for some in _by_source(read, connector)), parts)
 
-    return lines.mapInArrow(batches, ROWS)
+    return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), ROWS, batches)
 
 
 def _by_source(read: Read, connector: str) -> Iterator[tuple[Source, list[Row]]]:
@@ -45,10 +43,10 @@ def _by_source(read: Read, connector: str) -> Iterator[tuple[Source, list[Row]]]
         yield Source(bootstrap, topic, connector), [row for _, row in same]
 
 
-def _reads(lines: list[str], source: str) -> Iterator[Read]:
+def _read(block: bytes, path: Path) -> Iterator[Read]:
     try:
-        yield from read_blocks(["".join(f"{line}\n" for line in lines).encode()], source)
+        yield from read_blocks([block], str(path))
     except BadInput:  # which line of the whole backup it is nobody knows here: its beginning tells
-        for line in lines:
-            list(read_lines([line], f"{source}, {line[:SHOWN]!r}"))
+        for line in block.decode(errors="replace").split("\n"):
+            list(read_lines([line], f"{path}, {line[:SHOWN]!r}"))
         raise

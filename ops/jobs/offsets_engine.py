@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
-from connectctl.ops.jobs.topic_reader import read, read_as
+from connectctl.ops.jobs.topic_reader import read, read_texts
 from connectctl.ops.operations.offsets.changes import RestoreOffsets
 from connectctl.ops.operations.offsets.dump_lines import wheres_in
 from connectctl.ops.operations.offsets.engine import Asked, View, layout, seen
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, Saved
     from pyspark.sql import DataFrame, SparkSession
 
-TASK_RECORDS, PART_RECORDS = 1_000_000, 250_000
+TASK_RECORDS, PART_RECORDS = 1_000_000, 100_000
 """Records of the topics for each Spark task that reads them; and for each behind a shuffle, of which the driver's JVM, with
 the 1 GB that Spark gives it by default, holds two at a time."""
 
@@ -98,8 +97,8 @@ class Spark:
         spark = self._session()
         with job_failures("read the offsets", self._log):
             tasks, parts = _tasks(spark, shown.records)
-            texts = partial(offsets.texts, owners=owners)
-            yield read_as(spark, shown.wanted(owners), tasks, "value string", texts).repartition(parts)
+            lines = read_texts(spark, shown.wanted(owners), owners, tasks)
+            yield lines.repartition(parts, "number").select("value")
 
 
 def _tasks(spark: SparkSession, records: int) -> tuple[int, int]:

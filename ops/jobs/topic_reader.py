@@ -5,13 +5,13 @@ Not with Spark's Kafka source, which is slower, needs jars and a translation of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_share import read_share
-from connectctl.ops.jobs.offsets import ROWS, Blocks, Source, in_buckets
+from connectctl.ops.jobs.offsets import ROWS, TEXTS, Source, in_buckets, of_shares, texts
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Row
@@ -35,30 +35,26 @@ class WantedKeys:
 
 
 def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: int) -> DataFrame:
-    """The newest record of every key (``ROWS``), read by at most as many tasks as ``tasks`` says, for ``parts`` others."""
+    """The records (``ROWS``), read by at most as many tasks as ``tasks`` says, for ``parts`` others.
 
-    def batches(blocks: Blocks) -> Iterator[Any]:
-        return in_buckets(blocks, parts)
+    Of each key the newest in each partition, and perhaps older ones.
+    """
 
-    return read_as(spark, topics, tasks, ROWS, batches)
+    def batches(share: Sequence[WantedKeys]) -> Iterator[Any]:
+        return in_buckets(_blocks(share, newest=False), parts)
+
+    return of_shares(spark, split(topics, tasks), ROWS, batches)
 
 
-def read_as(
-    spark: SparkSession,
-    topics: Sequence[WantedKeys],
-    tasks: int,
-    schema: str,
-    batches: Callable[[Blocks], Iterator[Any]],
+def read_texts(
+    spark: SparkSession, topics: Sequence[WantedKeys], owners: Mapping[Source, frozenset[str] | None], tasks: int
 ) -> DataFrame:
-    """What ``batches`` gives of each share of the topics: Arrow's batches of ``schema``."""
-    shares = split(topics, tasks)
+    """The lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
 
-    def of_shares(numbers: Iterator[Any]) -> Iterator[Any]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from batches(_blocks(shares[number]))
+    def batches(share: Sequence[WantedKeys]) -> Iterator[Any]:
+        return texts(_blocks(share, newest=True), owners)
 
-    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(of_shares, schema)
+    return of_shares(spark, split(topics, tasks), TEXTS, batches)
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
@@ -72,7 +68,7 @@ def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
     return [share for _, share in shares]
 
 
-def _blocks(share: Sequence[WantedKeys]) -> Iterator[tuple[Source, list[Row]]]:
+def _blocks(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Source, list[Row]]]:
     by_cluster: dict[str | None, list[WantedKeys]] = {}
     for part in share:
         by_cluster.setdefault(part.source.bootstrap, []).append(part)
@@ -83,5 +79,5 @@ def _blocks(share: Sequence[WantedKeys]) -> Iterator[tuple[Source, list[Row]]]:
         wanted = {part.source.topic: part.connectors for part in parts}
         strangers = {part.source.topic for part in parts if part.strangers}
         kafka = Kafka(parts[0].client, timeout=parts[0].timeout)
-        for topic, are_strangers, rows in read_share(kafka, ends, wanted, strangers):
+        for topic, are_strangers, rows in read_share(kafka, ends, wanted, strangers, newest=newest):
             yield Source(bootstrap, topic, strangers=are_strangers), rows

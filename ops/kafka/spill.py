@@ -172,6 +172,14 @@ class Gathered(Generic[K]):
             self._spill()
         return {name: self._spilled.get(name) or list(map(record_in, its)) for name, its in self._rows.items()}
 
+    def blocks(self, name: K, group: bytes) -> Iterator[list[Row]]:
+        """The rows of one ``group`` of what is from ``name``, as ``blocks_in_order`` gives them."""
+        if self._spilled:
+            self._spill()
+        if name in self._spilled:
+            return blocks_in_order(self._spilled[name], self._groups_of, group)
+        return _chunks(_newest(_sorted([row for row in self._rows.get(name, ()) if row[0] == group])))
+
     def _spill(self) -> None:
         for name, its in self._rows.items():
             if its:

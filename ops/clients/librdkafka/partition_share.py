@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.read import KEY_OF, Reading, consumer_of, record_of
 from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets.plain_records import Owners
@@ -21,11 +22,14 @@ def read_share(
     ends: Mapping[str, Mapping[int, int]],
     wanted: Mapping[str, Collection[str] | None],
     strangers: Collection[str] = (),
+    *,
+    newest: bool,
 ) -> Iterator[tuple[str, bool, list[Row]]]:
-    """The newest record of each key in each partition below its end, with read_committed: the topic, and some of its rows.
+    """The records of keys in each partition below its end, with read_committed: the topic, and some of its rows.
 
-    ``ends`` are offsets that such a reader can get to. ``wanted`` are by topic the connectors whose keys are read, None for
-    all keys. Of topics among ``strangers`` one key that is not Connect's is given, too, where there is one, with True.
+    ``newest``: of each key only the newest one; else older ones may be among them. ``ends`` are offsets that such a reader
+    can get to. ``wanted`` are by topic the connectors whose keys are read, None for all keys. Of topics among ``strangers``
+    one key that is not Connect's is given, too, where there is one, with True.
     """
     if not ends:
         return
@@ -33,13 +37,18 @@ def read_share(
     reading = _Choosing(kafka, offsets, wanted, strangers)
     consumer = consumer_of(kafka, "read_committed")
     try:
-        reading.run(consumer, None)
+        if newest:
+            reading.run(consumer, None)
+        else:
+            for _ in reading.rounds(consumer, None):
+                yield from reading.too_much()
     finally:
         consumer.close()
     for topic in ends:
-        for are_strangers, records in ((False, reading.image(topic).latest), (True, reading.strangers.get(topic, ()))):
-            for rows in blocks_in_order(records, owners_of):
-                yield topic, are_strangers, rows
+        for rows in reading.blocks(topic):
+            yield topic, False, rows
+        for rows in blocks_in_order(reading.strangers.get(topic, ()), owners_of):
+            yield topic, True, rows
 
 
 class _Choosing(Reading):
@@ -59,6 +68,18 @@ class _Choosing(Reading):
         }
         self._owners, self._unseen = Owners(), set(strangers)
         self.strangers: dict[str, tuple[ConsumerRecord]] = {}
+
+    def too_much(self) -> Iterator[tuple[str, bool, list[Row]]]:
+        """What is in memory, where that is much."""
+        if self._held() > spill.MOST:
+            for topic in self._latest:
+                yield topic, False, self._given(topic, owners_of)
+
+    def blocks(self, topic: str) -> Iterator[list[Row]]:
+        """The rest of ``topic``, or all of it."""
+        if topic in self._spilled:
+            return self._spill(topic, owners_of).blocks()
+        return iter([self._given(topic, owners_of)])
 
     def _chosen(self, topic: str, messages: list[Any]) -> list[Any]:
         keys, names = list(map(KEY_OF, messages)), self._wanted[topic]

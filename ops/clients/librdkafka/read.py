@@ -7,7 +7,7 @@ a million records cost a million dictionary writes and no more. Beyond ``spill.M
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,15 @@ class Reading:
         self.all: dict[str, list[ConsumerRecord]] = {t: [] for t in ends}
 
     def run(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> None:
-        """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
+        """Go through all ``rounds``, and write to disk what is too much for memory."""
+        for _ in self.rounds(consumer, patience, start):
+            if self._groups_of is not None and self._held() > spill.MOST:
+                for topic in self._latest:
+                    self._spill(topic, self._groups_of)
+
+    def rounds(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> Iterator[None]:
+        """Consume, thousands of records a round, until every partition is at its end, or only open transactions are in the
+        way for ``patience`` seconds.
 
         None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
         An end from one leader that cannot be reached with the next one has not been read.
@@ -142,29 +150,31 @@ class Reading:
             batch = consumer.consume(BATCH, WAIT)
             now = time.monotonic()
             if batch:
-                heard = now
                 self._take(batch)
-                self._make_room()
+                yield
+                heard = time.monotonic()  # what is done with a round takes its own time
             stuck = patience is not None and self._pending <= self._stuck.keys()
             if stuck and now - started > (patience or 0.0) and self._held_back():
                 return
             if now - heard > self._kafka.timeout and not stuck:
                 raise self._unanswered()
 
-    def _make_room(self) -> None:
-        """Write to disk what is too much for memory."""
-        kept = sum(len(by_key) for by in self._latest.values() for by_key in by.values())
-        if self._groups_of is not None and kept > spill.MOST:
-            for topic in self._latest:
-                self._spill(topic, self._groups_of)
+    def _held(self) -> int:
+        """How many records are in memory."""
+        return sum(len(by_key) for by in self._latest.values() for by_key in by.values())
 
     def _spill(self, topic: str, groups_of: GroupsOf) -> Spilled:
-        there, rows = self._spilled.setdefault(topic, Spilled(groups_of)), list[Row]()
+        there = self._spilled.setdefault(topic, Spilled(groups_of))
+        there.add_rows(self._given(topic, groups_of))
+        return there
+
+    def _given(self, topic: str, groups_of: GroupsOf) -> list[Row]:
+        """What is in memory of ``topic``, as rows: it is there no more."""
+        rows: list[Row] = []
         for by_key in self._latest[topic].values():
             rows += rows_of(by_key, groups_of)
             by_key.clear()
-        there.add_rows(rows)
-        return there
+        return rows
 
     def _held_back(self) -> bool:
         """Whether all that is left is held back by open transactions, and not only by leaders that are new."""

@@ -13,9 +13,9 @@ import base64
 import io
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from connectctl.ops.config.json_text import objects_reader, read_json
 from connectctl.ops.connect.source_keys import owner_of, owners_of
@@ -138,11 +138,49 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 
     They end at a line feed only, and not at U+2028 in a text.
     """
-    try:
-        for part in sorted(path.glob("part-*")) if path.is_dir() else (path,):
+    with _readable(path):
+        for part in _files(path):
             with nullcontext(sys.stdin.buffer) if str(part) == "-" else part.open("rb") as file:
-                while block := file.read(BLOCK):
-                    yield block if block.endswith(b"\n") else block + file.readline()
+                yield from _blocks(file)
+
+
+class Range(NamedTuple):
+    """The lines of a file that begin at one of its bytes from ``start`` to before ``end``."""
+
+    file: Path
+    start: int
+    end: int
+
+
+def ranges_of(path: Path, size: int) -> list[Range]:
+    """The lines of a dump, or of a directory's part files, in ranges of ``size`` bytes. Raises ``BadInput``."""
+    with _readable(path):
+        ends = [(file, file.stat().st_size) for file in _files(path)]
+    return [Range(file, n, min(n + size, end)) for file, end in ends for n in range(0, end, size)]
+
+
+def blocks_in(part: Range) -> Iterator[bytes]:
+    """The lines of a range. Raises ``BadInput``."""
+    with _readable(part.file), part.file.open("rb") as file:
+        if part.start:
+            file.seek(part.start - 1)
+            file.readline()  # the end of the line before
+        yield from _blocks(file, part.end)
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("part-*")) if path.is_dir() else [path]
+
+
+def _blocks(file: IO[bytes], end: int | None = None) -> Iterator[bytes]:
+    while block := file.read(BLOCK if end is None else max(0, min(BLOCK, end - file.tell()))):
+        yield block if block.endswith(b"\n") else block + file.readline()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as e:
         raise BadInput(f"The dump {path} cannot be read", why=e.strerror) from e
 

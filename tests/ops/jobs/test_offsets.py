@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import marshal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -124,7 +125,7 @@ def looked(spark: SparkSession | None, by_role: Histories, purpose: Purpose, sav
     rows = [row for batch in batches for row in values(batch)]
     one = Looked(purpose, empty(), tuple(saved or ()))
     if spark is None:
-        return offsets.gather(row for batch in offsets.look_at_part(rows, [one]) for row in values(batch))
+        return offsets.gather(offsets.look_at_part(rows, [one]))
     return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2))
 
 
@@ -252,13 +253,15 @@ def lost(by_role: Histories) -> list[str]:
 @few
 @given(rich, rich)
 def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
-    spark: SparkSession, left: History, right: History
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, left: History, right: History
 ) -> None:
     by_role = both(left, right)
     lines = lines_of(by_role, dict.fromkeys(TOPICS.values(), frozenset(["c"])))
     expected = places(by_role)
     assert sorted(lines) == sorted(backup_lines(expected))
-    frame = offsets_backup.parse(spark.createDataFrame([(line,) for line in lines], "value string"), "backup", "c", 2)
+    path = tmp_path_factory.mktemp("backup") / "backup.jsonl"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    frame = offsets_backup.read(spark, path, "c", 2)
     found = [(source_of(row.source), of) for row in frame.collect() for of in map(record_in, marshal.loads(row.rows))]
     records_of = [(Source(at.bootstrap, at.topic, "c"), r) for at in expected for rs in at.records.values() for r in rs]
     assert sorted(map(repr, found)) == sorted(map(repr, records_of))
@@ -266,7 +269,7 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
 
 def lines_of(by_role: Histories, owners: Mapping[Source, frozenset[str] | None]) -> list[str]:
     batches = offsets.texts(blocks(by_role, {}), owners)
-    return [line for batch in batches for (text,) in values(batch) for line in text.split("\n")]
+    return [line for batch in batches for _, text in values(batch) for line in text.split("\n")]
 
 
 def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic() -> None:
@@ -277,10 +280,11 @@ def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of
     assert [d["key"] for d in found if d["topic"] == "own"] == ['["d",{"t":1}]']
 
 
-def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([('{"topic":"t","key":"k"}',), ('{"topic": 5',)], "value string")
+def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "backup.jsonl"
+    path.write_text('{"topic":"t","key":"k"}\n{"topic": 5\n')
     with pytest.raises(PythonException, match=r'backup.*topic": 5.* this is not a record'):
-        offsets_backup.parse(frame, "backup", "c", 2).collect()
+        offsets_backup.read(spark, path, "c", 2).collect()
 
 
 def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSession) -> None:
@@ -313,7 +317,7 @@ def test_a_key_that_is_not_connects_is_only_shown_to_be_there() -> None:
     stranger = (TOPICS["dedicated"]._replace(strangers=True), next(iter(blocks_in_order([GARBAGE_RECORD], owners_of))))
     rows = [row for batch in offsets.in_buckets([stranger], 2) for row in values(batch)]
     one = Looked(MergeOffsets("c", Side.GLOBAL, Policy.GLOBAL), empty())
-    found = offsets.gather(row for batch in offsets.look_at_part(rows, [one]) for row in values(batch))
+    found = offsets.gather(offsets.look_at_part(rows, [one]))
     assert list(found.records[TOPICS["dedicated"]]) == [GARBAGE_RECORD]
     assert not found.decided["c"].writes
 
