@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader, Ol
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.stream import stream
-from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
+from connectctl.ops.jobs.frames import by_rows, of_shares
 from connectctl.ops.jobs.sequence_extraction import Extraction
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -32,8 +32,6 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BATCH = 20_000
-"""Rows in one Arrow batch."""
 SEGMENTS = (
     "producer_id long, epoch int, marker_ts long, topic string, partition int, outcome int, marker_epoch int, first long, "
     "last long, marker long, records long, readable long, first_ts long, last_ts long, append_time boolean"
@@ -267,59 +265,3 @@ def _found_in(row: tuple[Any, ...]) -> Any:
 
 def _prefixed(schema: str) -> str:
     return ", ".join(f"s_{column.strip()}" for column in schema.split(","))
-
-
-def of_shares(
-    spark: SparkSession,
-    shares: Sequence[Sequence[PartitionRange]],
-    rows: Callable[[Sequence[PartitionRange]], Iterable[tuple[Any, ...]]],
-    schema: str,
-) -> DataFrame:
-    """A frame of what ``rows`` makes of each share, a Spark task for each."""
-
-    def work(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _to_arrow(rows(shares[number]), schema)
-        spare_archives()
-
-    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(work, schema)
-
-
-def by_rows(
-    frame: DataFrame, work: Callable[[Iterator[tuple[Any, ...]]], Iterable[tuple[Any, ...]]], schema: str
-) -> DataFrame:
-    """A frame of what ``work`` makes of the rows of each partition of ``frame``."""
-
-    def rows(batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
-        for batch in batches:
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-    def worked(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from _to_arrow(work(rows(batches)), schema)
-        spare_archives()
-
-    return frame.mapInArrow(worked, schema)
-
-
-_TYPES = {"string": "string", "long": "int64", "int": "int32", "boolean": "bool_"}
-
-
-def _to_arrow(rows: Iterable[tuple[Any, ...]], schema: str) -> Iterator[Any]:
-    import pyarrow as pa
-
-    columns = [column.split() for column in schema.split(",")]
-    arrow = pa.schema([(name, getattr(pa, _TYPES[kind])()) for name, kind in columns])
-    held: list[tuple[Any, ...]] = []
-    for row in rows:
-        held.append(row)
-        if len(held) >= BATCH:
-            yield _batch(pa, held, arrow)
-            held = []
-    if held:
-        yield _batch(pa, held, arrow)
-
-
-def _batch(pa: Any, rows: Sequence[tuple[Any, ...]], schema: Any) -> Any:
-    arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), schema.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.audit.archive import FileContent, MissingRecords
 from connectctl.ops.audit.scan import PartitionRange
-from connectctl.ops.jobs.audit import Cluster, columns, of_shares, pieces, split
+from connectctl.ops.jobs.audit import Cluster, columns, pieces, split
 from connectctl.ops.jobs.audit_runner import TASK_RECORDS
+from connectctl.ops.jobs.frames import of_shares
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile

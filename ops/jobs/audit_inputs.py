@@ -14,8 +14,9 @@ from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.stream import stream
-from connectctl.ops.jobs.audit import RESULT, Cluster, by_rows, columns, of_shares, pieces, result_of, split
+from connectctl.ops.jobs.audit import RESULT, Cluster, columns, pieces, result_of, split
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
+from connectctl.ops.jobs.frames import by_rows, of_shares
 from connectctl.ops.jobs.sequence_extraction import Extraction
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.topic_partition import TopicPartition

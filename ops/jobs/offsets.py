@@ -11,12 +11,12 @@ import marshal
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache
-from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.jobs.frames import by_rows
 from connectctl.ops.kafka.records import KEY, ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import MOST, Gathered, Spooled, blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import lines_of
@@ -25,13 +25,9 @@ from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where
-    from pyspark.sql import DataFrame, SparkSession
-
-S = TypeVar("S")
+    from pyspark.sql import DataFrame
 
 ROWS = "source string, bucket int, rows binary"
 """A frame of rows: where they are from (``source_of``), and as ``marshal`` writes a list of them."""
@@ -74,21 +70,14 @@ def named(source: Source) -> str:
 Blocks = Iterable[tuple[Source, list[Row]]]
 
 
-def in_buckets(blocks: Blocks, parts: int) -> Iterator[Any]:
-    """Arrow's batches (``ROWS``) of ``blocks``, for as many tasks as ``parts`` says: all rows of a key go to one bucket."""
+def in_buckets(blocks: Blocks, parts: int) -> Iterator[tuple[str, int, bytes]]:
+    """Rows of a frame (``ROWS``) with ``blocks``, for as many tasks as ``parts`` says: a key's rows go to one bucket."""
     held: dict[Source, list[list[Row]]] = {}
     count, buckets = 0, parts * BUCKETS
 
-    def batches() -> Iterator[Any]:
-        return _batches(
-            ROWS,
-            (
-                (named(source), n, marshal.dumps(rows, 2))
-                for source, its in held.items()
-                for n, rows in enumerate(its)
-                if rows
-            ),
-        )
+    def given() -> Iterator[tuple[str, int, bytes]]:
+        for source, its in held.items():
+            yield from ((named(source), n, marshal.dumps(rows, 2)) for n, rows in enumerate(its) if rows)
 
     for source, rows in blocks:
         its = held.setdefault(source, [[] for _ in range(buckets)])
@@ -96,9 +85,9 @@ def in_buckets(blocks: Blocks, parts: int) -> Iterator[Any]:
             its[number % buckets].append(row)
         count += len(rows)
         if count >= MOST:
-            yield from batches()
+            yield from given()
             held, count = {}, 0
-    yield from batches()
+    yield from given()
 
 
 @dataclass(frozen=True)
@@ -120,17 +109,16 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
     """
     empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
-    def found(batches: Iterator[Any]) -> Iterator[Any]:
-        rows = (row for batch in batches for row in _values(batch))
+    def found(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         if all(isinstance(one.purpose, AllKeys) for one in empty):
-            return _batches(FOUND, ((n, KEPT, source, 0, content) for n, (source, _, content) in enumerate(rows)))
-        return _batches(FOUND, ((n, *one) for n, one in enumerate(look_at_part(rows, empty))))
+            return ((n, KEPT, source, 0, content) for n, (source, _, content) in enumerate(rows))
+        return ((n, *one) for n, one in enumerate(look_at_part(rows, empty)))
 
     # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
-    return rows.repartition(parts, "bucket").mapInArrow(found, FOUND).repartition(parts, "number")
+    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(parts, "number")
 
 
-def look_at_part(rows: Iterable[tuple[str, int, bytes]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
+def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
     """What ``look`` finds in some buckets, without numbers: the part of one task."""
     there = Gathered[str](owners_of)
     for source, _, content in rows:
@@ -222,9 +210,9 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
     return Found(kept.all(), decided)
 
 
-def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[Any]:
-    """Arrow's batches (``TEXTS``) of the lines of a backup of each topic's ``owners``, None for every connector."""
-    return _batches(TEXTS, enumerate(filter(None, (_text(source, rows, owners) for source, rows in blocks))))
+def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[tuple[int, str]]:
+    """Rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``, None for every connector."""
+    return enumerate(filter(None, (_text(source, rows, owners) for source, rows in blocks)))
 
 
 def _text(source: Source, rows: list[Row], owners: Mapping[Source, frozenset[str] | None]) -> str:
@@ -232,32 +220,3 @@ def _text(source: Source, rows: list[Row], owners: Mapping[Source, frozenset[str
     theirs = ((record, names.of(record.key)) for record in map(record_in, rows))
     wanted = (record for record, name in theirs if name is not None and (owned is None or name in owned))
     return "\n".join(lines_of(wanted, source.topic, source.bootstrap))
-
-
-def of_shares(
-    spark: SparkSession, shares: Sequence[S], schema: str, batches: Callable[[S], Iterator[Any]]
-) -> DataFrame:
-    """What ``batches`` gives of each of ``shares``, a task for each: Arrow's batches of ``schema``."""
-
-    def of_task(numbers: Iterator[Any]) -> Iterator[Any]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from batches(shares[number])
-
-    return spark.range(0, len(shares), 1, max(len(shares), 1)).mapInArrow(of_task, schema)
-
-
-def _values(batch: Any) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _batches(schema: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-    """Arrow's batches of ``rows``, a few at a time: each of them is big."""
-    import pyarrow as pa
-
-    types = {"string": pa.string(), "int": pa.int32(), "binary": pa.binary()}
-    names, kinds = zip(*(column.split() for column in schema.split(", ")), strict=True)
-    rest = iter(rows)
-    while some := list(islice(rest, TOGETHER)):
-        columns = [pa.array(column, types[kind]) for column, kind in zip(zip(*some, strict=True), kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, list(names))

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.jobs.offsets import ROWS, Source, in_buckets, of_shares
+from connectctl.ops.jobs.frames import of_shares
+from connectctl.ops.jobs.offsets import ROWS, TOGETHER, Source, in_buckets
 from connectctl.ops.operations.offsets.dump_lines import Range, Read, blocks_in, ranges_of, read_blocks, read_lines
 
 if TYPE_CHECKING:
+    from connectctl.ops.jobs.frames import Tuples
     from connectctl.ops.kafka.records import Row
     from pyspark.sql import DataFrame, SparkSession
 
@@ -31,11 +33,11 @@ def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFra
     if not path.exists():
         raise BadInput(f"Cannot read the dump {path}", why="it does not exist")
 
-    def batches(part: Range) -> Iterator[Any]:
+    def rows(part: Range) -> Tuples:
         reads = (read for block in blocks_in(part) for read in _read(block, path))
         return in_buckets((some for read in reads for some in _by_source(read, connector)), parts)
 
-    return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), ROWS, batches)
+    return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), rows, ROWS, TOGETHER)
 
 
 def _by_source(read: Read, connector: str) -> Iterator[tuple[Source, list[Row]]]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_share import read_share
-from connectctl.ops.jobs.offsets import ROWS, TEXTS, Source, in_buckets, of_shares, texts
+from connectctl.ops.jobs.frames import of_shares
+from connectctl.ops.jobs.offsets import ROWS, TEXTS, TOGETHER, Source, in_buckets, texts
 
 if TYPE_CHECKING:
+    from connectctl.ops.jobs.frames import Tuples
     from connectctl.ops.kafka.records import Row
     from pyspark.sql import DataFrame, SparkSession
 
@@ -40,10 +42,10 @@ def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: i
     Of each key the newest in each partition, and perhaps older ones.
     """
 
-    def batches(share: Sequence[WantedKeys]) -> Iterator[Any]:
+    def rows(share: Sequence[WantedKeys]) -> Tuples:
         return in_buckets(_blocks(share, newest=False), parts)
 
-    return of_shares(spark, split(topics, tasks), ROWS, batches)
+    return of_shares(spark, split(topics, tasks), rows, ROWS, TOGETHER)
 
 
 def read_texts(
@@ -51,10 +53,10 @@ def read_texts(
 ) -> DataFrame:
     """The lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
 
-    def batches(share: Sequence[WantedKeys]) -> Iterator[Any]:
+    def rows(share: Sequence[WantedKeys]) -> Tuples:
         return texts(_blocks(share, newest=True), owners)
 
-    return of_shares(spark, split(topics, tasks), TEXTS, batches)
+    return of_shares(spark, split(topics, tasks), rows, TEXTS, TOGETHER)
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:

@@ -6,7 +6,7 @@ import json
 import marshal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
@@ -121,16 +121,11 @@ def empty() -> list[OffsetsTopicState]:
 
 def looked(spark: SparkSession | None, by_role: Histories, purpose: Purpose, saved: Saved | None = None) -> Found:
     """What Spark's tasks find in everything, or without it the function that they run."""
-    batches = offsets.in_buckets(blocks(by_role, saved or {}), 2)
-    rows = [row for batch in batches for row in values(batch)]
+    rows = list(offsets.in_buckets(blocks(by_role, saved or {}), 2))
     one = Looked(purpose, empty(), tuple(saved or ()))
     if spark is None:
         return offsets.gather(offsets.look_at_part(rows, [one]))
     return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2))
-
-
-def values(batch: Any) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def seen(found: Found) -> Histories:
@@ -268,8 +263,7 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
 
 
 def lines_of(by_role: Histories, owners: Mapping[Source, frozenset[str] | None]) -> list[str]:
-    batches = offsets.texts(blocks(by_role, {}), owners)
-    return [line for batch in batches for _, text in values(batch) for line in text.split("\n")]
+    return [line for _, text in offsets.texts(blocks(by_role, {}), owners) for line in text.split("\n")]
 
 
 def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of_a_topic() -> None:
@@ -315,7 +309,7 @@ def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch
 
 def test_a_key_that_is_not_connects_is_only_shown_to_be_there() -> None:
     stranger = (TOPICS["dedicated"]._replace(strangers=True), next(iter(blocks_in_order([GARBAGE_RECORD], owners_of))))
-    rows = [row for batch in offsets.in_buckets([stranger], 2) for row in values(batch)]
+    rows = offsets.in_buckets([stranger], 2)
     one = Looked(MergeOffsets("c", Side.GLOBAL, Policy.GLOBAL), empty())
     found = offsets.gather(offsets.look_at_part(rows, [one]))
     assert list(found.records[TOPICS["dedicated"]]) == [GARBAGE_RECORD]

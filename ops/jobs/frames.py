@@ -1,0 +1,62 @@
+"""Frames that Python functions make, of shares of work or of another frame's rows: tuples here, Arrow's batches to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.clients.spark.executors import spare_archives
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Share = TypeVar("Share")
+Tuples = Iterable[tuple[Any, ...]]
+BATCH = 20_000
+"""Rows that cross over to Spark at once, where they are small."""
+_TYPES = {"string": "string", "long": "int64", "int": "int32", "boolean": "bool_", "binary": "binary"}
+
+
+def of_shares(
+    spark: SparkSession,
+    shares: Sequence[Share],
+    rows: Callable[[Share], Tuples],
+    schema: str,
+    batch: int = BATCH,
+) -> DataFrame:
+    """A frame of what ``rows`` makes of each share, a Spark task for each; ``batch`` rows cross over at once."""
+
+    def work(numbers: Iterator[Any]) -> Iterator[Any]:
+        for (number,) in _rows(numbers):
+            yield from _to_arrow(rows(shares[number]), schema, batch)
+        spare_archives()
+
+    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(work, schema)
+
+
+def by_rows(
+    frame: DataFrame, work: Callable[[Iterator[tuple[Any, ...]]], Tuples], schema: str, batch: int = BATCH
+) -> DataFrame:
+    """A frame of what ``work`` makes of the rows of each partition of ``frame``."""
+
+    def worked(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from _to_arrow(work(_rows(batches)), schema, batch)
+        spare_archives()
+
+    return frame.mapInArrow(worked, schema)
+
+
+def _rows(batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _to_arrow(rows: Tuples, schema: str, batch: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    columns = [column.split() for column in schema.split(",")]
+    arrow, rest = pa.schema([(name, getattr(pa, _TYPES[kind])()) for name, kind in columns]), iter(rows)
+    while held := list(islice(rest, batch)):
+        arrays = [pa.array(values, kind) for values, kind in zip(zip(*held, strict=True), arrow.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
