@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from connectctl.ops.connect.source_keys import owners_of
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs.frames import by_rows
 from connectctl.ops.kafka.records import KEY, ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import MOST, Gathered, Spooled, blocks_in_order
@@ -102,8 +103,8 @@ class Looked:
     backup: Sequence[Where] = ()
 
 
-def look(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
-    """What is decided, or what matters for it (``FOUND``), in as many partitions as ``parts`` says.
+def look(rows: DataFrame, looked: Sequence[Looked], parts: int, collected: int) -> DataFrame:
+    """What is decided by ``parts`` tasks, or what matters for it (``FOUND``), in as many partitions as ``collected`` says.
 
     Of each place a key more is kept in each part, so that it is known what there is.
     """
@@ -115,7 +116,7 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
         return ((n, *one) for n, one in enumerate(look_at_part(rows, empty)))
 
     # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
-    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(parts, "number")
+    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(collected, "number")
 
 
 def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
@@ -126,7 +127,11 @@ def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> I
             yield KEPT, source, 0, content
         else:
             there.add(source, marshal.loads(content))
+    saved = [source for source in map(source_of, there.names()) if source.saved_for is not None]
     for one in looked:
+        name = one.purpose.connector
+        if any(each.saved_for == name and (each.bootstrap, each.topic) not in one.backup for each in saved):
+            raise ConnectctlError(f"The backup of {name} changed while it was read", next_step="Try again.")
         yield from _found(there, one)
 
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, Saved
     from pyspark.sql import DataFrame, SparkSession
 
-TASK_RECORDS, PART_RECORDS = 1_000_000, 100_000
-"""Records of the topics for each Spark task that reads them; and for each behind a shuffle, of which the driver's JVM, with
-the 1 GB that Spark gives it by default, holds two at a time."""
+SIZES = 1_000_000, 100_000, 250_000
+"""Records for each Spark task that reads topics; for each that looks at records; and for each part that is collected, of which
+the driver's JVM holds two at a time, with the 1 GB that Spark gives it by default."""
 
 LINE_BYTES = 150
 """About the least that a line of a backup has."""
@@ -53,7 +53,8 @@ class Spark:
         owners = dict.fromkeys(shown.sources_of(), frozenset(query.connectors))
         spark = self._session()
         with job_failures("read the offsets", self._log):
-            tasks, parts = _tasks(spark, shown.records + sum(_lines_in(each.backup) for each in asked if each.backup))
+            records = shown.records + sum(_lines_in(each.backup) for each in asked if each.backup)
+            tasks, parts, collected = (_tasks(spark, records, each) for each in SIZES)
             rows, looked = read(spark, shown.wanted(owners), tasks, parts), []
             for each in asked:
                 name, wheres = each.purpose.connector, tuple[Where, ...]()
@@ -61,7 +62,7 @@ class Spark:
                     rows = rows.unionByName(offsets_backup.read(spark, each.backup, name, parts))
                     wheres = tuple(wheres_in(each.backup))
                 looked.append(Looked(each.purpose, places[name], wheres))
-            found = offsets.collected(offsets.look(rows, looked, parts))
+            found = offsets.collected(offsets.look(rows, looked, parts, collected))
         kept = shown.fill(found.records)
         saved = {
             one.purpose.connector: dict.fromkeys(one.backup, ()) | kept.get(one.purpose.connector, {}) for one in looked
@@ -96,15 +97,14 @@ class Spark:
         owners[Source(None, sources.offsets_topic)] = frozenset(connectors) or None
         spark = self._session()
         with job_failures("read the offsets", self._log):
-            tasks, parts = _tasks(spark, shown.records)
+            tasks, _, collected = (_tasks(spark, shown.records, each) for each in SIZES)
             lines = read_texts(spark, shown.wanted(owners), owners, tasks)
-            yield lines.repartition(parts, "number").select("value")
+            yield lines.repartition(collected, "number").select("value")
 
 
-def _tasks(spark: SparkSession, records: int) -> tuple[int, int]:
-    """How many tasks read, and how many parts there are behind a shuffle."""
-    cores = int(spark.sparkContext.defaultParallelism)
-    return max(cores, records // TASK_RECORDS + 1), max(cores, records // PART_RECORDS + 1)
+def _tasks(spark: SparkSession, records: int, each: int) -> int:
+    """How many tasks ``records`` are for, where a task has ``each`` of them."""
+    return max(int(spark.sparkContext.defaultParallelism), records // each + 1)
 
 
 def _lines_in(backup: Path) -> int:

@@ -172,6 +172,10 @@ class Gathered(Generic[K]):
             self._spill()
         return {name: self._spilled.get(name) or list(map(record_in, its)) for name, its in self._rows.items()}
 
+    def names(self) -> Collection[K]:
+        """Where rows are from."""
+        return self._rows.keys()
+
     def blocks(self, name: K, group: bytes) -> Iterator[list[Row]]:
         """The rows of one ``group`` of what is from ``name``, as ``blocks_in_order`` gives them."""
         if self._spilled:

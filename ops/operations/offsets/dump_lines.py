@@ -119,13 +119,30 @@ def wheres_in(path: Path) -> set[Where]:
     """Where the records of a dump are from. Raises ``BadInput`` for a line that is not JSON."""
     quick, number, found = objects_reader((_MEMBERS[0], _MEMBERS[-1]), alone=False), 1, set[Where]()
     for block in blocks_of(path):
-        some = quick(block)
-        if some is None:
+        topic = _only_topic(block)
+        some = [] if topic else quick(block)
+        if topic:
+            found.add((None, topic))
+        elif some is None:
             found.update(_by_line(block, name_of(path), number).wheres)
         else:
             found.update({(each.bootstrapServers, each.topic) for each in some})
         number += block.count(b"\n")
     return found
+
+
+def _only_topic(block: bytes) -> str | None:
+    """The topic of all lines of a block that begin as ``backup_file`` writes them; None where that cannot be told."""
+    head, partition, _ = block.partition(b', "partition": ')
+    # A line feed within a text is written as an escape, and so are quotation marks.
+    begin_alike = block.count(b"\n" + head + partition) == block.count(b"\n") - 1 and block.endswith(b"\n")
+    if not begin_alike or b'"bootstrapServers"' in block:
+        return None
+    try:
+        found = read_json(head + b"}")
+    except ValueError:
+        return None
+    return found["topic"] if isinstance(found, dict) and found.keys() == {"topic"} else None
 
 
 def name_of(path: Path) -> str:

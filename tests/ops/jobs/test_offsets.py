@@ -125,7 +125,7 @@ def looked(spark: SparkSession | None, by_role: Histories, purpose: Purpose, sav
     one = Looked(purpose, empty(), tuple(saved or ()))
     if spark is None:
         return offsets.gather(offsets.look_at_part(rows, [one]))
-    return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2))
+    return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2, 3))
 
 
 def seen(found: Found) -> Histories:

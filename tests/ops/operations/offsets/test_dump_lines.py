@@ -12,7 +12,16 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import ConsumerRecord, record_in
 from connectctl.ops.operations.offsets import dump_lines
 from connectctl.ops.operations.offsets.backup_file import lines_of
-from connectctl.ops.operations.offsets.dump_lines import blocks_of, checked, read_blocks, read_lines
+from connectctl.ops.operations.offsets.dump_lines import (
+    Range,
+    blocks_in,
+    blocks_of,
+    checked,
+    ranges_of,
+    read_blocks,
+    read_lines,
+    wheres_in,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,3 +129,32 @@ def test_bytes_that_are_not_utf_8_are_reported(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be read") as e:
         list(checked(path))
     assert e.value.why == "it is not UTF-8 text"
+
+
+@given(st.lists(st.sampled_from([*GOOD, *ODD]), max_size=6), st.integers(1, 300), st.booleans())
+def test_where_the_records_of_a_dump_are_from_is_told_without_reading_them(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], size: int, ends: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "wheres.jsonl"
+    path.write_text("\n".join(lines) + ("\n" if ends else ""))
+    found = wheres_in(path)
+    read = [where for each in read_blocks(list(blocks_of(path)), "x") for where in each.wheres]
+    assert found == set(read)
+
+
+def test_topics_of_one_name_on_two_clusters_are_two(tmp_path: Path) -> None:
+    record = ConsumerRecord(b"k", b"{}", 0, 1, 5)
+    path = tmp_path / "backup.jsonl"
+    path.write_text("".join(f"{line}\n" for at in (None, "b:1") for line in lines_of([record] * 3, "t", at)))
+    assert wheres_in(path) == {(None, "t"), ("b:1", "t")}
+
+
+@given(st.lists(st.text("ab\n", max_size=5), max_size=20), st.integers(1, 30))
+def test_each_line_of_a_file_is_in_one_of_its_ranges(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], size: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "ranges.txt"
+    path.write_text("\n".join(texts))
+    ranges = ranges_of(path, size)
+    assert all(isinstance(part, Range) and part.end - part.start <= size for part in ranges)
+    assert b"".join(block for part in ranges for block in blocks_in(part)) == path.read_bytes()
