@@ -84,7 +84,7 @@ class Session:
                 path = sandbox
             elif not (path.is_file() and wanted in _contexts(path)):
                 hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
-                raise BadInput(f"No sandbox called {wanted.removeprefix(SANDBOX)} is up", next_step=f"Start it: {hint}")
+                raise BadInput(f"Sandbox not running: {wanted.removeprefix(SANDBOX)}", next_step=f"Start it: {hint}")
         if self.config is None and not path.is_file():
             return None
         from connectctl.ops.config import context_file
@@ -242,7 +242,7 @@ class Session:
         if expected and client.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")
             raise Refused(
-                f"This is the wrong cluster: {where} is {client.cluster_id()}, and the context says {expected}",
+                f"Wrong cluster: {where} has the id {client.cluster_id()}, and the context expects {expected}",
                 next_step="Correct bootstrap_servers or cluster_id: connectctl context show.",
             )
         return client

@@ -54,8 +54,7 @@ def check(
     From 3.8 on, workers set a connector that generates more tasks than tasks.max to FAILED, and each task of such a set
     FAILS when it starts. The last column is the release of --for-version; else 3.8, while a worker is older; else a
     later release without tasks.max.enforce. For a stopped connector the tasks of its last run count.
-    Exit code 0: no
-    finding of the severity of --fail-on or above; 1: at least one.
+    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
     """
     from connectctl.ops.checks.not_checked import finding_of
     from connectctl.ops.checks.tasks_max import rules

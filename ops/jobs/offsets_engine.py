@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SIZES = 1_000_000, 100_000, 250_000
-"""Records for each Spark task that reads topics; for each that looks at records; and for each part that is collected, of which
-the driver's JVM holds two at a time, with the 1 GB that Spark gives it by default."""
+"""Records of a task that reads topics, of one that looks at them, and of a part that is collected: of these the driver's JVM
+holds two at a time, with the 1 GB that Spark gives it by default."""
 
 LINE_BYTES = 150
 """About the least that a line of a backup has."""

@@ -7,6 +7,8 @@
 
 Whole commands, start-up included, compiled as installed ones are, on a broker of their own. Medians of the seconds, the
 greatest of the megabytes; the processor's seconds tell what other load on the machine hides. ``--commands`` picks rows.
+Where a command has children, as Spark's JVM and Python workers, the greatest sum of all resident sizes is told, too: pages
+that they share are counted for each.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.kafka.error_handling import Code
@@ -46,18 +49,50 @@ class Measured:
     seconds: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
+    with_children: list[float] = field(default_factory=list)
     exit_codes: set[int] = field(default_factory=set)
     output: int = 0
 
     def line(self, name: str) -> str:
         """One row of the table."""
         load = os.getloadavg()[0]
+        most, whole = max(self.megabytes), max(self.with_children)
         return (
-            f"{name:48} {statistics.median(self.seconds):7.2f} s  {max(self.megabytes):6.0f} MB  "
-            f"cpu {statistics.median(self.cpu):.2f} s  "
+            f"{name:48} {statistics.median(self.seconds):7.2f} s  {most:6.0f} MB  "
+            + (f"with children {whole:.0f} MB  " if whole > 1.5 * most else "")
+            + f"cpu {statistics.median(self.cpu):.2f} s  "
             f"exit {','.join(map(str, sorted(self.exit_codes)))}  {self.output:>12,} bytes  "
             f"[{min(self.seconds):.2f}-{max(self.seconds):.2f} s, load {load:.1f}]"
         )
+
+
+def resident(process: psutil.Process) -> list[float]:
+    """The megabytes of a process and of those below it, the greatest first."""
+    found = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for one in (process, *process.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found.append(one.memory_info().rss / (1 << 20))
+    return sorted(found, reverse=True)
+
+
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[list[float]]:
+    """The megabytes of a process and its children together, every half second, for as long as it is used."""
+    sizes: list[float] = []
+    ended, process = threading.Event(), psutil.Process(pid)
+
+    def watch() -> None:
+        while not ended.wait(0.5):
+            sizes.append(sum(resident(process)))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield sizes
+    finally:
+        ended.set()
+        thread.join()
 
 
 def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,), longest: float = LONGEST) -> Measured:
@@ -69,13 +104,15 @@ def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,), lo
             process = subprocess.Popen(command, stdout=out)
             late = threading.Timer(longest, process.kill)
             late.start()
-            _, status, usage = os.wait4(process.pid, 0)
+            with watched(process.pid) as sizes:
+                _, status, usage = os.wait4(process.pid, 0)
             late.cancel()
             found.seconds.append(time.perf_counter() - began)
             process.returncode = os.waitstatus_to_exitcode(status)
             found.output = out.seek(0, os.SEEK_END)
         found.cpu.append(usage.ru_utime + usage.ru_stime)
         found.megabytes.append(usage.ru_maxrss / 1024)
+        found.with_children.append(max(sizes, default=0.0))
         found.exit_codes.add(process.returncode)
         if process.returncode == -signal.SIGKILL:
             break
@@ -215,7 +252,7 @@ import sys
 from confluent_kafka import Consumer, TopicPartition
 consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "bare", "isolation.level": "read_committed",
                      "enable.auto.commit": False})
-consumer.assign([TopicPartition(sys.argv[2], p, 0) for p in range(25)])
+consumer.assign([TopicPartition(topic, p, 0) for topic in sys.argv[2].split(",") for p in range(25)])
 left = int(sys.argv[3])
 while left > 0:
     left -= len(consumer.consume(10_000, 0.1))
@@ -224,26 +261,33 @@ while left > 0:
 
 def offsets_rows(wish: argparse.Namespace) -> None:
     """Every command on source offsets beside a bare consumer of the same topic."""
-    topic = "bench-offsets"
+    topics = ["bench-offsets", "own-offsets"][: 1 + wish.dedicated]
     with sandbox(workers=1) as up:
-        body = {"name": "orders", "config": {"connector.class": SOURCE, "topic": "t", "file": "f"}}
-        httpx.post(f"{up.rest_urls[0]}/connectors", json=body | {"initial_state": "STOPPED"}).raise_for_status()
+        config = {"connector.class": SOURCE, "topic": "t", "file": "f"}
+        if wish.dedicated:
+            config["offsets.storage.topic"] = topics[1]
+        body = {"name": "orders", "config": config, "initial_state": "STOPPED"}
         began = time.perf_counter()
-        create(up.bootstrap_servers, {topic: 25})
-        produce(up.bootstrap_servers, topic, offsets_of(wish.records, wish.partitions))
-        print(f"{wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True)
+        create(up.bootstrap_servers, dict.fromkeys(topics, 25))
+        for topic in topics:
+            produce(up.bootstrap_servers, topic, offsets_of(wish.records, wish.partitions))
+        httpx.post(f"{up.rest_urls[0]}/connectors", json=body).raise_for_status()
+        print(
+            f"{len(topics) * wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True
+        )
         dump = f"{os.environ['XDG_STATE_HOME']}/dump.jsonl"
         bare = measure(
-            [sys.executable, "-c", BARE, up.bootstrap_servers, topic, str(wish.records)],
+            [sys.executable, "-c", BARE, up.bootstrap_servers, ",".join(topics), str(len(topics) * wish.records)],
             wish.runs,
             longest=wish.longest,
         )
         print(bare.line("a bare consumer"), flush=True)
+        own = [] if wish.dedicated else ["--topic", "own"]
         commands = {
             "show": ["show", "-o", "json"],
             "table": ["show"],
-            "diff": ["diff", "orders", "-f", dump, "-o", "json"],
-            "merge": ["merge", "orders", "--into", "dedicated", "--topic", "own", "--dry-run", "-o", "json"],
+            "diff": ["diff", "orders", *([] if wish.dedicated else ["-f", dump]), "-o", "json"],
+            "merge": ["merge", "orders", "--into", "dedicated", *own, "--dry-run", "-o", "json"],
             "backup": ["backup", "--out", dump],
             "restore": ["restore", "orders", "-f", dump, "--dry-run", "-o", "json"],
             "rewrite": ["restore", "orders", "-f", f"{dump}.changed", "--yes", "-o", "json"],
@@ -252,7 +296,7 @@ def offsets_rows(wish: argparse.Namespace) -> None:
             if name == "rewrite":  # of a backup that has another offset of every source partition
                 with Path(dump).open() as lines, Path(f"{dump}.changed").open("w") as changed:
                     changed.writelines(line.replace("false", "true") for line in lines)
-            row = connectctl("--context", "sandbox-scale", "--offsets-topic", topic, "--timeout", "300", "offsets")
+            row = connectctl("--context", "sandbox-scale", "--offsets-topic", topics[0], "--timeout", "300", "offsets")
             engine = ["--engine", wish.engine] if name not in ("show", "table") else []
             found = measure([*row, *commands[name], *engine], wish.runs, expect=(0, 1, 4), longest=wish.longest)
             ratio = statistics.median(found.seconds) / statistics.median(bare.seconds)
@@ -283,6 +327,7 @@ def main() -> None:
     one.add_argument("--partitions", type=int, default=100_000)
     one.add_argument("--commands", default="show,merge,backup,diff,restore")
     one.add_argument("--engine", default="local")
+    one.add_argument("--dedicated", action="store_true", help="a dedicated topic, too, that says the same")
     one = rows.add_parser("fence")
     one.set_defaults(run=fence_rows)
     one.add_argument("--ids", type=int, default=100_000)

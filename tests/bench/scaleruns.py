@@ -24,7 +24,7 @@ import psutil
 from audit import HEADERS, measure  # type: ignore[import-not-found]  # beside this file
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from scale import connectctl, sandbox  # type: ignore[import-not-found]  # beside this file
+from scale import connectctl, resident, sandbox  # type: ignore[import-not-found]  # beside this file
 from topiccopy import SOURCE, config  # type: ignore[import-not-found]  # beside this file
 
 BARE = """
@@ -68,17 +68,6 @@ EACH = 20
 """Records of each partition of a copy."""
 PATIENCE = 280.0
 """Seconds that a copy may take to start; a row then says so."""
-
-
-def resident(process: psutil.Process) -> list[float]:
-    """The megabytes of a process and of those below it, the greatest first."""
-    found = []
-    for one in (process, *process.children(recursive=True)):
-        try:
-            found.append(one.memory_info().rss / (1 << 20))
-        except psutil.NoSuchProcess:
-            continue
-    return sorted(found, reverse=True)
 
 
 def written(admin: AdminClient, topic: str, partitions: int) -> int:

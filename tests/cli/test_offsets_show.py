@@ -112,7 +112,7 @@ def test_what_connect_writes_is_plain() -> None:
 def test_beyond_the_limit_of_a_table_what_is_too_big_for_memory_is_counted_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for limit, lines, more in ((2, 3, "6 more source partitions, which were not read"), (0, 8, ""), (8, 8, "")):
+    for limit, lines, more in ((2, 3, "6 more source partitions (not read)"), (0, 8, ""), (8, 8, "")):
         found = InOrder(snapshot(RECORDS, big=True), OffsetsQuery())
         _print(found, limit, wide=False)
         printed = capsys.readouterr()

@@ -99,7 +99,7 @@ def test_what_is_committed_of_a_topic_that_may_not_be_seen_is_unknown_and_not_no
     world.groups.offsets[GROUP] = {}  # as Kafka answers then
     shown = world.run("offsets", "show", "archive")
     assert shown.exit_code == 1
-    assert f"No committed offsets were seen: {GROUP}." in shown.output
+    assert f"No committed offsets could be read: {GROUP}." in shown.output
     assert "Describe on Topic lines" in shown.stderr
     world.groups.offsets[GROUP] = {TopicPartition("gone", 0): 4}
     refused = world.run("offsets", "reset", "archive", "--yes")

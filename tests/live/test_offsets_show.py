@@ -440,7 +440,7 @@ def test_the_wrong_cluster_is_refused(cluster: Sandbox, tmp_path: Path) -> None:
     )
     ran = run("--config", str(path))
     assert (ran.code, ran.err.count("\n")) == (4, 1)
-    assert "wrong cluster" in ran.err
+    assert "Wrong cluster" in ran.err
 
 
 def test_an_unknown_connector_is_told_with_the_nearest_name(cluster: Sandbox, reddit: str) -> None:

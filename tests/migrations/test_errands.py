@@ -205,5 +205,5 @@ def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
     writes = (RecordChange("off", 0, b"y", b"2", b"1", None), RecordChange("off", 0, b"z", b"3", None, None))
     changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
     assert current_states([(subject, MergeOffsets("a", "global"))], changes) == [
-        "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1, as things are now."
+        "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1 (as of now)."
     ]

@@ -52,7 +52,7 @@ EngineOption = Annotated[
         "--engine",
         callback=_remember,
         metavar="ENGINE",
-        help=f"Who reads the topics: local, spark, or auto: spark from {THRESHOLD:,} records on, if it is installed.",
+        help=f"Engine that reads the topics: local, spark, or auto (spark from {THRESHOLD:,} records on, if installed).",
     ),
 ]
 
@@ -64,7 +64,8 @@ def merge(
     policy: Annotated[
         changes.Policy | None,
         typer.Option(
-            help="Which side wins: effective (KIP-618, default), newest, global or dedicated.", metavar="POLICY"
+            help="Side that takes precedence: effective (KIP-618, default), newest, global or dedicated.",
+            metavar="POLICY",
         ),
     ] = None,
     topic: Annotated[
@@ -96,11 +97,11 @@ def merge(
     from connectctl.cli.commands.offsets.execution import Options, Target, change
 
     if topic and into is changes.Side.GLOBAL:
-        raise BadInput("--topic goes with --into dedicated")
+        raise BadInput("--topic requires --into dedicated")
     if unset_topic and into is changes.Side.DEDICATED:
-        raise BadInput("--unset-topic goes with --into global")
+        raise BadInput("--unset-topic requires --into global")
     if topic and len(connectors) > 1:
-        raise BadInput("--topic names the topic of one connector", next_step="Merge one connector at a time.")
+        raise BadInput("--topic requires exactly one connector", next_step="Merge one connector at a time.")
     chosen = (policy or changes.Policy.EFFECTIVE).value
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
@@ -121,7 +122,7 @@ def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=completed_names.connectors)],
     target: Annotated[str, typer.Argument(metavar="TO", autocompletion=completed_names.connectors)],
     from_context: Annotated[
-        str | None, typer.Option(help="The context that FROM is in, if it is another cluster.", metavar="CONTEXT")
+        str | None, typer.Option(help="Context of FROM, if it is on another cluster.", metavar="CONTEXT")
     ] = None,
     stop: StopOption = False,
     via: ViaOption = None,

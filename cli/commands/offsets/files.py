@@ -130,7 +130,7 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
         rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]
         columns = ["RUN", "OPERATION", "CONNECTORS", "STATE", "STARTED"]
         spare = () if wide else ("STARTED", "CONNECTORS")
-        terminal.table(columns, rows, empty="No change was made from here.", spare=spare)
+        terminal.table(columns, rows, empty="No offset changes have been made from this machine.", spare=spare)
 
     terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
 

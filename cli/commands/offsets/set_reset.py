@@ -103,7 +103,7 @@ def reset(
 def restore(
     ctx: typer.Context,
     connector: ConnectorArgument,
-    file: Annotated[Path, typer.Option("--file", "-f", help="What offsets backup wrote.", metavar="FILE")],
+    file: Annotated[Path, typer.Option("--file", "-f", help="Backup that offsets backup wrote.", metavar="FILE")],
     stop: StopOption = False,
     engine: EngineOption = Choice.AUTO,
     dry_run: DryRunOption = False,

@@ -60,7 +60,7 @@ def show(
         bool, typer.Option("--dedicated-only", help="Read only the connectors' dedicated topics.")
     ] = False,
     all_generations: Annotated[
-        bool, typer.Option("--all-generations", help="Show the records that newer ones superseded, too.")
+        bool, typer.Option("--all-generations", help="Also show records that newer ones have superseded.")
     ] = False,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="DUMP", help="Read saved topics (JSON lines), - for stdin.")
@@ -282,7 +282,7 @@ def _print(found: Answer, limit: int, wide: bool) -> None:
         kept = (0, 1, 2, 3, 4, 5) if any(connector.dedicated_topic for connector, _ in shown) else (0, 1, 2)
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
-    terminal.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets were seen.")
+    terminal.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets could be read.")
     if limit and len(shown) == limit:
         _tell_of_more(found, limit)
 
@@ -292,11 +292,11 @@ def _tell_of_more(found: Answer, shown: int) -> None:
     from connectctl.ops.operations.offsets.large_topics import InOrder
 
     if isinstance(found, InOrder):
-        more, looked = found.keys() - shown, ", which were not read"
+        more, looked = found.keys() - shown, " (not read)"
     else:
         more, looked = sum(len(connector.offsets) for connector in found.connectors) - shown, ""
     if more > 0:
-        terminal.note(f"… and {more:,} more source partitions{looked}: name connectors, or --limit 0, or -o json.")
+        terminal.note(f"… and {more:,} more source partitions{looked}. Name connectors, or use --limit 0 or -o json.")
 
 
 def _rows(connector: ConnectorOffsets | Passing, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:

@@ -85,7 +85,7 @@ def change_groups(
 ) -> bool:
     """As ``execution.change``, for groups; ``undoes`` is the run that is taken back."""
     if options.stop and saved is None and not all(target.connector for target in targets):
-        raise BadInput("--stop stops a connector, and a group was named", next_step="Stop what reads with it yourself.")
+        raise BadInput("--stop requires a connector, not a group", next_step="Stop the members of the group yourself.")
     looked, states = look_at_groups(session, targets)
     check(looked)
     pairs = [(state, target.change) for state, target in zip(states, targets, strict=True)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli.output import terminal
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.times import now_utc
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, gap_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import read_facts
@@ -62,7 +62,7 @@ def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], 
     findings = gap_findings(gaps)
     data = {
         "clusterId": session.kafka.cluster_id(),
-        "readAt": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "readAt": now_utc(),
         "connectors": [as_json(each) for each in found],
         "findings": [finding.as_json() for finding in findings],
     }
@@ -71,7 +71,7 @@ def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], 
         columns = ["CONNECTOR", "PARTITION", "OFFSET", "END", "LAG"] + (["GROUP", "STATE"] if wide else [])
         rows = [row + ([each.group.id, each.group.state] if wide else []) for each in found for row in _rows(each)]
         names = ", ".join(each.group.id for each in found) or "no group"
-        seen = " were seen" if findings else ""
+        seen = " could be read" if findings else ""
         terminal.table(columns, rows, empty=f"No committed offsets{seen}: {names}.")
 
     terminal.emit("SinkOffsets", data, output, table)

@@ -76,9 +76,7 @@ def _some(lines: Iterator[str], names: tuple[str, ...]) -> Iterator[str]:
     """``lines``. Raises ``BadInput`` where there are none of the connectors that were named: a name may be misspelled."""
     first = next(lines, None)
     if first is None and names:
-        raise BadInput(
-            f"There are no source offsets of {' and '.join(names)}", next_step="See connectctl offsets show."
-        )
+        raise BadInput(f"Source offsets not found: {' and '.join(names)}", next_step="See connectctl offsets show.")
     if first is not None:
         yield first
     yield from lines

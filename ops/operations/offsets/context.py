@@ -111,8 +111,8 @@ class OffsetContext(StepContext):
 def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
     """The error where a run of connectctl has the connector."""
     return Refused(
-        f"The offsets of {connector} are not written: another connectctl run has it",
+        f"The offsets of {connector} are not written: another connectctl run is running it",
         why="; ".join(map(str, holders)),
-        next_step="End that run first (SIGTERM), and run it again afterwards: it resumes from what is written.",
+        next_step="Stop that run first (SIGTERM), and start it again afterwards: it resumes from the written offsets.",
         code="in-use",
     )

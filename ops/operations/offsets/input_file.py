@@ -31,7 +31,7 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
     except ValueError as e:
         raise BadInput(f"{source} is neither JSON nor YAML", why=str(e).split("\n", 1)[0], next_step=FORM) from e
     if twice := repeated(text):
-        raise BadInput(f"{source} says two things at once", why=twice, next_step="Leave one of them out.")
+        raise BadInput(f"{source} sets a name more than once", why=twice, next_step="Leave one of them out.")
     entries = _entries(data, connector, source)
     if not entries:
         raise BadInput(f"{source} names no source partition", next_step=FORM)
@@ -51,7 +51,7 @@ def partition_text(text: str) -> str:
             f"{_short(text)} is not JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
         ) from e
     if twice := repeated(text):
-        raise BadInput(f"{_short(text)} says two things at once", why=twice, next_step="Leave one of them out.")
+        raise BadInput(f"{_short(text)} sets a name more than once", why=twice, next_step="Leave one of them out.")
     if problems := list(_map_problems("the source partition", partition)):
         raise BadInput(f"{_short(text)} is not a source partition", why="; ".join(problems))
     return json.dumps(partition)
@@ -118,7 +118,7 @@ def _repeated(entries: list[tuple[Any, Any]]) -> Iterator[str]:
 def _map_problems(what: str, value: Any) -> list[str]:
     if not isinstance(value, dict):
         return [f"{what} is not a JSON object"]
-    found = [f"{what} has a key that is not a text: {name!r}" for name in value if not isinstance(name, str)]
+    found = [f"{what} has a key that is not a string: {name!r}" for name in value if not isinstance(name, str)]
     for name, inner in value.items():
         if isinstance(inner, dict | list):
             found.append(f"{what} may hold primitive values only, and {name} is not one")

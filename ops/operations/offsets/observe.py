@@ -162,7 +162,7 @@ def _missing(name: str, store: Store) -> Finding:
     where = f" on {store.bootstrap}" if store.bootstrap else ""
     message = (
         f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when the connector next "
-        "starts, empty, and its tasks then start from the beginning, whatever the global topic says."
+        "starts, empty, and its tasks then start from the beginning, even if the global topic has their offsets."
     )
     return Finding("OFFSETS010", Severity.WARNING, name, message)
 
@@ -189,7 +189,7 @@ def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:
 def _same_cluster(sources: Sources, stores: dict[str, Store]) -> Iterator[Finding]:
     for name, store in stores.items():
         message = (
-            f"producer.override.bootstrap.servers={store.bootstrap} is this very cluster, spelled otherwise than "
-            f"{sources.bootstrap}: Connect compares the text and keeps two stores where one would do."
+            f"producer.override.bootstrap.servers={store.bootstrap} is this same cluster in another spelling than "
+            f"{sources.bootstrap}: Connect compares the text, and keeps two stores where one would be enough."
         )
         yield Finding("OFFSETS015", Severity.WARNING, name, message)

@@ -197,7 +197,7 @@ def current_states(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], change
         count = counted(sum(other.value(key) is not None for key in other.records), "source partition")
         lines.append(
             f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
-            f"{len(own) - lacks}, as things are now."
+            f"{len(own) - lacks} (as of now)."
         )
     return lines
 

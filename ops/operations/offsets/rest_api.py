@@ -56,7 +56,7 @@ def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], work
             "with exactly-once and a dedicated topic, workers from 3.8 to 4.3 fail to delete offsets and leave the topics "
             "contradicting each other"
         )
-    found += _said("are spelled as no worker would spell them", filter(_respelled, decision.writes))
+    found += _said("are in a spelling that workers do not write", filter(_respelled, decision.writes))
     found += _said("lie on partitions that workers ignore", _strays(decision, places))
     found += _said("would also be written to another topic", _elsewhere(decision, places))
     return found
@@ -68,7 +68,7 @@ def _of_workers(workers: Workers) -> Iterator[str]:
         return
     release = release_of(workers.version)
     if release is None or release < CHANGES_OFFSETS:
-        yield f"the workers are {workers.version}, and change offsets from 3.6 on"
+        yield f"the workers are {workers.version}, and changing offsets requires 3.6"
 
 
 def _said(what: str, writes: Iterator[RecordChange]) -> list[str]:

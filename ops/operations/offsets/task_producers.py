@@ -65,7 +65,7 @@ def _hidden(id: str, code: Code) -> str | None:
         return None
     denied = code is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     why = f"{describe_id(id)} is missing" if denied else verdict(DESCRIBE, code).meaning
-    return f"whether a task still writes as the transactional id {id} was not seen: {why}"
+    return f"unknown whether a task still writes with the transactional id {id}: {why}"
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def test_an_offset_of_null_or_none_deletes_and_the_null_partition_is_one(tmp_pat
         ('[{"partition": {}, "offset": {"l": NaN}}]', "l is nan, which JSON does not have"),
         ('[{"partition": {}, "offset": {"l": 1e999}}]', "l is inf, which JSON does not have"),
         ([{"partition": {"t": "\ud83d"}, "offset": {}}], "half of a surrogate pair"),
-        ("- {partition: {1: a}, offset: {}}", "a key that is not a text: 1"),
+        ("- {partition: {1: a}, offset: {}}", "a key that is not a string: 1"),
         ("- {partition: {t: 2026-01-01}, offset: {}}", "t is a date, which JSON does not have"),
         (
             [{"partition": {"t": 1}}, {"partition": {"t": 1}, "offset": {}}],
