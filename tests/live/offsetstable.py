@@ -110,7 +110,7 @@ MORE = (
     Case("lines of a poll", FILE, file_a, ("batch.size=10",)),
     Case("a task more that is not made", FILE, file_a, ("tasks.max=2",)),
     Case("the class by its short name", FILE, file_a, ("connector.class=FileStreamSource",)),
-    Case("the same name again", FILE, file_a, again=True, resumed=(A,), says="of before"),
+    Case("the same name again", FILE, file_a, again=True, resumed=(A,), says="stored before"),
     Case("a topic less", MIRROR, two, ("topics=x-{u}",), orphaned=(Y,)),
     Case("an alias without offsets", MIRROR, one, ("source.cluster.alias=us",), orphaned=(X,), begun=(US,)),
     Case("an older topic", MIRROR, one, (f"topics={two['topics']}",), older=((Y, {"offset": 1}),), resumed=(Y,)),

@@ -125,7 +125,7 @@ def test_a_connector_that_is_created_again_resumes_and_the_plan_says_so_and_anot
     assert f"reads the same source partitions as {lines.name}" in lines.told("create", "-f", str(given))
     lines.ctl("connectors", "delete", lines.name, "--yes", "--wait")
     given.write_text(json.dumps(lines.config()))
-    assert "resumes from 1 source offset of before" in lines.told("create", "-f", str(given))
+    assert "resumes from 1 source offset stored before" in lines.told("create", "-f", str(given))
     lines.write("a.txt", 4)
     lines.changed("create", "-f", str(given))
     lines.came("a 3")
