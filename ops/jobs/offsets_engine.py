@@ -19,6 +19,7 @@ from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
 from connectctl.ops.jobs.topic_reader import read, read_texts
+from connectctl.ops.kafka import spill
 from connectctl.ops.operations.offsets.changes import RestoreOffsets
 from connectctl.ops.operations.offsets.dump_lines import wheres_in
 from connectctl.ops.operations.offsets.engine import Asked, View, layout, seen
@@ -114,7 +115,14 @@ def _lines_in(backup: Path) -> int:
 
 
 def whole(purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
-    """``changes`` that were decided in parts, with what speaks against a whole backup, and not against a part of it."""
-    if not isinstance(purpose, RestoreOffsets):
-        return changes
-    return replace(changes, refusals=decide(purpose, places, saved).refusals)
+    """``changes`` that were decided in parts, with what speaks against a whole backup, and not against a part of it.
+
+    They are in the order of the keys, if they are not too many to be sorted in memory.
+    """
+    if len(changes.writes) <= spill.MOST:
+        order = {(at.bootstrap, at.topic): n for n, at in enumerate(places)}
+        writes = sorted(changes.writes, key=lambda write: (order[write.bootstrap, write.topic], write.key))
+        changes = replace(changes, writes=tuple(writes))
+    if isinstance(purpose, RestoreOffsets):
+        changes = replace(changes, refusals=decide(purpose, places, saved).refusals)
+    return changes

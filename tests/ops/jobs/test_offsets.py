@@ -156,6 +156,8 @@ many = settings(max_examples=300, deadline=None)
 
 def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:
     assert sorted(map(repr, found.writes)) == sorted(map(repr, expected.writes))
+    if len(found.writes) <= spill.MOST:  # the records of a key that lie elsewhere are deleted in any order
+        assert [write.key for write in found.writes] == [write.key for write in expected.writes]
     assert sorted(map(repr, found.conflicts)) == sorted(map(repr, expected.conflicts))
     assert sorted(found.refusals) == sorted(expected.refusals)
 
@@ -163,7 +165,8 @@ def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:
 def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: Policy) -> None:
     wish, by_role = MergeOffsets("c", into, policy), both(left, right)
     found = looked(spark, by_role, wish)
-    same_changes(found.decided["c"], decide(wish, places(by_role)))
+    changes = whole(wish, found.decided["c"], places(seen(found)), {})
+    same_changes(changes, decide(wish, places(by_role)))
     assert planning.stale(places(seen(found))) == planning.stale(places(by_role))
 
 
@@ -300,6 +303,7 @@ def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSess
 @pytest.mark.parametrize("into", list(Side))
 def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spill, "MOST", 50)
+    monkeypatch.setattr(offsets, "MOST", 50)
     keys = [b'["c",{"t":%d}]' % n for n in range(400)]
     history = [(key, b'{"o":%d}' % n, None, n) for n, key in enumerate(keys)]
     check_merge(None, history[:300], history[100:350:2], into, Policy.NEWEST)
