@@ -39,8 +39,8 @@ TEXTS = "number int, value string"
 KEPT, WRITES, CONFLICTS, REFUSALS = "kept", "writes", "conflicts", "refusals"
 BUCKETS = 4
 """Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and another less."""
-TOGETHER = 16
-"""Rows of a frame, each of which is big, that cross over to Spark at once."""
+TOGETHER, THOUSANDS = 16, 2_000
+"""Rows of a frame that cross over to Spark at once; and records in each of them."""
 
 
 class Source(NamedTuple):
@@ -71,6 +71,11 @@ def named(source: Source) -> str:
 Blocks = Iterable[tuple[Source, list[Row]]]
 
 
+def thousands(rows: list[Row]) -> Iterator[list[Row]]:
+    """The rows in lists that are small enough for a row of a frame, whatever their values are."""
+    return (rows[n : n + THOUSANDS] for n in range(0, len(rows), THOUSANDS))
+
+
 def in_buckets(blocks: Blocks, parts: int) -> Iterator[tuple[str, int, bytes]]:
     """Rows of a frame (``ROWS``) with ``blocks``, for as many tasks as ``parts`` says: a key's rows go to one bucket."""
     held: dict[Source, list[list[Row]]] = {}
@@ -78,7 +83,9 @@ def in_buckets(blocks: Blocks, parts: int) -> Iterator[tuple[str, int, bytes]]:
 
     def given() -> Iterator[tuple[str, int, bytes]]:
         for source, its in held.items():
-            yield from ((named(source), n, marshal.dumps(rows, 2)) for n, rows in enumerate(its) if rows)
+            yield from (
+                (named(source), n, marshal.dumps(some, 2)) for n, rows in enumerate(its) for some in thousands(rows)
+            )
 
     for source, rows in blocks:
         its = held.setdefault(source, [[] for _ in range(buckets)])
@@ -110,10 +117,12 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int, collected: int) 
     """
     empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
-    def found(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        if all(isinstance(one.purpose, AllKeys) for one in empty):
-            return ((n, KEPT, source, 0, content) for n, (source, _, content) in enumerate(rows))
-        return ((n, *one) for n, one in enumerate(look_at_part(rows, empty)))
+    if all(isinstance(one.purpose, AllKeys) for one in looked):
+        kept = ["bucket AS number", f"'{KEPT}' AS kind", "source AS subject", "0 AS count", "rows AS content"]
+        return rows.repartition(collected, "bucket").selectExpr(*kept)
+
+    def found(part: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        return ((n, *one) for n, one in enumerate(look_at_part(part, empty)))
 
     # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
     return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(collected, "number")
@@ -217,7 +226,8 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
 
 def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Iterator[tuple[int, str]]:
     """Rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``, None for every connector."""
-    return enumerate(filter(None, (_text(source, rows, owners) for source, rows in blocks)))
+    some = (_text(source, each, owners) for source, rows in blocks for each in thousands(rows))
+    return enumerate(filter(None, some))
 
 
 def _text(source: Source, rows: list[Row], owners: Mapping[Source, frozenset[str] | None]) -> str:

@@ -47,8 +47,8 @@ def _by_source(read: Read, connector: str) -> Iterator[tuple[Source, list[Row]]]
 
 def _read(block: bytes, path: Path) -> Iterator[Read]:
     try:
-        yield from read_blocks([block], str(path))
+        yield from read_blocks([block], str(path), whole=False)
     except BadInput:  # which line of the whole backup it is nobody knows here: its beginning tells
         for line in block.decode(errors="replace").split("\n"):
-            list(read_lines([line], f"{path}, {line[:SHOWN]!r}"))
+            list(read_lines([line], f"{path}, {line[:SHOWN]!r}", whole=False))
         raise

@@ -45,7 +45,13 @@ class Spark:
     """Reads with the Spark session that ``session`` opens when it is first needed. What Spark logs is in ``log``."""
 
     def __init__(self, session: Callable[[], SparkSession], log: Path):
-        self._session, self._log = session, log
+        self._open, self._log = session, log
+
+    def _session(self) -> SparkSession:
+        spark = self._open()
+        # A row holds thousands of records; by default Spark gives a Python worker ten thousand rows at once.
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", offsets.TOGETHER)
+        return spark
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
         """See ``Engine``."""

@@ -47,12 +47,14 @@ class Read(NamedTuple):
     rows: list[Row]
 
 
-def read_blocks(blocks: Iterable[bytes], source: str) -> Iterator[Read]:
-    """The records of each block. Raises ``BadInput`` that names the line."""
+def read_blocks(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[Read]:
+    """The records of each block. Raises ``BadInput`` that names the line; where they are not of the ``whole`` dump also for a
+    line without an offset: nothing tells then which record of a key is the newest.
+    """
     quick, number = objects_reader(_MEMBERS), 1
     for block in blocks:
         found = quick(block)
-        yield _by_line(block, source, number) if found is None else _together(found)
+        yield _by_line(block, source, number, whole) if found is None else _together(found)
         number += block.count(b"\n") if found is None else len(found)
 
 
@@ -73,17 +75,19 @@ def _together(found: list[Any]) -> Read:
     return Read([(each.bootstrapServers, each.topic) for each in found], rows)
 
 
-def _by_line(block: bytes, source: str, number: int) -> Read:
+def _by_line(block: bytes, source: str, number: int, whole: bool = True) -> Read:
     read = Read([], [])
-    for data, record in read_lines(_texts(block, source), source, number):
+    for data, record in read_lines(_texts(block, source), source, number, whole=whole):
         key, value, partition, offset, timestamp = record
         read.wheres.append((data.get("bootstrapServers"), data.get("topic", UNNAMED)))
         read.rows.append((owner_of(key), key or b"", key is None, partition, offset, timestamp, value))
     return read
 
 
-def read_lines(lines: Iterable[str], source: str, first: int = 1) -> Iterator[tuple[dict[str, Any], ConsumerRecord]]:
-    """Each line that has a record, as JSON and as that. Raises ``BadInput`` that names the line; ``first`` is their first.
+def read_lines(
+    lines: Iterable[str], source: str, first: int = 1, *, whole: bool = True
+) -> Iterator[tuple[dict[str, Any], ConsumerRecord]]:
+    """Each line that has a record, as JSON and as that. Raises ``BadInput`` as ``read_blocks``; ``first`` is their first.
 
     Empty lines, and those with the offsets of sinks' groups, are passed over.
     """
@@ -94,6 +98,8 @@ def read_lines(lines: Iterable[str], source: str, first: int = 1) -> Iterator[tu
             data = read_json(line)
             if is_group(data):
                 continue
+            if not whole and "offset" not in data:
+                raise ValueError("it has no offset, which --engine spark needs")
             record = _record(data, number)
         except (ValueError, TypeError, AttributeError, KeyError) as e:
             raise BadInput(
@@ -218,7 +224,7 @@ def _texts(block: bytes, source: str) -> Iterator[str]:
 
 def _record(data: dict[str, Any], number: int) -> ConsumerRecord:
     if "key" not in data and "keyBase64" not in data:
-        raise KeyError("it has no key")
+        raise ValueError("it has no key")
     value = data["value"] if "value" in data else data.get("payload")
     timestamp = data.get("timestamp", data.get("ts"))
     return ConsumerRecord(

@@ -279,9 +279,27 @@ def test_a_backup_without_names_holds_every_connector_but_keeps_to_the_owners_of
 
 def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "backup.jsonl"
-    path.write_text('{"topic":"t","key":"k"}\n{"topic": 5\n')
+    path.write_text('{"topic":"t","offset":1,"key":"k"}\n{"topic": 5\n')
     with pytest.raises(PythonException, match=r'backup.*topic": 5.* this is not a record'):
         offsets_backup.read(spark, path, "c", 2).collect()
+
+
+def test_a_backup_without_offsets_is_not_shared_out_among_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "backup.jsonl"
+    path.write_text('{"topic":"t","key":"k"}\n')
+    with pytest.raises(PythonException, match="it has no offset, which --engine spark needs"):
+        offsets_backup.read(spark, path, "c", 2).collect()
+
+
+def test_values_of_any_size_are_given_in_small_parts() -> None:
+    records = [ConsumerRecord(b'["c",{"t":%d}]' % n, b"{}", 0, n, 5) for n in range(5_000)]
+    everything = [(TOPICS["global"], [row for rows in blocks_in_order(records, owners_of) for row in rows])]
+    rows = [marshal.loads(content) for _, _, content in offsets.in_buckets(everything, 1)]
+    assert sum(map(len, rows)) == len(records)
+    assert max(map(len, rows)) <= offsets.THOUSANDS
+    lines = [text.count("\n") + 1 for _, text in offsets.texts(everything, {TOPICS["global"]: None})]
+    assert sum(lines) == len(records)
+    assert max(lines) <= offsets.THOUSANDS
 
 
 def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSession) -> None:
