@@ -48,8 +48,8 @@ class Read(NamedTuple):
 
 
 def read_blocks(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[Read]:
-    """The records of each block. Raises ``BadInput`` that names the line; where they are not of the ``whole`` dump also for a
-    line without an offset: nothing tells then which record of a key is the newest.
+    """The records of each block. Raises ``BadInput`` that names the line; where that is not the ``whole`` dump also for one
+    without an offset: nothing tells then which record of a key is the newest.
     """
     quick, number = objects_reader(_MEMBERS), 1
     for block in blocks:
