@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete, opened, remade, restamped
-from connectctl.ops.kafka.fetched_batches import BatchAt
+from connectctl.ops.kafka.fetched_batches import BatchAt, check
 from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
@@ -69,6 +69,8 @@ def copied_records(partition: int, data: Any, batches: Sequence[BatchAt], wanted
     ``OSError`` for bytes that are no records.
     """
     for batch in batches:
+        if not batch.is_old:
+            check(data, batch)
         if is_complete(batch, wanted):
             yield CopiedRecords(partition, data, batch)
             continue

@@ -15,7 +15,9 @@ CODEC = 0x07
 """The bits of a batch's attributes that tell how it is compressed."""
 MAGIC_AT = 16
 """Where the byte lies, in every format, that tells the format."""
-_BASE, _EPOCH, _MAGIC, _ATTRIBUTES, _DELTA, _PRODUCER, _COUNT = 0, 2, 3, 5, 6, 9, 12
+_BASE, _EPOCH, _MAGIC, _CHECKSUM, _ATTRIBUTES, _DELTA, _PRODUCER, _COUNT = 0, 2, 3, 4, 5, 6, 9, 12
+CHECKED_AT = 21
+"""Where the bytes of a batch begin that its checksum is of."""
 
 
 class BatchAt(NamedTuple):
@@ -52,6 +54,16 @@ class BatchAt(NamedTuple):
     def attributes(self) -> int:
         """Codec, type of timestamps, and whether it is of a transaction, a control batch, or has a delete horizon."""
         return int(self.fields[_ATTRIBUTES])
+
+
+def check(data: Any, batch: BatchAt) -> None:
+    """Raises ``ValueError`` where ``batch`` in ``data``, of a format since 0.11, is not what its checksum is of: its bytes
+    changed on a broker's disk or on the way. Java's consumers look at that, too (``check.crcs``).
+    """
+    from crc32c import crc32c
+
+    if crc32c(memoryview(data)[batch.start + CHECKED_AT : batch.end]) != batch.fields[_CHECKSUM]:
+        raise ValueError(f"the checksum of the batch at offset {batch.offset:,} does not match its bytes")
 
 
 class CommittedBatches:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from connectctl.ops.kafka.batch_decompression import unpacked
 from connectctl.ops.kafka.batch_headers import LENGTH, LOG_APPEND_TIME
-from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
+from connectctl.ops.kafka.fetched_batches import CODEC, MAGIC_AT, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
 from connectctl.ops.kafka.varints import varint
 
@@ -48,8 +49,10 @@ def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
 def _messages(raw: bytes) -> Iterator[OldMessage]:
     at = 0
     while at < len(raw):
-        offset, size, _, magic, attributes = _HEAD.unpack_from(raw, at)
+        offset, size, checksum, magic, attributes = _HEAD.unpack_from(raw, at)
         end, place, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
+        if crc32(memoryview(raw)[at + MAGIC_AT : end]) != checksum:
+            raise Garbled(f"the checksum of the message at offset {offset:,} does not match its bytes")
         if magic:
             (time,) = _TIME.unpack_from(raw, place)
             place += _TIME.size

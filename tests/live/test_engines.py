@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 from live.real import connectctl, create_topic, write, write_uncommitted
 
@@ -124,3 +129,30 @@ def test_an_open_transaction_stops_both(cluster: Sandbox, topics: tuple[str, str
     assert [ran.code for ran in said] == [1, 1]
     assert said[0].err == said[1].err
     assert "open transaction" in said[0].err
+
+
+def test_a_spark_that_is_killed_is_an_error_and_no_bug(cluster: Sandbox, topics: tuple[str, str]) -> None:
+    context = ["--context", f"sandbox-{cluster.spec.name}", "--offsets-topic", topics[0]]
+    command = [sys.executable, "-m", "connectctl.cli", *context, "offsets", "backup", "moved", "--engine", "spark"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        killed = False
+        while not killed and process.poll() is None:
+            time.sleep(0.02)
+            killed = _kill_java_at_work(psutil.Process(process.pid))
+        told = process.communicate()[1]
+    assert killed
+    assert process.returncode == 1, told
+    assert "Spark" in told
+    assert "bug" not in told
+
+
+def _kill_java_at_work(process: psutil.Process) -> bool:
+    """Whether Spark's JVM had a Python worker, and is killed."""
+    with suppress(psutil.NoSuchProcess):
+        for child in process.children(recursive=True):
+            if "pyspark.daemon" in child.cmdline():
+                parent = child.parent()
+                assert parent is not None
+                parent.kill()
+                return True
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import struct
 import time
@@ -16,11 +17,14 @@ from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.kafka_protocol import batch_fetcher
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher, OutOfRange, TopicGone
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.config import paths
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.batch_rewrite import restamped
+from connectctl.ops.kafka.copied_records import copied_records
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -336,6 +340,25 @@ def test_a_batch_that_is_too_large_for_its_topic_is_refused(
     with pytest.raises(Refusal) as raised:
         producer.flush()
     assert raised.value.code == Code.MESSAGE_TOO_LARGE
+
+
+def test_what_changed_on_the_disk_of_a_broker_is_not_read_as_records(cluster: Sandbox, topic: str) -> None:
+    bootstrap = cluster.bootstrap_servers
+    write(bootstrap, topic, *((b"k", b"value %d" % n) for n in range(3)), partition=0)
+    (log,) = paths.sandbox_directory(cluster.spec.name).rglob(f"{topic}-0/*.log")
+    with log.open("r+b") as file:
+        file.seek(-3, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-3, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    (part,) = fetched(cluster, topic)
+    says = "the checksum of the batch at offset 0 does not match its bytes"
+    with pytest.raises(ValueError, match=says):
+        list(copied_records(0, part.data, part.batches, 0))
+    reader = ColumnReader({"bootstrap.servers": bootstrap}, timeout=30)
+    with pytest.raises(ConnectctlError, match="has records that cannot be read") as raised:
+        list(reader.read(TopicPartition(topic, 0), 0, 3))
+    assert raised.value.why == says
 
 
 def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, topic: str) -> None:

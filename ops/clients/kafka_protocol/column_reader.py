@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from connectctl.ops.clients.kafka_protocol.headers import Headers, opening, request
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_decompression import unpacked
-from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, CommittedBatches
+from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, CommittedBatches, check
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, body_of, columns
 
 if TYPE_CHECKING:
@@ -70,14 +70,16 @@ class ColumnReader(Headers):
         connection.into(data.data[:left])
         connection.skip(connection.left)
         answer = CommittedBatches(data, left, aborted)
-        found = [_found(batch) for batch in answer]
+        found = list(answer)
         behind = answer.next_offset
         if behind is not None and behind < self._end and not answer.is_old:
             # The broker makes the next answer while this one is worked on.
             number = connection.send(request(place, behind, FETCH_BYTES, committed=True))
             self._ahead = connection, number, place, behind
         try:
-            for some, next_offset in _portions(data, found):
+            for batch in found:
+                check(data, batch)
+            for some, next_offset in _portions(data, list(map(_found, found))):
                 yield Chunk(offset, next_offset, some)
         except (ValueError, OSError) as e:
             raise ConnectctlError(f"{place} has records that cannot be read", why=str(e), code="garbled") from e

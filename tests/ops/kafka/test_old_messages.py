@@ -56,3 +56,13 @@ def test_a_message_that_is_not_as_long_as_it_says_is_refused() -> None:
     raw[26 + 3] = 2
     with pytest.raises(Garbled):
         opened_old(np.frombuffer(bytes(raw) + bytes(PADDING), np.uint8), batch, 0)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_whose_bytes_changed_is_refused(magic: int) -> None:
+    raw = bytearray(written([(5, b"key", b"value")], magic, 0, 3))
+    raw[-1] ^= 1
+    data = np.frombuffer(bytes(raw) + bytes(PADDING), np.uint8)
+    (batch,) = CommittedBatches(data, len(raw), [], old=True)
+    with pytest.raises(Garbled, match="the checksum of the message at offset 3 does not match its bytes"):
+        opened_old(data, batch, 0)

@@ -10,12 +10,18 @@ import pytest
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import FetchedPart, OutOfRange, TopicGone
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
-from connectctl.ops.kafka.fetched_batches import CommittedBatches
+from connectctl.ops.kafka.fetched_batches import CHECKED_AT, CommittedBatches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
+from crc32c import crc32c
 
 RECORD = b"\x0c\0\0\0\x01\x01\0"  # neither key nor value
+
+
+def sealed(batch: bytes) -> bytes:
+    """A batch with its checksum."""
+    return batch[:17] + crc32c(batch[CHECKED_AT:]).to_bytes(4) + batch[CHECKED_AT:]
 
 
 def fetched(topic: str, partition: int, *sizes: int, wanted: int = 0, body: bytes | None = None) -> FetchedPart:
@@ -24,9 +30,9 @@ def fetched(topic: str, partition: int, *sizes: int, wanted: int = 0, body: byte
     for size in sizes:
         records = body or b"".join(b"\x0c\0\0" + bytes([2 * n]) + b"\x01\x01\0" for n in range(size))
         length = HEADER.size - LENGTH.size + len(records)
-        raw += HEADER.pack(offset, length, 0, 2, 0, 0, size - 1, 5, 5, -1, -1, -1, size) + records
+        raw += sealed(HEADER.pack(offset, length, 0, 2, 0, 0, size - 1, 5, 5, -1, -1, -1, size) + records)
         offset += size
-    data = np.frombuffer(raw + bytes(8), np.uint8)
+    data = np.frombuffer(bytearray(raw + bytes(8)), np.uint8)
     return FetchedPart(TopicPartition(topic, partition), data, list(CommittedBatches(data, len(raw), [])), wanted)
 
 
@@ -112,6 +118,15 @@ def test_what_is_wrong_with_the_source_is_one_line(
         made.read(10)
     assert caught.value.code == code
     assert not made.opened
+
+
+def test_a_batch_whose_bytes_changed_is_named_and_what_is_before_it_is_given() -> None:
+    part = fetched("t", 0, 2, 3)
+    part.data[part.batches[1].end - 2] ^= 1
+    made = reader([part])
+    with pytest.raises(ConnectctlError, match="t-0 has records that cannot be read") as caught:
+        made.read(10)
+    assert caught.value.why == "the checksum of the batch at offset 2 does not match its bytes"
 
 
 def test_a_batch_that_cannot_be_read_is_named() -> None:
