@@ -58,6 +58,10 @@ def apply(
         results += carry_out(session, plan, context, journal, run, on_result=on_result)
         if begin is not None and for_people:
             terminal.say(f"Undo it with: connectctl runs undo {run.id}")
+    elif plan.undoes:
+        from connectctl.ops.core.journal import RunState
+
+        open_journal().end(plan.undoes, RunState.UNDONE)
     report(plan, results, output)
 
 
@@ -96,6 +100,7 @@ def carry_out(
         on_result=on_result or (lambda result: None),
         independent=plan.independent,
         start=start,
+        undoes=filter(None, [plan.undoes]),
     )
 
 

@@ -154,7 +154,5 @@ def undo(
     cluster_id, group_id = connectors.cluster_id_of(cluster), connectors.group_id_of(cluster)
     check_same_cluster(found, cluster_id, group_id)
     steps: list[Any] = [*journal.plan_of(found, {SetLogLevels.__name__: SetLogLevels}).steps]
-    plan = loggers.plan_undo(cluster_id, steps, group_id)
+    plan = loggers.plan_undo(cluster_id, steps, group_id, run)
     connectors.perform(session, cluster, plan, dry_run, yes, output)
-    if not dry_run:
-        journal.end(run, RunState.UNDONE)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.operations.fencing.snapshot import FencePlan
 
-CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "undo")
+CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
 CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
 VERBS = {"connectors": CONNECTORS, "loggers": ("set",)}
 """What of an operation's plans can be applied, where not all can."""

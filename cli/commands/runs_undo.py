@@ -42,5 +42,3 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
             f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id}", style="yellow"
         )
     connectors_apply.carry_out(session, cluster, planned, **how)
-    if not how["dry_run"]:
-        journal.end(run.id, RunState.UNDONE)

@@ -6,7 +6,7 @@ that was killed anywhere can be carried out once more from its beginning, and co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -39,6 +39,7 @@ def execute(
     until: int | None = None,
     resume_hint: str = "connectctl runs resume",
     independent: bool = False,
+    undoes: Iterable[str] = (),
 ) -> list[Result]:
     """Do the steps in order. The first failure ends the run; raises ``PartDone`` where something was done before it.
 
@@ -47,7 +48,8 @@ def execute(
     ones are known to be done; before ``until`` the run pauses, and stays open. ``resume_hint`` is the command that resumes
     a run. ``context`` gets ``run`` and ``step`` set to what is being done. A run that is refused before it changed anything
     is over. ``lock`` is the cluster's: it is confirmed before each step, and where it was lost the run stops. There is none
-    for steps that change no cluster of workers, of which several runs may do some at once.
+    for steps that change no cluster of workers, of which several runs may do some at once. ``undoes`` are the runs that are
+    undone when this one is done.
     """
     now = _Execution(context, journal, run, on_step, on_result, independent)
     try:
@@ -60,6 +62,8 @@ def execute(
                 if not (independent and run.done(number)):
                     now.take(number, step, confirm)
             if until is None or until >= len(steps):
+                for undone in undoes if now.state is RunState.DONE else ():
+                    journal.end(undone, RunState.UNDONE)
                 journal.end(run.id, now.state)
     except ConnectctlError as e:
         if e.code == "locked" and run.marks:

@@ -30,7 +30,7 @@ class Plan:
     """All that will be done, in order. ``operation`` is a noun and a verb: ``connectors stop``.
 
     ``group_id`` is the Connect cluster's, empty where none is concerned or known. ``independent``: a step that fails ends
-    the later ones of its resource only; else it ends the run.
+    the later ones of its resource only; else it ends the run. ``undoes`` is the run that it takes back.
     """
 
     operation: str
@@ -39,6 +39,7 @@ class Plan:
     noops: tuple[Noop, ...] = ()
     group_id: str = ""
     independent: bool = False
+    undoes: str | None = None
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -51,7 +52,8 @@ class Plan:
         return str(self.as_json()["digest"])
 
     def _content(self) -> dict[str, Any]:
-        return {
+        undoes = {"undoes": self.undoes} if self.undoes else {}
+        return undoes | {
             "operation": self.operation,
             "clusterId": self.cluster_id,
             "groupId": self.group_id,
@@ -76,6 +78,7 @@ class Plan:
                 tuple(Noop(noop["subject"], noop["why"]) for noop in data["needless"]),
                 data["groupId"],
                 data["independent"],
+                data.get("undoes"),
             )
         except (KeyError, TypeError, AttributeError) as e:
             raise BadInput(

@@ -128,6 +128,48 @@ def test_undo_refuses_what_was_changed_since_and_undoes_nothing_of_it(world: Wor
     }
 
 
+def saved_undo(world: World) -> Path:
+    """The plan of undoing the newest run, in a file."""
+    path = world.directory / "undo.json"
+    planned = world.run("runs", "undo", world.runs()[0]["id"], "--dry-run", "-o", "json")
+    jsonschema.validate(json.loads(planned.stdout), json.loads((SCHEMAS / "plan.json").read_text()))
+    path.write_text(planned.stdout)
+    return path
+
+
+def test_a_saved_plan_of_an_undo_ends_the_run_that_it_undoes(world: World) -> None:
+    change(world, "patch", "orders", "x=1")
+    plan = saved_undo(world)
+    applied = world.run("runs", "apply", str(plan), "--yes")
+    assert (applied.exit_code, config(world, "orders")) == (0, {"connector.class": "x.y.Source"}), applied.output
+    assert [run["state"] for run in world.runs()] == ["done", "undone"]
+    assert "is undone already" in undo(world, 1, code=4).stderr
+
+
+def test_a_saved_plan_of_an_undo_with_nothing_left_to_do_ends_the_run_too(world: World) -> None:
+    change(world, "patch", "orders", "x=1")
+    world.workers.connectors["orders"].config.pop("x")
+    applied = world.run("runs", "apply", str(saved_undo(world)), "--yes")
+    assert applied.exit_code == 0, applied.output
+    assert [run["state"] for run in world.runs()] == ["undone"]
+
+
+@pytest.mark.parametrize("point", [2, 4, 6, 8])
+def test_an_undo_that_was_killed_and_resumed_ends_the_run_that_it_undoes(world: World, point: int) -> None:
+    change(world, "patch", "orders", "x=1")
+    undone = world.runs()[0]["id"]
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        for name in ("mark", "end"):
+            patch.setattr(Journal, name, world.counted(getattr(Journal, name)))
+        world.left = point
+        world.run("runs", "undo", undone, "--yes")
+    world.left = -1
+    world.new_session()
+    resumed = world.run("runs", "resume", world.runs()[0]["id"], "--yes")
+    assert resumed.exit_code == 0, resumed.output
+    assert [run["state"] for run in world.runs()] == ["done", "undone"]
+
+
 def test_undo_of_what_a_killed_run_did_is_the_way_back_of_that_part(world: World) -> None:
     change(world, "patch", "orders", "a=1")
     change(world, "patch", "*s", "a=1")

@@ -22,6 +22,11 @@ def last_run() -> str:
     return str(json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"][0]["id"])
 
 
+def states() -> list[str]:
+    """The states of the runs, the newest first."""
+    return [each["state"] for each in json.loads(run(AdminWorkers(), "runs", "list", "-o", "json").stdout)["runs"]]
+
+
 def test_levels_are_shown_once_where_workers_have_the_same() -> None:
     workers = AdminWorkers(levels={ONE: OLD, TWO: OLD | {"a.b": "DEBUG"}})
     done = run(workers, "loggers", "get", "a.b")
@@ -42,6 +47,20 @@ def test_new_workers_are_set_by_one_request_and_back_to_what_each_had() -> None:
     undone = run(workers, "loggers", "undo", last_run(), "--yes")
     assert undone.exit_code == 0, undone.output
     assert workers.levels == {ONE: OLD, TWO: OLD | {"a.b": "ERROR"}}
+
+
+def test_an_undo_that_failed_and_is_resumed_ends_the_run_that_it_undoes() -> None:
+    workers = AdminWorkers()
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    undone = last_run()
+    workers.errors = {f"{TWO}/admin/loggers/a.b": ConnectctlError("The worker answers 500")}
+    assert run(workers, "loggers", "undo", undone, "--yes").exit_code == 1
+    assert states() == ["failed", "done"]
+    workers.errors = {}
+    assert run(workers, "runs", "resume", last_run(), "--yes").exit_code == 0
+    assert states() == ["done", "undone"]
+    again = run(workers, "loggers", "undo", undone, "--yes")
+    assert (again.exit_code, "is undone; there is nothing to undo" in again.stderr) == (4, True), again.output
 
 
 def test_an_old_worker_makes_the_plan_name_each() -> None:

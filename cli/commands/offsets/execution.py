@@ -22,7 +22,7 @@ from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.executor import execute
-from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.connectors.observe import see, with_health
 from connectctl.ops.operations.offsets.changes import RestoreOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
@@ -262,10 +262,8 @@ def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetCont
 
 def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
     """Do the steps from ``start`` on, telling of each on a terminal."""
-    results = execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start)
-    for undone in undone_by(steps):
-        journal.end(undone, RunState.UNDONE)
-    return results
+    how: Any = {"lock": context.lock, "on_step": apply.announce, "start": start, "undoes": undone_by(steps)}
+    return execute(steps, context, journal, run, **how)
 
 
 def report_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:

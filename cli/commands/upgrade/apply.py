@@ -177,10 +177,9 @@ def carry_out(
         start=restored.first_undone,
         until=options.pause_after,
         resume_hint=GO_ON,
+        undoes=filter(None, [restored.request.aborts]),
     )
     paused = options.pause_after is not None and options.pause_after < total
-    if not paused:
-        runs.finish(scene.journal, restored.request)
     _report(scene, restored.run, results, paused, options.output)
 
 

@@ -144,11 +144,11 @@ def plan_again(cluster_id: str, calls: ConnectCalls, saved: Plan) -> Plan:
     return replace(now, steps=steps, noops=tuple(noop for noop in now.noops if noop.subject in meant))
 
 
-def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str) -> Plan:
-    """The plan that sets what was in force before ``steps``, for each worker."""
+def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str) -> Plan:
+    """The plan that sets what was in force before ``steps``, those of ``run``, for each worker."""
     former = {url: levels for step in reversed(steps) for url, levels in step.former.items() if levels}
     back = tuple(SetLogLevels(address(url) or url, url, levels) for url, levels in sorted(former.items()))
-    return Plan("loggers undo", cluster_id, back, (), group_id, independent=True)
+    return Plan("loggers undo", cluster_id, back, (), group_id, independent=True, undoes=run)
 
 
 def _is_all(levels: Levels, logger: str, level: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
@@ -43,7 +44,8 @@ def plan_undo(
     for number, step in reversed(list(enumerate(plan.steps))):
         if number in begun and not run_found_it_done(run, number):
             undo.add(number, step)
-    return undo.planner.planned()
+    planned = undo.planner.planned()
+    return replace(planned, plan=replace(planned.plan, undoes=run.id))
 
 
 def run_found_it_done(run: Run, number: int) -> bool:

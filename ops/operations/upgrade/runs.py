@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.kafka.streams_eos import model_of_value
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
@@ -223,9 +222,3 @@ def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> Appl
         )
     members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
     return ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed([*was])))
-
-
-def finish(journal: Journal, request: UpgradeRequest) -> None:
-    """What is true once a run has come to its end: the run that it takes back is undone."""
-    if request.aborts:
-        journal.end(request.aborts, RunState.UNDONE)
