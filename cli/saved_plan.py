@@ -15,13 +15,26 @@ if TYPE_CHECKING:
     from connectctl.ops.core.plan import Plan
 
 
+NOT_APPLIED = {
+    "resume": "Resume the run itself: connectctl runs resume RUN.",
+    "upgrade abort": "End the run: connectctl upgrade abort --leave.",
+    "loggers undo": "Name the run to undo: connectctl loggers undo RUN.",
+}
+"""What is done instead of applying a plan, by its operation or the first word of it."""
+
+
 def read_plan(path: Path) -> dict[str, Any]:
-    """The JSON of the plan in ``path``, of standard input for ``-``. Raises ``BadInput``."""
+    """The JSON of the plan in ``path``, of standard input for ``-``. Raises ``BadInput``, also for ``NOT_APPLIED``."""
     try:
         data = read_json(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
         if isinstance(data, dict):
             # A dry run of fence prints its plan beside what it has for each id.
-            return data["plan"] if data.get("kind") == "FenceResult" else data
+            data = data["plan"] if data.get("kind") == "FenceResult" else data
+            operation = str(data.get("operation"))
+            hint = NOT_APPLIED.get(operation) or NOT_APPLIED.get(operation.partition(" ")[0])
+            if hint is None:
+                return dict(data)
+            raise BadInput(f"{path} is not a plan that can be applied: it is a plan of {operation}", next_step=hint)
         why: str | None = "it is not a JSON object"
     except KeyError:
         why = "it reports what was fenced; --dry-run -o json prints the plan"

@@ -115,11 +115,18 @@ def apply_(
 
 
 @app.command()
-def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output: OutputOption = Output.TABLE) -> None:
+def resume(
+    ctx: typer.Context,
+    run: RunArgument,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Resume a run that was interrupted or failed: completed steps are recognized, the rest is executed.
 
     \b
     Examples:
+      connectctl runs resume 20260101-120000-ab12 --dry-run     the steps that are left
       connectctl runs resume 20260101-120000-ab12
     """
     from connectctl.cli.commands.offsets.execution import carry_out, context_of, look_at
@@ -134,7 +141,7 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     if found.operation == "upgrade":
         from connectctl.cli.commands.upgrade.apply import Options, take_up
 
-        take_up(session, run, Options(yes=yes, output=output))
+        take_up(session, run, Options(dry_run=dry_run, yes=yes, output=output))
         return
     if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
@@ -142,15 +149,19 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     if not found.operation.startswith("offsets "):
         from connectctl.cli.commands.runs_resume import take_up as resume_run
 
-        resume_run(session, journal, found, plan, yes=yes, output=output)
+        resume_run(session, journal, found, plan, dry_run=dry_run, yes=yes, output=output)
         return
     looked, _ = look_at(session, [])
     check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
-    steps = plan.steps
-    apply.confirm(session, Plan(f"resume {found.operation}", found.cluster_id, steps), yes=yes)
+    steps, start = plan.steps, first_to_do(found, plan.steps)
+    left = Plan(f"resume {found.operation}", found.cluster_id, steps[start:], group_id=found.group_id)
+    if dry_run:
+        apply.show(left, output)
+        return
+    apply.confirm(session, left, yes=yes)
     context = context_of(session, looked, journal)
     context.resumed = True
-    results = carry_out(context, steps, found, journal, start=first_to_do(found, steps))
+    results = carry_out(context, steps, found, journal, start=start)
 
     def table(wide: bool) -> None:
         for result in results:

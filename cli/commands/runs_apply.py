@@ -70,10 +70,10 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
         "run": _run,
     }
     if noun not in known or verb not in VERBS.get(noun, (verb,)):
-        hint = "To continue an unfinished run: connectctl runs resume RUN."
-        if operation == "loggers undo":
-            hint = "Name the run to undo: connectctl loggers undo RUN."
-        raise BadInput(f"{path} is not a plan that runs apply accepts: it is a plan of {operation}", next_step=hint)
+        raise BadInput(
+            f"{path} is not a plan that runs apply accepts: it is a plan of {operation}",
+            next_step="To continue an unfinished run: connectctl runs resume RUN.",
+        )
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
     known[noun](session, Plan.from_json(data, KINDS), dry_run, yes, output)

@@ -34,20 +34,28 @@ LEAST_PATIENCE = 60.0
 """Seconds that a connector gets to start on its workers, at least."""
 
 
-def take_up(session: Session, journal: Journal, run: Run, plan: Plan, *, yes: bool, output: Output) -> None:
-    """Carry out what is left of ``run``. Raises ``Refused`` where the cluster is another, or not as it was agreed to."""
+def take_up(
+    session: Session, journal: Journal, run: Run, plan: Plan, *, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Print, or carry out, what is left of ``run``.
+
+    Raises ``Refused`` where the cluster is another, or not as it was agreed to.
+    """
     from connectctl.ops.task_runtime.job.steps import OPERATION
 
     if plan.operation == OPERATION:
-        _hand_back(session, journal, run, plan, yes=yes, output=output)
+        _hand_back(session, journal, run, plan, dry_run=dry_run, yes=yes, output=output)
         return
     context, cluster_id, group_id = _context_of(session, journal, run, plan)
     check_same_cluster(run, cluster_id, group_id)
     context.resumed = True
-    left = tuple(step for number, step in enumerate(plan.steps) if not run.done(number))
-    for_people = output in (Output.TABLE, Output.WIDE)
-    apply.confirm(session, replace(plan, operation=f"resume {plan.operation}", steps=left, noops=()), yes=yes)
-    on_result = apply.print_result if for_people else None
+    steps = tuple(step for number, step in enumerate(plan.steps) if not run.done(number))
+    left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
+    if dry_run:
+        apply.show(left, output)
+        return
+    apply.confirm(session, left, yes=yes)
+    on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
     apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), output)
 
 
@@ -96,7 +104,9 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     return context, sources.calls.cluster_id(), group_of(session) or ""
 
 
-def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes: bool, output: Output) -> None:
+def _hand_back(
+    session: Session, journal: Journal, run: Run, plan: Plan, *, dry_run: bool, yes: bool, output: Output
+) -> None:
     """Give the connector of a ``connectctl run --take-over`` that was killed back to its workers.
 
     Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
@@ -113,7 +123,8 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
     presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
     try:
         if number is None:
-            journal.end(run.id, RunState.FAILED)
+            if not dry_run:
+                journal.end(run.id, RunState.FAILED)
             raise Refused(
                 f"The run {run.id} has ended; there is nothing to hand back to the workers",
                 next_step="Run its job file again: connectctl run FILE continues from its source offsets.",
@@ -121,6 +132,10 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
             )
         step = plan.steps[number]
         assert isinstance(step, HandBack)
+        left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
+        if dry_run:
+            apply.show(left, output)
+            return
 
         def work() -> str | None:
             request = FenceRequest(connectors=(name,))
@@ -129,7 +144,6 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
             context.timeout = max(session.timeout, LEAST_PATIENCE)
             return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
 
-        left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
         apply.confirm(session, left, yes=yes)
         on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
         context = JobContext(work=work)

@@ -138,6 +138,10 @@ def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
             continue
         (run,) = victim.runs()
         if run["state"] == "open":
+            changed = list(victim.changed)
+            left = victim.run("runs", "resume", run["id"], "--dry-run", "-o", "json")
+            assert (left.exit_code, json.loads(left.stdout)["operation"]) == (0, f"resume {operation}"), left.output
+            assert (victim.changed, victim.runs()) == (changed, [run])
             resumed = victim.run("runs", "resume", run["id"], "--yes")
             assert resumed.exit_code == 0, (points, resumed.output)
         assert victim.runs()[0]["state"] == "done"
@@ -293,6 +297,8 @@ def test_an_abort_is_stale_for_another_producer(world: World) -> None:
         ("[]", "it is not a JSON object"),
         ('{"kind": "FenceResult"}', "--dry-run -o json prints the plan"),
         ('{"operation": "walk"}', "connectctl runs resume"),
+        ('{"operation": "resume upgrade"}', "Resume the run itself: connectctl runs resume RUN"),
+        ('{"operation": "upgrade abort"}', "connectctl upgrade abort --leave"),
         ('{"operation": "connectors stop"}', "it has no digest"),
         ('{"operation": "connectors stop", "digest": "x"}', "it has no 'clusterId'"),
     ],
@@ -351,6 +357,8 @@ def killed_take_over(world: World, *begun: int) -> str:
 def test_a_take_over_that_was_killed_is_resumed_by_handing_the_connector_back(world: World) -> None:
     run = killed_take_over(world, 0, 1)
     world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
+    left = world.run("runs", "resume", run, "--dry-run")
+    assert (left.exit_code, "1. resume off on its workers" in left.stdout, world.changed) == (0, True, []), left.output
     assert [r["state"] for r in world.runs()] == ["open"]
     resumed = world.run("runs", "resume", run, "--yes")
     assert resumed.exit_code == 0, resumed.output
@@ -373,6 +381,8 @@ def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(wor
 @pytest.mark.usefixtures("nobody_else")
 def test_a_run_that_has_nothing_to_hand_back_is_ended_and_says_how_it_goes_on(world: World) -> None:
     run = killed_take_over(world)
+    assert world.run("runs", "resume", run, "--dry-run").exit_code == 4
+    assert world.runs()[0]["state"] == "open"
     explained = world.run("runs", "resume", run, "--yes")
     assert (explained.exit_code, "connectctl run FILE" in explained.stderr) == (4, True), explained.output
     assert (world.runs()[0]["state"], world.changed) == ("failed", [])

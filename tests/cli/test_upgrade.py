@@ -106,6 +106,52 @@ def test_a_saved_plan_with_other_steps_than_would_be_done_is_stale_though_they_r
     assert "the steps would be different now" in result.stderr
 
 
+APPLYING = pytest.mark.parametrize("applying", [("upgrade", "apply"), ("runs", "apply")])
+
+
+@APPLYING
+def test_a_saved_abort_is_applied_while_the_run_that_it_rolls_back_stands_where_it_stood(
+    world: RollingWorld, tmp_path: Path, applying: tuple[str, str]
+) -> None:
+    path = tmp_path / "plan.json"
+    world.run(*APPLY, "--pause-after", "5")
+    planned = world.run("upgrade", "abort", "--dry-run", "-o", "json")
+    path.write_text(planned.stdout)
+    runs = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]
+    assert checked(planned, "plan")["aborts"] == runs[0]["id"]
+    world.workers["a"].version = "4.2.0"
+    stale = world.run(*applying, str(path), "--yes")
+    assert (stale.exit_code, "upgrade abort --dry-run -o json" in stale.stderr) == (4, True), stale.output
+    world.workers["a"].version = "4.3.1"
+    assert world.run(*applying, str(path), "--dry-run").exit_code == 0
+    done = world.run(*applying, str(path), "--yes")
+    assert (done.exit_code, world.history) == (0, [("a", "preparing"), ("a", "disabled")]), done.output
+    assert [run["state"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]] == [
+        "done",
+        "undone",
+    ]
+    again = world.run(*applying, str(path), "--yes")
+    assert (again.exit_code, "is undone; there is nothing to resume" in again.stderr) == (4, True), again.output
+
+
+@APPLYING
+@pytest.mark.parametrize(
+    ("planning", "hint"),
+    [(("resume",), "connectctl runs resume RUN"), (("abort", "--leave"), "connectctl upgrade abort --leave")],
+)
+def test_what_is_left_of_a_run_is_no_plan_to_apply_and_it_is_told_what_to_do(
+    world: RollingWorld, tmp_path: Path, applying: tuple[str, str], planning: tuple[str, ...], hint: str
+) -> None:
+    world.run(*APPLY, "--pause-after", "5")
+    before = list(world.history)
+    planned = world.run("upgrade", *planning, "--dry-run", "-o", "json")
+    assert checked(planned, "plan")["groupId"] == "connect"
+    path = tmp_path / "plan.json"
+    path.write_text(planned.stdout)
+    refused = world.run(*applying, str(path), "--yes")
+    assert (refused.exit_code, hint in refused.stderr, world.history) == (2, True, before), refused.output
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": "Plan"}', "[]"])
 def test_what_is_no_plan_is_bad_input(world: RollingWorld, tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
@@ -295,6 +341,11 @@ def test_abort_goes_back_through_preparing(world: RollingWorld) -> None:
 
 def test_abort_can_leave_all_as_it_is(world: RollingWorld) -> None:
     world.run(*APPLY, "--pause-after", "5")
+    shown = world.run("upgrade", "abort", "--leave", "--dry-run", "-o", "json")
+    assert ([noop["subject"] for noop in checked(shown, "plan")["needless"]], len(world.history)) == (
+        [run["id"] for run in json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]],
+        1,
+    )
     assert world.run("upgrade", "abort", "--leave", "--yes").exit_code == 0
     assert world.modes() == {"a": "preparing", "b": "disabled"}
     assert world.run("upgrade", "plan", "--exit-code").exit_code == 3
@@ -388,6 +439,9 @@ def test_runs_show_and_resume_know_upgrades(world: RollingWorld) -> None:
     (run,) = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"]
     shown = world.run("runs", "show", run["id"])
     assert f"done       set {PROPERTY}=preparing on a:8083" in shown.stdout
+    before = list(world.history)
+    assert "preparing on b:8083" in world.run("runs", "resume", run["id"], "--dry-run").stdout
+    assert world.history == before
     result = world.run("runs", "resume", run["id"], "--yes")
     assert result.exit_code == 0, result.stderr
     assert set(world.modes().values()) == {"enabled"}

@@ -20,7 +20,7 @@ from connectctl.cli.views import upgrade
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import RunState
-from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.upgrade import planning, run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
@@ -122,6 +122,10 @@ def progress(line: str) -> None:
 def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: Options) -> None:
     """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
     scene = look(session, workers=False)
+    if aborts := data.get("aborts"):
+        restored = _not_rolled_back(scene, str(aborts))
+        _roll_back(scene, restored, saved_plan(scene, data, path, lambda: _way_back(scene, restored)), options)
+        return
     refuse_unfinished(scene)
     apply_plan(scene, saved_plan(scene, data, path), options)
 
@@ -231,6 +235,11 @@ def _emit_nothing(scene: Scene, line: str, output: Output) -> None:
 def take_up(session: Session, name: str | None, options: Options) -> None:
     """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
     scene = look(session, workers=False)
+    _resume(scene, _not_rolled_back(scene, name), options)
+
+
+def _not_rolled_back(scene: Scene, name: str | None) -> LoadedRun:
+    """The run that ``pick`` gives. Raises ``Refused`` where another run is rolling it back."""
     restored = pick(scene, name)
     back = runs.rollback_run(scene.journal, restored.run)
     if back is not None and back.id != restored.run.id:
@@ -239,7 +248,7 @@ def take_up(session: Session, name: str | None, options: Options) -> None:
             next_step=f"{GO_ON} {back.id}; or end both without a rollback: connectctl upgrade abort --leave.",
             code="being-aborted",
         )
-    _resume(scene, restored, options)
+    return restored
 
 
 def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
@@ -247,7 +256,7 @@ def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(options.pause_after, len(restored.steps))
     steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
-    left = Plan("resume upgrade", scene.snapshot.cluster_id, steps)
+    left = Plan("resume upgrade", scene.snapshot.cluster_id, steps, group_id=scene.snapshot.group_id)
     if options.dry_run:
         apply.show(left, options.output)
         return
@@ -269,11 +278,19 @@ def take_back(session: Session, name: str | None, options: Options, *, leave: bo
         terminal.note(f"The run {back.id} is already rolling back {taken_up.request.aborts}; it is resumed.")
         _resume(scene, taken_up, options)
         return
+    _roll_back(scene, restored, _way_back(scene, restored), options)
+
+
+def _way_back(scene: Scene, restored: LoadedRun) -> RollingPlan:
+    """The plan that rolls a run back from where it stands."""
     if runs.has_own_way_back(restored):
-        plan = observe.rollback_request(scene, restored)
-    else:
-        notes = run_state.Notes.load(scene.journal, restored.run.id)
-        plan = planning.plan(scene.snapshot, runs.rollback_request(restored, notes))
+        return observe.rollback_request(scene, restored)
+    notes = run_state.Notes.load(scene.journal, restored.run.id)
+    return planning.plan(scene.snapshot, runs.rollback_request(restored, notes))
+
+
+def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: Options) -> None:
+    """Print the plan that rolls ``restored`` back, or ask and execute it."""
     if options.dry_run:
         show(plan, options.output)
         return
@@ -281,6 +298,7 @@ def take_back(session: Session, name: str | None, options: Options, *, leave: bo
         scene.journal.end(restored.run.id, RunState.UNDONE)
         _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), options.output)
         return
+    check_pause(options.pause_after, len(plan.steps))
     start(scene, plan, options, restored.patience)
 
 
@@ -288,10 +306,14 @@ def _leave(scene: Scene, restored: LoadedRun, options: Options) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
     ended = [restored.run.id, *filter(None, [restored.request.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
+    where = scene.snapshot.cluster_id
     if options.dry_run:
-        terminal.note(f"This would end {named}, and change no worker.")
+        ends = tuple(Noop(run, "it is ended without a rollback; no worker is changed") for run in ended)
+        data = Plan("upgrade abort", where, (), ends, scene.snapshot.group_id).as_json()
+        line = f"This would end {named}, and change no worker."
+        terminal.emit("Plan", data, options.output, lambda wide: terminal.say(line))
         return
-    apply.confirm(scene.session, Plan(f"end {named} as it is now", scene.snapshot.cluster_id, ()), yes=options.yes)
+    apply.confirm(scene.session, Plan(f"end {named} as it is now", where, ()), yes=options.yes)
     for run in ended:
         scene.journal.end(run, RunState.UNDONE)
     _emit_nothing(scene, f"Ended {named}. No worker was changed.", options.output)

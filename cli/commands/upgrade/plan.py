@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -79,8 +79,10 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if finding.id not in OWN)
 
 
-def saved_plan(scene: Scene, data: Mapping[str, Any], path: Path) -> RollingPlan:
-    """The plan that was saved at ``path`` as ``data``, with the steps that are written there.
+def saved_plan(
+    scene: Scene, data: Mapping[str, Any], path: Path, way_back: Callable[[], RollingPlan] | None = None
+) -> RollingPlan:
+    """The plan that was saved at ``path`` as ``data``, with the steps that are written there; ``way_back`` plans an abort.
 
     Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
     offsets and applications change, too.
@@ -99,10 +101,10 @@ def saved_plan(scene: Scene, data: Mapping[str, Any], path: Path) -> RollingPlan
     if wanted != ("Plan", "upgrade"):
         raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
     check_where(where, scene.where)
-    again = "Make a new plan: connectctl upgrade plan."
+    again = f"Make a new plan: connectctl upgrade {'abort --dry-run -o json' if way_back else 'plan'}."
     if digest != scene.snapshot.leaving_out(without).digest():
         raise stale("workers, their versions or their modes have changed since it was made", again)
-    made = make_plan(scene, what, given, without)
+    made = way_back() if way_back else make_plan(scene, what, given, without)
     if [step_to_data(step) for step in made.steps] != steps:
         raise stale("the steps would be different now", again)
     return replace(made, steps=steps_from_data(steps))

@@ -108,6 +108,7 @@ class RollingPlan:
             "from": self.snapshot.values(),
             "to": self.request.end,
             "without": list(self.request.without),
+            "aborts": self.request.aborts,
             "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
             "remarks": list(self.remarks),
             "unknown": list(self.unknown),
