@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from connectctl.cli import apply
@@ -23,7 +24,7 @@ from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.local_plugin import import_from
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
-from connectctl.ops.task_runtime.job.steps import RunTasks, recorded
+from connectctl.ops.task_runtime.job.steps import CreateInternalTopic, RunTasks, recorded
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
 from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.runner import Result
     from connectctl.ops.task_runtime.job.scheduler import JobRun
     from connectctl.ops.task_runtime.job.steps import RecordedParts
+    from connectctl.ops.task_runtime.job.task_count import TooManyTasks
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,9 @@ def run_job(
         saved.check(settings)
         check_fresh(saved.plan, plan)
         plan = saved.plan
-    # An answer before the first change agrees to nothing yet.
-    _check_task_count(scene, ready, outage, store=yes and not dry_run)
+    refused = task_count.refusal(ready.tasks_max)
+    if refused is not None and (dry_run or not yes):
+        raise refused  # nobody is asked, and nothing is stored, for what would not run
     for note in ready.notes:
         terminal.note(f"warning: {note}")
     if dry_run:
@@ -121,6 +124,8 @@ def _carry_out(session: Session, run: Prepared, plan: Plan, output: Output) -> N
     written = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
     lock = session.cluster_lock if ready.take_over else None
     with recorded(apply.open_journal(), plan, ready.name, lock, run.outage) as parts:
+        if refused := task_count.refusal(ready.tasks_max):
+            _refuse(run, refused, parts)
         try:
             result = _perform(session, run, written, parts)
         finally:
@@ -157,17 +162,20 @@ def _look(session: Session, job: Job, request: RunRequest, saved: SavedRun | Non
     return scene, prepare.prepare_job(scene, job, take_over=request.take_over)
 
 
-def _check_task_count(scene: RunClients, ready: PreparedJob, outage: RetryPolicy, *, store: bool) -> None:
-    """Raises ``TooManyTasks`` where none of the tasks may run, and stores the statuses FAILED of it with ``store``."""
-    found = ready.tasks_max
-    refused = task_count.refusal(found)
-    if found is None or refused is None:
-        return
-    if store:
-        prefix = RUN_PREFIX if ready.take_over else ""
-        whose = (scene.kafka, ready.topics["status"], ready.name, prefix, found, len(ready.before.tasks))
-        outage("create topics", lambda: prepare.create_topics(ready, scene, terminal.note))
+def _refuse(run: Prepared, refused: TooManyTasks, parts: RecordedParts) -> NoReturn:
+    """Store the statuses FAILED of tasks of which none may run. Raises ``refused``, with which their step ends."""
+    scene, ready, outage = run.scene, run.job, run.outage
+    found, prefix = ready.tasks_max, RUN_PREFIX if ready.take_over else ""
+    assert found is not None
+    whose = (scene.kafka, ready.topics["status"], ready.name, prefix, found, len(ready.before.tasks))
+
+    def store() -> NoReturn:
         outage("store the statuses", lambda: task_count.store_failure(*whose))
+        raise refused
+
+    create = partial(prepare.create_topics, ready, scene, terminal.note)
+    parts(CreateInternalTopic, lambda: outage("create topics", create))
+    parts(RunTasks, store)
     raise refused
 
 

@@ -207,6 +207,22 @@ def test_more_tasks_than_tasks_max_are_stored_as_failed_where_yes_was_said(job: 
         (),
     ]
     assert "created" in world.there
+    (listed,) = json.loads(CliRunner().invoke(app, ["runs", "list", "-o", "json"]).stdout)["runs"]
+    assert (listed["operation"], listed["subjects"], listed["state"]) == ("run", ["c"], "failed")
+    shown = CliRunner().invoke(app, ["runs", "show", listed["id"]]).stdout
+    assert "done       create the topic g-offsets" in shown
+    assert "failed     run c on Spark" in shown
+    assert "c has generated 4 tasks, which is greater than 2" in shown
+
+
+def test_statuses_of_too_many_tasks_are_not_stored_where_the_run_cannot_be_written_down(
+    job: Any, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "file" / "journal"))
+    ran = run(job(MANY % "wanted: '3'"), "--yes")
+    assert "connectctl changes nothing without it" in ran.stderr
+    assert (world.there, Statuses.written) == ({}, [])
 
 
 def test_a_dry_run_tells_of_tasks_that_are_tolerated_and_of_those_that_go_on(job: Any, world: World) -> None:

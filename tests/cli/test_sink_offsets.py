@@ -337,6 +337,10 @@ def test_whatever_call_breaks_the_change_is_whole_once_the_run_is_resumed(
             break
         world.faults = Faults()
         if run := resume_line(result):
+            was, sent = dict(world.offsets), list(world.workers.sent)
+            left = good(world.run("runs", "resume", run, "--dry-run", "-o", "json"))
+            assert json.loads(left.stdout)["operation"] == "resume offsets set"
+            assert (world.offsets, world.workers.sent) == (was, sent)
             good(world.run("runs", "resume", run, "--yes"))
         else:
             good(world.run(*args, stdin=entries(p0=2, p1=None)))
