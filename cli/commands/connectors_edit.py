@@ -64,4 +64,4 @@ def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[st
     refuse_unusable(given := replace(given, config=config, name=config.get("name") or name))
     if given.name != name:
         raise BadInput(f"A connector cannot be renamed: {name} became {given.name}")
-    return usable(given)
+    return replace(usable(given), file=None)  # the file is gone when a saved plan is applied

@@ -106,8 +106,8 @@ def apply_(
       connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
 
     It accepts plans of connector and offset changes, of loggers set, of fence, of transactions abort and commit, of upgrade
-    plan, apply and abort, and of run. The cluster, and the job file of a run, are read again: a plan for another cluster, or one that would be
-    different if it were made now, is refused (exit code 4). The output is that of the command itself.
+    plan, apply and abort, and of run. The cluster, and the job file of a run, are read again: a plan for another cluster,
+    or one that would be different if it were made now, is refused (exit code 4). The output is that of the command itself.
     """
     from connectctl.cli.commands.runs_apply import apply_file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.core.plan import Plan
-from fakes.changingworld import COMMANDS, World
+from fakes.changingworld import COMMANDS, EDITOR, World
 from fakes.offsetworld import World as OffsetWorld
 from fakes.rollingworld import RollingWorld
 from fakes.runner import commands, invoke
@@ -153,6 +153,7 @@ ASKING: dict[str, tuple[str, ...]] = {
 @pytest.fixture(autouse=True)
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    monkeypatch.setenv("EDITOR", EDITOR)
 
 
 def run(command: str, args: tuple[str, ...], directory: Path) -> Result:
@@ -166,6 +167,7 @@ def run(command: str, args: tuple[str, ...], directory: Path) -> Result:
         return RollingWorld.of(directory / "journal", "disabled", "disabled").run(*words)
     world = World(directory)
     world.kafka.records["t"] = []
+    world.prepare(command)
     return world.run(*(word.replace("{directory}", str(directory)) for word in words))
 
 

@@ -18,7 +18,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
-from fakes.changingworld import COMMANDS, IDS, Clock, Killed, World, timed_by
+from fakes.changingworld import IDS, OPERATIONS, UNDO, Clock, Killed, World, timed_by
 from fakes.kafkareads import connect_group
 from fakes.memory import directory_in_memory
 
@@ -50,7 +50,7 @@ def killed_when_begun(world: World) -> Iterator[None]:
     assert [run["state"] for run in world.runs()] == ["open"]
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_change_is_in_the_list_of_runs_and_held_the_lock(world: World, operation: str) -> None:
     done = world.change(operation, "--yes")
     assert done.exit_code == 0, done.output
@@ -63,7 +63,7 @@ def test_a_change_is_in_the_list_of_runs_and_held_the_lock(world: World, operati
     assert (again.exit_code, "nothing to resume" in again.stderr) == (4, True)
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_second_change_beside_it_is_refused_with_who_holds_the_lock(world: World, operation: str) -> None:
     world.session.lock.other = LockHolder("20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z")
     refused = world.change(operation, "--yes")
@@ -73,7 +73,7 @@ def test_a_second_change_beside_it_is_refused_with_who_holds_the_lock(world: Wor
     assert [run["state"] for run in world.runs()] == ["refused"]
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_second_change_with_the_same_journal_is_refused_with_its_process(world: World, operation: str) -> None:
     with Journal(world.directory / "journal").locked("fake-cluster", "connect", "20260101-103100-ab12"):
         refused = world.change(operation, "--yes")
@@ -82,25 +82,25 @@ def test_a_second_change_with_the_same_journal_is_refused_with_its_process(world
     assert world.changed == []
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_dry_run_leaves_no_run_and_takes_no_lock(world: World, operation: str) -> None:
     assert world.change(operation, "--dry-run").exit_code == 0
     assert (world.runs(), world.session.lock.taken, world.changed) == ([], [], [])
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_plan_in_the_journal_is_what_the_dry_run_printed(world: World, operation: str) -> None:
     planned = json.loads(world.change(operation, "--dry-run", "-o", "json").stdout)
     assert world.change(operation, "--yes").exit_code == 0
     journal = Journal(world.directory / "journal")
-    (run,) = journal.runs()
+    (run,) = [run for run in journal.runs() if run.id != world.former]
     plan = journal.plan_of(run, KINDS)
     assert Plan.from_json(plan.as_json(), KINDS) == plan
     if planned["kind"] == "Plan":
         assert planned["digest"] == plan.digest
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_without_a_journal_nothing_is_changed(world: World, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = world.directory / "file"
     file.write_text("")
@@ -110,7 +110,7 @@ def test_without_a_journal_nothing_is_changed(world: World, operation: str, monk
     assert "connectctl changes nothing without it" in refused.stderr
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
     world: World, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +145,7 @@ def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
             resumed = victim.run("runs", "resume", run["id"], "--yes")
             assert resumed.exit_code == 0, (points, resumed.output)
         assert victim.runs()[0]["state"] == "done"
+        assert operation != UNDO or Journal(directory / "journal").get(str(victim.former)).state is RunState.UNDONE
         assert victim.state() == wanted, points
     assert points > 6
 
@@ -215,7 +216,7 @@ def saved(world: World, operation: str, *more: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
     world: World, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +225,7 @@ def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
     applied = world.run("runs", "apply", str(plan), "--yes", "-o", "json")
     assert applied.exit_code == 0, applied.output
     journal = Journal(world.directory / "journal")
-    (run,) = journal.runs()
+    (run,) = [run for run in journal.runs() if run.id != world.former]
     assert (run.operation, run.state) == (operation, RunState.DONE)
     assert journal.plan_of(run, KINDS).digest == data.get("plan", data)["digest"]
     assert world.session.lock.taken == [run.id]
@@ -237,7 +238,7 @@ def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
     assert json.loads(said.stdout).keys() == json.loads(applied.stdout).keys()
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_plan_that_was_carried_out_already_is_stale(world: World, operation: str) -> None:
     plan = saved(world, operation)
     assert world.run("runs", "apply", str(plan), "--yes").exit_code == 0
@@ -250,7 +251,7 @@ def test_a_plan_that_was_carried_out_already_is_stale(world: World, operation: s
     assert world.changed == before
 
 
-@pytest.mark.parametrize("operation", COMMANDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_plan_of_another_cluster_is_refused(world: World, operation: str) -> None:
     plan = saved(world, operation)
     world.new_session()

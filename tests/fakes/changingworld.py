@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from connectctl.cli.main import app
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.transaction_log import LogEntry
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector
+from connectctl.ops.operations.connectors.config_values import digest, keep
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
+from fakes.transactionlog import FakeTransactionLog, log_of
 from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.step import Step
     from connectctl.ops.operations.connectors.steps import StepContext
 
 IDS = ("app-0", "app-1", "app-2")
@@ -30,11 +42,27 @@ COMMANDS: dict[str, list[str]] = {
     "connectors create": ["-f", "{directory}/new.json", "--wait"],
     "connectors apply": ["-f", "{directory}/all", "--wait"],
     "connectors patch": ["*s", "batch.size=5"],
+    "connectors edit": ["orders"],
+    "connectors rollback": ["orders", "--to", "2"],
+    "connectors topics": ["orders", "--reset"],
     "connectors delete": ["orders", "users", "--with-offsets", "--wait"],
     "fence": [word for id_ in IDS for word in ("--transactional-id", id_)],
     "transactions abort": ["app-0"],
+    "transactions commit": ["--topic", "h", "--partition", "0"],
+    "loggers set": ["root", "DEBUG"],
 }
-
+"""Commands that are the operation of their run, with arguments."""
+UNDO = "connectors undo"
+"""The operation of ``runs undo``."""
+OPERATIONS = (*COMMANDS, UNDO)
+EDITOR = "sed -i s/Source/Other/"
+HANGING, HUNG = TopicPartition("h", 0), PartitionProducer(9, 0, 0, 1_000, 40)
+STATES = {"Empty": 0, "Ongoing": 1_000, "PrepareCommit": 1_100, "CompleteCommit": 1_110}
+COMMITTED = [
+    LogEntry("h-0", 9, 0, 60_000, state, frozenset({HANGING} if at in (1_000, 1_100) else ()), at, 1_000 if at else -1)
+    for state, at in STATES.items()
+]
+"""What the coordinator wrote of the transaction that hangs: its commit was decided."""
 
 CONFIG = {"connector.class": "x.y.Source"}
 
@@ -72,6 +100,9 @@ class World:
     coordinators: FakeCoordinators = field(init=False)
     session: FakeSession = field(init=False)
     left: int = -1
+    log: FakeTransactionLog = field(default_factory=FakeTransactionLog)
+    former: str | None = None
+    """The run that ``UNDO`` takes back: no part of ``runs``."""
 
     def __post_init__(self) -> None:
         owners = [("orders", -1), ("orders", 0), ("users", -1), ("users", 0), ("users", 1), ("off", -1)]
@@ -92,6 +123,7 @@ class World:
         self.kafka = FakeKafka(topics, groups={"connect": connect_group("connect", one=owners)})
         connectors = {"orders": FakeConnector(), "users": FakeConnector(tasks=["RUNNING", "FAILED"])}
         self.workers = FakeWorkers(connectors | {"off": FakeConnector(own="STOPPED", tasks=[])})
+        self.workers.levels, self.workers.active = {self.workers.urls[0]: {"root": "INFO"}}, {"orders": ["t"]}
         leader = FakeLeader(self.kafka)
         self.workers.commanded, self.workers.configured = leader.command, leader.configure
         (self.directory / "new.json").write_text(json.dumps(CONFIG | {"name": "new", "db.password": "${file:a:b}"}))
@@ -103,13 +135,14 @@ class World:
         self.coordinators = FakeCoordinators({open_.id: open_} | others, partitions={TopicPartition("t", 0): ()})
         self._count(self.workers, "send")
         self._count(self.coordinators, "fence")
+        self._count(self.coordinators, "mark")
         self.new_session()
 
     def new_session(self) -> None:
         """What another process opens."""
         topics = {"topics.config": "cfg", "topics.offsets": "off", "topics.status": "sta"}
         self.session = FakeSession(told=topics, reads=self.kafka, calls=self.workers)
-        self.session.__dict__["transactions"] = self.coordinators
+        self.session.__dict__ |= {"transactions": self.coordinators, "transaction_log": self.log}
 
     def _count(self, owner: Any, name: str) -> None:
         setattr(owner, name, self.counted(getattr(owner, name)))
@@ -134,21 +167,61 @@ class World:
         return CliRunner().invoke(app, list(args), obj=self.session)
 
     def change(self, operation: str, *more: str) -> Result:
+        self.prepare(operation)
+        if operation == UNDO:
+            return self.run("runs", "undo", str(self.former), *more)
         given = [word.format(directory=self.directory) for word in COMMANDS[operation]]
-        return self.run(*operation.split(), *given, *more)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("EDITOR", EDITOR)
+            return self.run(*operation.split(), *given, *more)
+
+    def prepare(self, operation: str) -> None:
+        """What ``operation`` needs and others do not have: something that hangs, an older version, a run to undo."""
+        if operation == "transactions commit" and HANGING not in self.coordinators.partitions:
+            self.coordinators.partitions[HANGING] = (HUNG,)
+            self.log.written += log_of(*COMMITTED).written
+        config = self.kafka.records["cfg"]
+        if operation == "connectors rollback" and config[0].offset == 0:
+            value = json.dumps({"properties": CONFIG | {"batch.size": "9"}}).encode()
+            config.insert(0, ConsumerRecord(b"connector-orders", value, 0, -1))
+        if operation == UNDO and self.former is None:
+            self.former = "none"
+            with suppress(ConnectctlError):
+                self.former = self._patched()
+
+    def _patched(self) -> str:
+        """A run that set a property of two connectors, written to the journal as it would have been."""
+        left, self.left = self.left, -1
+        journal = Journal(paths.journal_directory())
+        steps: list[Step] = []
+        for name in ("orders", "users"):
+            former = {**self.workers.connectors[name].config, "name": name}
+            now = former | {"x": "1"}
+            keep((former, now), journal)
+            self.workers.connectors[name].config = now
+            steps.append(ChangeConnector(name, {"x": "1"}, {"x": None}, digest(former), digest(now)))
+        run = journal.begin_plan(Plan("connectors patch", "fake-cluster", tuple(steps), group_id="connect"))
+        for number in range(len(steps)):
+            journal.mark(run.id, number, "begun")
+            journal.mark(run.id, number, "done")
+        journal.end(run.id, RunState.DONE)
+        self.left = left
+        return run.id
 
     def runs(self) -> list[dict[str, Any]]:
+        """The runs, without the one that was there before."""
         found: list[dict[str, Any]] = json.loads(self.run("runs", "list", "-o", "json").stdout)["runs"]
-        return found
+        return [run for run in found if run["id"] != self.former]
 
     @property
     def changed(self) -> list[str]:
         """What was sent to anybody."""
-        return self.workers.sent + self.coordinators.asked
+        return self.workers.sent + self.coordinators.asked + [str(each) for each in self.coordinators.marked]
 
     def state(self) -> Any:
         """How everything is."""
         known = self.coordinators.known.values()
         fakes = self.workers.connectors.items()
         connectors = {name: (fake.own, "FAILED" in fake.tasks, sorted(fake.config.items())) for name, fake in fakes}
-        return connectors, {t.id: t.is_open for t in known}
+        there = self.workers.levels, self.workers.active, self.coordinators.partitions
+        return connectors, {t.id: t.is_open for t in known}, there

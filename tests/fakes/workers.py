@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
 TRACE = "java.lang.RuntimeException: wrapped\n\tat X\nCaused by: java.io.IOException: disk full\n\tat Y\n"
 
@@ -64,9 +64,19 @@ class FakeWorkers:
     commanded: Callable[[str, str], None] = lambda name, verb: None
     offsets: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Source offsets by connector and source partition as JSON text: they outlive the connector."""
+    levels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Levels of loggers by URL; workers that have none serve no loggers."""
+    active: dict[str, list[str]] = field(default_factory=dict)
+    """Active topics by connector."""
+    tracking: bool = True
+    """As ``topic.tracking.enable``."""
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         self._maybe_fail(path, url)
+        if path.startswith("/admin/loggers") and self.levels:
+            return self._loggers(url or self.urls[0], path.removeprefix("/admin/loggers").removeprefix("/"))
+        if path.endswith("/topics"):
+            return self._topics(path.split("/")[2])
         if path == "/":
             return {"version": self.version, "commit": "x", "kafka_cluster_id": "fake-cluster"}
         if path == "/connector-plugins":
@@ -91,6 +101,13 @@ class FakeWorkers:
         self._maybe_fail(path, url)
         if path.endswith("/config/validate"):
             return {"configs": [{"value": {"name": "exactly.once.support", "errors": []}}]}
+        if path.startswith("/admin/loggers/"):
+            return self._set_level(path.rpartition("/")[2], path, body["level"], url)
+        if path.endswith("/topics/reset"):
+            self.sent.append(path)
+            self._topics(path.split("/")[2])
+            self.active[path.split("/")[2]] = []
+            return None
         self.sent.append(f"{method} {path}")
         if (method, path) == ("POST", "/connectors"):
             return self._create(body)
@@ -117,6 +134,27 @@ class FakeWorkers:
         self.commanded(unquote(name), verb)
         connector.change(verb.partition("?")[0], max(len(connector.tasks), 1))
         return self._status(unquote(name)) if verb.startswith("restart") else None
+
+    def _set_level(self, logger: str, path: str, level: str, url: str | None) -> None:
+        self.sent.append(f"{url or ''}{path} {level}")
+        name, _, query = logger.partition("?")
+        for each in self.urls if query == "scope=cluster" else [url or self.urls[0]]:
+            known = {name, *(other for other in self.levels[each] if other.startswith(name))}
+            self.levels[each] |= dict.fromkeys(known, level)
+
+    def _loggers(self, url: str, name: str) -> dict[str, Any]:
+        """All levels; of one logger its own, or what it has from the nearest one above it."""
+        if not name:
+            return {each: {"level": level, "last_modified": None} for each, level in self.levels[url].items()}
+        near = [each for each in self.levels[url] if name == each or name.startswith(f"{each}.")]
+        if not near:
+            raise ConnectctlError("The worker answers 404", why=f"Logger {name} not found.", code="not-found")
+        return {"level": self.levels[url][max(near, key=len)]}
+
+    def _topics(self, name: str) -> Any:
+        if not self.tracking:
+            raise NotAuthorized("The worker does not allow it", why="Topic tracking is disabled.")
+        return {name: {"topics": self.active.get(name, [])}}
 
     def _create(self, body: dict[str, Any]) -> dict[str, Any]:
         name, state = body["name"], body.get("initial_state", "RUNNING")
