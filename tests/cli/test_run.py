@@ -175,8 +175,9 @@ class Statuses:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A cluster in which nothing was run yet, without a Spark: whoever opens one fails."""
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     made = World()
     monkeypatch.setattr(run_command, "meet", lambda session, job: None)
     monkeypatch.setattr(run_command, "scene_of", lambda session, job: made.scene())

@@ -29,7 +29,7 @@ class AdminWorkers(FakeWorkers):
     levels: dict[str, dict[str, str]] = field(
         default_factory=lambda: {url: {"root": "INFO", "a.b": "INFO", "a.b.c": "WARN"} for url in (ONE, TWO)}
     )
-    active: dict[str, list[str]] = field(default_factory=lambda: {"orders": ["t", "u"]})
+    active: dict[str, list[str]] | None = field(default_factory=lambda: {"orders": ["t", "u"]})
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         url = url or self.urls[0]

@@ -123,7 +123,7 @@ class World:
         self.kafka = FakeKafka(topics, groups={"connect": connect_group("connect", one=owners)})
         connectors = {"orders": FakeConnector(), "users": FakeConnector(tasks=["RUNNING", "FAILED"])}
         self.workers = FakeWorkers(connectors | {"off": FakeConnector(own="STOPPED", tasks=[])})
-        self.workers.levels, self.workers.active = {self.workers.urls[0]: {"root": "INFO"}}, {"orders": ["t"]}
+        self.workers.levels = {self.workers.urls[0]: {"root": "INFO"}}
         leader = FakeLeader(self.kafka)
         self.workers.commanded, self.workers.configured = leader.command, leader.configure
         (self.directory / "new.json").write_text(json.dumps(CONFIG | {"name": "new", "db.password": "${file:a:b}"}))
@@ -180,6 +180,8 @@ class World:
         if operation == "transactions commit" and HANGING not in self.coordinators.partitions:
             self.coordinators.partitions[HANGING] = (HUNG,)
             self.log.written += log_of(*COMMITTED).written
+        if operation == "connectors topics" and self.workers.active is None:
+            self.workers.active = {"orders": ["t"]}
         config = self.kafka.records["cfg"]
         if operation == "connectors rollback" and config[0].offset == 0:
             value = json.dumps({"properties": CONFIG | {"batch.size": "9"}}).encode()

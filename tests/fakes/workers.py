@@ -66,8 +66,8 @@ class FakeWorkers:
     """Source offsets by connector and source partition as JSON text: they outlive the connector."""
     levels: dict[str, dict[str, str]] = field(default_factory=dict)
     """Levels of loggers by URL; workers that have none serve no loggers."""
-    active: dict[str, list[str]] = field(default_factory=dict)
-    """Active topics by connector."""
+    active: dict[str, list[str]] | None = None
+    """Active topics by connector; None where workers do not tell of them."""
     tracking: bool = True
     """As ``topic.tracking.enable``."""
 
@@ -75,7 +75,7 @@ class FakeWorkers:
         self._maybe_fail(path, url)
         if path.startswith("/admin/loggers") and self.levels:
             return self._loggers(url or self.urls[0], path.removeprefix("/admin/loggers").removeprefix("/"))
-        if path.endswith("/topics"):
+        if path.endswith("/topics") and self.active is not None:
             return self._topics(path.split("/")[2])
         if path == "/":
             return {"version": self.version, "commit": "x", "kafka_cluster_id": "fake-cluster"}
@@ -106,7 +106,7 @@ class FakeWorkers:
         if path.endswith("/topics/reset"):
             self.sent.append(path)
             self._topics(path.split("/")[2])
-            self.active[path.split("/")[2]] = []
+            self.active = (self.active or {}) | {path.split("/")[2]: []}
             return None
         self.sent.append(f"{method} {path}")
         if (method, path) == ("POST", "/connectors"):
@@ -154,7 +154,7 @@ class FakeWorkers:
     def _topics(self, name: str) -> Any:
         if not self.tracking:
             raise NotAuthorized("The worker does not allow it", why="Topic tracking is disabled.")
-        return {name: {"topics": self.active.get(name, [])}}
+        return {name: {"topics": (self.active or {}).get(name, [])}}
 
     def _create(self, body: dict[str, Any]) -> dict[str, Any]:
         name, state = body["name"], body.get("initial_state", "RUNNING")
