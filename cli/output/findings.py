@@ -6,7 +6,6 @@ are the workflow commands that a job prints to annotate a change.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from connectctl.cli.options import FailOn, ReportOutput
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.sanitize import in_xml
-from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -24,19 +22,13 @@ if TYPE_CHECKING:
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 
 
 def release(text: str | None) -> Release | None:
     """What ``--for-version`` was given, None for nothing. Raises ``BadInput`` for what is not a release."""
     from connectctl.ops.checks.tasks_max.observe import Release
 
-    if text is None:
-        return None
-    form = _RELEASE.fullmatch(text)
-    if form is None:
-        raise BadInput(f"{text} is not a release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
-    return Release(int(form.group(1)), int(form.group(2)))
+    return None if text is None else Release.parse(text)
 
 
 def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
