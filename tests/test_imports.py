@@ -91,6 +91,14 @@ def test_operations_see_only_the_types_of_clients(path: Path) -> None:
     assert clients <= {"connectctl.ops.clients.protocols"}
 
 
+ABOVE = tuple(f"connectctl.ops.{each}" for each in ("operations", "checks", "task_runtime", "jobs", "audit", "sandbox"))
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if name(p).startswith("ops/clients/")], ids=name)
+def test_clients_know_nothing_of_what_uses_them(path: Path) -> None:
+    assert [m for m in imports(path) if m.startswith(ABOVE)] == []
+
+
 OF_CONFLUENT = ("ops/clients/librdkafka/", "ops/clients/producer/")
 """Packages that are only imported where confluent-kafka is used."""
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.java import find_java
 from connectctl.ops.clients.spark import executors
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
-from connectctl.ops.sandbox.jars.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
