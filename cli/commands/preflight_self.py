@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -72,8 +73,6 @@ def _group(session: Session) -> ConnectGroup:
 
 
 def _check(command: str) -> None:
-    from difflib import get_close_matches
-
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Write it as on the command line, for example: offsets show."

@@ -29,7 +29,8 @@ class DriverContext:
     """What drivers need besides the section.
 
     ``tell`` gets what a person is to do; ``sandbox_driver`` gives the driver of a sandbox and its group; ``secrets`` gives
-    values to hide in the output of commands; ``scheme`` is that of the workers' REST servers; ``sandbox`` is the sandbox that the context belongs to.
+    values to hide in the output of commands; ``scheme`` is that of the workers' REST servers;
+    ``sandbox`` is the sandbox that the context belongs to.
     """
 
     tell: Callable[[str], None]

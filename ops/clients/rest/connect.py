@@ -7,6 +7,7 @@ are never followed, so that credentials reach only the addresses that the contex
 from __future__ import annotations
 
 import random
+import ssl
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -228,8 +229,6 @@ class Connect:
         return found
 
     def _verification(self) -> Any:
-        import ssl
-
         try:
             context = ssl.create_default_context(cafile=self._tls.get("ca"))
             if self._tls.get("certificate"):
