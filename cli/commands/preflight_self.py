@@ -36,14 +36,14 @@ def check_self(
 ) -> None:
     """Look, print, and exit with 1 where something is as bad as ``fail_on``."""
     found = look(session, connectors, commands)
-    told = output_findings.kept(list(findings(found)), ignore)
+    kept = output_findings.kept(list(findings(found)), ignore)
     data = {
         "clusterId": session.own_rights.cluster_id(),
         "groupId": session.group_id,
         "commands": [_as_json(each) for each in found],
     }
-    output_findings.emit_report("OwnRights", data, told, output, lambda wide: _print(found, wide), fail_on=fail_on)
-    raise typer.Exit(output_findings.exit_code(told, fail_on))
+    output_findings.emit_report("OwnRights", data, kept, output, lambda wide: _print(found, wide), fail_on=fail_on)
+    raise typer.Exit(output_findings.exit_code(kept, fail_on))
 
 
 def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:

@@ -96,8 +96,8 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
 def counted(findings: Sequence[Finding]) -> str:
     """``2 errors, 1 warning``, and where to read more."""
     counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
-    told = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
-    return f"{told}. Details: connectctl preflight --explain {findings[0].id}"
+    totals = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
+    return f"{totals}. Details: connectctl preflight --explain {findings[0].id}"
 
 
 # ----------------------------------------------------------------------------------------------------------- for CI
@@ -124,12 +124,12 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 
 def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
-    told = " ".join(filter(None, [finding.message, finding.next_step]))
+    text = " ".join(filter(None, [finding.message, finding.next_step]))
     place: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
     if file is not None:
         place["physicalLocation"] = {"artifactLocation": {"uri": file}}
     level = _SARIF_LEVEL[finding.severity]
-    return {"ruleId": finding.id, "level": level, "message": {"text": told}, "locations": [place]}
+    return {"ruleId": finding.id, "level": level, "message": {"text": text}, "locations": [place]}
 
 
 def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = FailOn.ERROR) -> str:
@@ -158,8 +158,8 @@ def _legal(text: str) -> str:
 
 def github(finding: Finding, file: str | None) -> str:
     """One workflow command, escaped as GitHub's runner reads it back."""
-    told = " ".join(filter(None, [finding.message, finding.next_step]))
-    message = told.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = " ".join(filter(None, [finding.message, finding.next_step]))
+    message = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     place = {"file": file, "title": f"{finding.id} {finding.subject}"}
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
     return f"::{_GITHUB_LEVEL[finding.severity]} {properties}::{message}"

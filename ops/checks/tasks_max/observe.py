@@ -186,9 +186,9 @@ def refusal_in(status: Status | None) -> Refusal | None:
     """What a FAILED status says of too many tasks (``TooManyTasksException``), None where it failed otherwise."""
     if status is None or status.state != "FAILED" or not status.trace:
         return None
-    told = _REFUSED.search(status.trace)
-    if told:
-        return Refusal(int(told.group(1)), int(told.group(2)))
+    refused = _REFUSED.search(status.trace)
+    if refused:
+        return Refusal(int(refused.group(1)), int(refused.group(2)))
     return Refusal() if _EXCEPTION in status.trace else None
 
 

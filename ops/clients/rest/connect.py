@@ -186,8 +186,8 @@ class Connect:
             broken = Unreachable(
                 f"The connection to {url} broke during {method} {path}", why=str(e) or type(e).__name__
             )
-            told = self._explained(broken, url)
-            raise (_Next(told) if method == "GET" else told) from e
+            error = self._explained(broken, url)
+            raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
             return _content(answer, method, url + path)
         return _refuse(answer, method, url + path)

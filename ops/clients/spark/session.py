@@ -188,8 +188,8 @@ def _masters_failures(master: str, log: Path) -> Iterator[None]:
             hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
             raise BadInput(f"{master} is not a Spark master", next_step=hint, code="bad-master") from e
         # Spark gives the application up, and what waits for that fails with something else.
-        told = log.read_text(errors="replace") if log.is_file() else ""
-        if _UNRESPONSIVE in told:
+        text = log.read_text(errors="replace") if log.is_file() else ""
+        if _UNRESPONSIVE in text:
             why = "the master did not respond within 60 s"
             raise Unreachable(f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)) from e
         raise
