@@ -144,14 +144,14 @@ def _fit(paragraph: str) -> str:
     lines = paragraph.split("\n")
     if all(len(line) <= WIDTH for line in lines):
         return paragraph
-    told = [_EXAMPLE.fullmatch(line) for line in lines]
-    longest = max((len(m["command"]) for m in told if m), default=0)
-    if all(m is None or longest + 2 + len(m["comment"]) <= WIDTH for m in told):
+    examples = [_EXAMPLE.fullmatch(line) for line in lines]
+    longest = max((len(m["command"]) for m in examples if m), default=0)
+    if all(m is None or longest + 2 + len(m["comment"]) <= WIDTH for m in examples):
         lines = [
-            f"{m['command']:<{longest}}  {m['comment']}" if m else line for m, line in zip(told, lines, strict=True)
+            f"{m['command']:<{longest}}  {m['comment']}" if m else line for m, line in zip(examples, lines, strict=True)
         ]
     else:
-        lines = [part for m, line in zip(told, lines, strict=True) for part in (_apart(m) if m else [line])]
+        lines = [part for m, line in zip(examples, lines, strict=True) for part in (_apart(m) if m else [line])]
     return "\n".join(part for line in lines for part in _broken(line))
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -259,7 +260,6 @@ def _line(args: Sequence[str], what: str, why: str | None, next_step: str | None
 
 def _write(line: str) -> None:
     """A last line on standard error; a standard error that takes nothing changes no exit code."""
-    from contextlib import suppress
 
     from connectctl.cli.output import terminal
 

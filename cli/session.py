@@ -309,6 +309,7 @@ class Session:
         from connectctl.cli.output import terminal
         from connectctl.ops.clients.drivers.open import DriverContext, opened
         from connectctl.ops.config import worker_section
+        from connectctl.ops.sandbox.driver import SandboxWorkers
 
         context = self.settings.context or ""
         sandbox = context.removeprefix(SANDBOX) if context.startswith(SANDBOX) else None
@@ -316,6 +317,7 @@ class Session:
         encrypted = any(str(url).startswith("https:") for url in self.settings.get("rest") or ())
         around = DriverContext(
             tell or terminal.note,
+            SandboxWorkers,
             secrets=self._secrets,
             scheme="https" if encrypted or self.settings.section("rest_tls") else "http",
             group_id=self.settings.get("group_id"),
@@ -347,11 +349,12 @@ class Session:
         from connectctl.cli.output import terminal
         from connectctl.ops.clients.drivers.open import DriverContext, opened
         from connectctl.ops.config import application_section
+        from connectctl.ops.sandbox.driver import SandboxWorkers
 
         section = application_section.from_settings(name, self.settings.section("applications"))
         if section is None:
             section = application_section.ApplicationSection()
-        return opened(section, DriverContext(terminal.note, secrets=self._secrets)), section.instances
+        return opened(section, DriverContext(terminal.note, SandboxWorkers, self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:
         """The secrets that are known here, to be hidden. One that cannot be read is in no output."""

@@ -27,6 +27,8 @@ def plan(ask: MigrationInput, request: UpgradeRequest) -> RollingPlan:
             code="dedicated-topics",
         )
     found = planning.plan(ask.snapshot, request, ask.findings, ask.before)
+    if ask.seen:
+        found = replace(found, remarks=ask.seen)
     if not found.steps:
         return found
     note = (

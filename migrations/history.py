@@ -59,14 +59,14 @@ def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
 
 def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: RollingSnapshot) -> Listed:
     run = next((run for run, plan in done if applies(migration, plan["wish"])), None)
-    stand = migration.status(snapshot)
+    status = migration.status(snapshot)
     return Listed(
         id=migration.id,
         name=migration.name,
         title=migration.title,
         story=migration.story,
-        status=stand.status,
-        why=stand.why,
+        status=status.status,
+        why=status.why,
         applied_at=run.ended_at if run else None,
         run=run.id if run else None,
         parameters=migration.parameters,

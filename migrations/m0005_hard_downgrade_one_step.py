@@ -13,7 +13,7 @@ guaranteed: that all tasks run throughout.
 
 from __future__ import annotations
 
-from connectctl.migrations import hard_downgrade
+from connectctl.migrations import hard_downgrade, offset_moves
 from connectctl.migrations.registry import Migration, MigrationInput
 from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 
@@ -25,4 +25,13 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return hard_downgrade.plan(ask, UpgradeRequest(None, NAME, binaries=True))
 
 
-MIGRATION = Migration(5, NAME, __doc__, plan, hard_downgrade.status, leads_to="downgrade", merges_offsets=True)
+MIGRATION = Migration(
+    5,
+    NAME,
+    __doc__,
+    plan,
+    hard_downgrade.status,
+    leads_to="downgrade",
+    observe=offset_moves.to_global,
+    roll_back=offset_moves.roll_back,
+)

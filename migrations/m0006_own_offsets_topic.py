@@ -13,8 +13,18 @@ there is saved, and ``connectctl upgrade abort`` or ``connectctl offsets undo`` 
 
 from __future__ import annotations
 
-from connectctl.migrations import single_run
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
+from connectctl.migrations import offset_moves, single_run
+from connectctl.migrations.registry import (
+    ClusterAccess,
+    Given,
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Observed,
+    Status,
+)
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
+from connectctl.ops.operations.offsets.planning import ConnectorState
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -24,6 +34,20 @@ PARAMETERS = {
     "topic": "its new offsets topic; CONNECTOR-offsets by default",
     "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
+
+
+def observe(access: ClusterAccess, given: Given) -> Observed:
+    """The steps that give a connector its own topic, as ``offsets merge --into dedicated --topic`` makes them."""
+    name = given.get("connector", "").strip()
+    if not name:
+        return (), ()  # the plan says what is missing
+    topic = given.get("topic", "").strip() or f"{name}-offsets"
+    policy, chosen = offset_moves.policy_of(given)
+
+    def request(subject: ConnectorState) -> MergeOffsets:
+        return MergeOffsets(name, Side.DEDICATED.value, policy, chosen, topic)
+
+    return offset_moves.merges(access, {name: topic}, request)
 
 
 def plan(ask: MigrationInput) -> RollingPlan:
@@ -46,4 +70,6 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return MigrationStatus(Status.POSSIBLE, f"{have} has one" if have else "no connector has one: --set connector=NAME")
 
 
-MIGRATION = Migration(6, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")
+MIGRATION = Migration(
+    6, NAME, __doc__, plan, status, parameters=PARAMETERS, observe=observe, roll_back=offset_moves.roll_back
+)

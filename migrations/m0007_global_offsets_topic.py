@@ -12,7 +12,7 @@ Guaranteed: every source partition resumes from its offset. What was there is sa
 
 from __future__ import annotations
 
-from connectctl.migrations import single_run
+from connectctl.migrations import offset_moves, single_run
 from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
@@ -40,4 +40,13 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     )
 
 
-MIGRATION = Migration(7, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")
+MIGRATION = Migration(
+    7,
+    NAME,
+    __doc__,
+    plan,
+    status,
+    parameters=PARAMETERS,
+    observe=offset_moves.to_global,
+    roll_back=offset_moves.roll_back,
+)

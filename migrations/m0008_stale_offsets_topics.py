@@ -14,20 +14,54 @@ Guaranteed: nothing is decided without being asked; what was there is saved, and
 
 from __future__ import annotations
 
-from connectctl.migrations import single_run
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
+from connectctl.migrations import offset_moves, single_run
+from connectctl.migrations.registry import (
+    ClusterAccess,
+    Given,
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Observed,
+    Status,
+)
 from connectctl.migrations.status import down_from
+from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
+from connectctl.ops.operations.offsets.planning import ConnectorState, stale
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "stale-offsets-topics"
 MERGE, UNSET = "merge", "unset"
+TOPIC = "offsets.storage.topic"
 PARAMETERS = {
     "stale": "merge: bring the newer offsets into the connector's own topic; unset: remove it",
     "connector": "the connectors, separated by commas; all that have a topic of their own by default",
 }
+
+
+def observe(access: ClusterAccess, given: Given) -> Observed:
+    """What is stale, and the steps for it where ``stale`` says which way."""
+    topics = {
+        name: str(topic)
+        for name in offset_moves.connectors(access, given)
+        # Whatever workers know of it: those of older releases ignore the property.
+        if (topic := access.reader.calls.get(path_of("connectors", name, "config")).get(TOPIC)) is not None
+    }
+    _, subjects = access.offsets(topics)
+    found = {subject.name: why for subject in subjects if (why := stale(subject.places))}
+    lines = tuple(f"{name}: {why.rstrip('.')}" for name, why in found.items())
+    if not found or given.get("stale") not in (MERGE, UNSET):
+        return (), lines
+    into = Side.DEDICATED if given["stale"] == MERGE else Side.GLOBAL
+
+    def request(subject: ConnectorState) -> MergeOffsets:
+        return MergeOffsets(subject.name, into.value, Policy.NEWEST.value, True, topics[subject.name])
+
+    steps, remarks = offset_moves.merges(access, {name: topics[name] for name in found}, request)
+    return steps, (*lines, *remarks)
 
 
 def plan(ask: MigrationInput) -> RollingPlan:
@@ -56,4 +90,6 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return MigrationStatus(Status.POSSIBLE, f"{names} has a topic of its own; the plan shows whether it is stale")
 
 
-MIGRATION = Migration(8, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")
+MIGRATION = Migration(
+    8, NAME, __doc__, plan, status, parameters=PARAMETERS, observe=observe, roll_back=offset_moves.roll_back
+)

@@ -14,10 +14,21 @@ restarted once. A connector that then generates still more, because it multiplie
 from __future__ import annotations
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
+from connectctl.migrations.registry import (
+    ClusterAccess,
+    Given,
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Observed,
+    Status,
+)
+from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.tasks_max.remedies import Choice
+from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enforce-tasks-max"
@@ -28,6 +39,12 @@ PARAMETERS = {
     "leave": "connectors that are left unchanged",
     "others": "raise, bridge or leave, for connectors that are not named; raise by default",
 }
+
+
+def observe(access: ClusterAccess, given: Given) -> Observed:
+    """The connectors with their tasks, and the release that is planned."""
+    version = given.get("version")
+    return (), (access.tasks(), None if version is None else Release.parse(version))
 
 
 def plan(ask: MigrationInput) -> RollingPlan:
@@ -46,6 +63,11 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return single_run.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
 
 
+def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
+    """What reconfigured connectors had."""
+    return runs.tasks_back(restored), ()
+
+
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Pending where a connector has more tasks than its tasks.max."""
     if not snapshot.connectors:
@@ -57,4 +79,4 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return MigrationStatus(Status.CONVERGED, "no connector that runs has more tasks than its tasks.max")
 
 
-MIGRATION = Migration(9, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="tasks")
+MIGRATION = Migration(9, NAME, __doc__, plan, status, parameters=PARAMETERS, observe=observe, roll_back=roll_back)

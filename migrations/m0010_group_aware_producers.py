@@ -31,4 +31,14 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
 
 
-MIGRATION = Migration(10, NAME, __doc__, plan, streams.status, parameters=PARAMETERS, requires="application")
+MIGRATION = Migration(
+    10,
+    NAME,
+    __doc__,
+    plan,
+    streams.status,
+    parameters=PARAMETERS,
+    observe=streams.observe,
+    roll_back=streams.roll_back,
+    of_workers=False,
+)

@@ -12,15 +12,27 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from connectctl.ops.checks.tasks_max.observe import TasksSeen
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets.engine import View
+    from connectctl.ops.operations.offsets.key_filter import Purpose
+    from connectctl.ops.operations.offsets.planning import ConnectorState
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
+    from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
+Given = Mapping[str, str]
+"""What was said with ``--set NAME=VALUE``."""
+Observed = tuple[tuple[Any, ...], Any]
+"""Steps of other operations that come first, and what else was seen."""
 MODULES = (
     "m0001_prepare_exactly_once",
     "m0002_enable_exactly_once",
@@ -47,7 +59,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class MigrationStatus:
-    """A standing, and why."""
+    """The status, and why."""
 
     status: Status
     why: str
@@ -55,15 +67,37 @@ class MigrationStatus:
 
 @dataclass(frozen=True)
 class MigrationInput:
-    """What a planner gets. ``before`` are steps of other operations that have to come first; ``given`` what was said
-    with ``--set NAME=VALUE``; ``seen`` is what the migration has to have looked at, as its ``requires`` says.
+    """What a planner gets. ``before`` are steps of other operations that have to come first, and ``seen`` is what else its
+    ``observe`` found; ``given`` what was said with ``--set NAME=VALUE``.
     """
 
     snapshot: RollingSnapshot
     findings: Sequence[Finding] = ()
     before: Sequence[Any] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Given = field(default_factory=dict)
     seen: Any = None
+
+
+class ClusterAccess(Protocol):
+    """What a migration observes with: the cluster as a roll sees it, and looks at more than its workers."""
+
+    @property
+    def snapshot(self) -> RollingSnapshot: ...
+    @property
+    def reader(self) -> ClusterReader: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def timeout(self) -> float: ...
+    def offsets(
+        self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = ...
+    ) -> tuple[View | None, list[ConnectorState]]: ...
+    def tasks(self) -> TasksSeen: ...
+    def application(self, name: str) -> tuple[ApplicationReader, list[str]]: ...
+
+
+def _nothing(access: ClusterAccess, of: Given | LoadedRun) -> Observed:
+    return (), ()
 
 
 @dataclass(frozen=True)
@@ -71,9 +105,9 @@ class Migration:
     """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a cluster.
 
     ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
-    nothing. ``merges_offsets``: connectors with an offsets topic of their own come back to the global one before it.
-    ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters`` are the names for ``--set``
-    with their meaning. ``requires``: ``offsets``, ``tasks`` or ``application``, what has to be observed in addition.
+    nothing. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters`` are the names for
+    ``--set`` with their meaning. ``observe`` looks at what ``plan`` has to know besides the workers; ``roll_back`` gives the
+    steps, and remarks on them, that take a run back which changed no worker. ``of_workers``: whether it needs any.
     """
 
     number: int
@@ -82,12 +116,13 @@ class Migration:
     plan: Callable[[MigrationInput], RollingPlan]
     status: Callable[[RollingSnapshot], MigrationStatus]
     leads_to: str | None = None
-    merges_offsets: bool = False
     satisfies: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
-    requires: str | None = None
+    observe: Callable[[ClusterAccess, Given], Observed] = _nothing
+    roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _nothing
+    of_workers: bool = True
 
-    def check(self, given: Mapping[str, str]) -> None:
+    def check(self, given: Given) -> None:
         """Raises ``BadInput`` for a name that the migration does not take."""
         for name in given:
             if name not in self.parameters:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectctl.migrations import single_run
+from connectctl.migrations.offset_moves import listed
 from connectctl.migrations.registry import MigrationStatus, Status
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.streams_upgrade import planning
+from connectctl.ops.core.wait import wait_until
+from connectctl.ops.operations.streams_upgrade import planning, run_state
+from connectctl.ops.operations.streams_upgrade.observe import observe as observe_application
+from connectctl.ops.operations.upgrade import runs
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import MigrationInput
+    from connectctl.migrations.registry import ClusterAccess, Given, MigrationInput, Observed
     from connectctl.ops.kafka.streams_eos import ProducerModel
     from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 PARAMETERS = {
@@ -20,6 +25,22 @@ PARAMETERS = {
     "instances": "its instances, host:port, separated by commas; those of the context by default",
     "members": "how many members its group should have; as many as it has by default",
 }
+PAUSE = 0.3
+"""Seconds between two looks at a group that rebalances."""
+
+
+def observe(access: ClusterAccess, given: Given) -> Observed:
+    """The stream application as a planner sees it; None where none is named, which the plan refuses."""
+    name = given.get("application", "").strip()
+    if not name:
+        return (), None
+    reader, known = access.application(name)
+
+    def rebalanced() -> bool | None:  # a rebalance hides what members are, and passes
+        return None if "Rebalance" in reader.groups.group(name).state else True
+
+    wait_until(rebalanced, access.timeout, PAUSE)
+    return (), observe_application(reader, listed(given, "instances") or known)
 
 
 def plan(
@@ -43,3 +64,14 @@ def _members(text: str | None) -> int | None:
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Not a matter of the Connect cluster."""
     return MigrationStatus(Status.POSSIBLE, "it concerns a stream application: --set application=ID")
+
+
+def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
+    """The roll that gives the instances what they had."""
+    was = run_state.Notes.load(access.journal, restored.run.id).was
+    if not was:
+        return (), ()
+    request, given = runs.application_back(restored, was), restored.request.given
+    reader, known = access.application(given["application"].strip())
+    made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
+    return made.steps, made.remarks

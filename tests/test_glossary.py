@@ -39,7 +39,7 @@ WORDS = {
     "hear": "receive",
     "heard": "received",
 }
-"""Words that no name of a class, function, argument or attribute contains, and what to say instead."""
+"""Words that no name of a class, function, argument, attribute or variable contains, and what to say instead."""
 
 PHRASES = {
     "nobody knows": "unknown",
@@ -61,6 +61,8 @@ PHRASES = {
     "by now": "so far",
 }
 """What no string that is shown says, and what it says instead."""
+LEFT = {"cli/apply.py": "MOST_TOLD", "cli/commands/loggers.py": "told", "cli/commands/run_execution.py": "whose"}
+"""Variables that are still to be renamed."""
 
 
 def package(path: Path) -> str:
@@ -69,7 +71,7 @@ def package(path: Path) -> str:
 
 
 def names(tree: ast.Module) -> Iterator[str]:
-    """What is defined: classes, functions, arguments, fields and attributes."""
+    """What is defined: classes, functions, arguments, fields, attributes and variables."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.name
@@ -77,8 +79,8 @@ def names(tree: ast.Module) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
 
 
 def words(name: str) -> list[str]:
@@ -94,7 +96,8 @@ def strings(tree: ast.Module) -> Iterator[str]:
 
 
 def private_names(path: Path) -> list[str]:
-    return sorted({name for name in names(ast.parse(path.read_text())) if WORDS.keys() & set(words(name))})
+    found = {name for name in names(ast.parse(path.read_text())) if WORDS.keys() & set(words(name))}
+    return sorted(found - {LEFT.get(path.relative_to(ROOT).as_posix())})
 
 
 def private_phrases(path: Path) -> list[str]:
@@ -112,8 +115,8 @@ def test_names_and_strings_use_the_words_of_the_field(which: str) -> None:
 
 
 def test_names_are_taken_apart() -> None:
-    source = "class ToldOff:\n    def hear_them(self, wish_list): self.as_HTTPEyes = 1"
-    assert sorted(names(ast.parse(source))) == ["ToldOff", "as_HTTPEyes", "hear_them", "self", "wish_list"]
+    source = "class ToldOff:\n    def hear_them(self, wish_list): self.as_HTTPEyes = whose = 1"
+    assert sorted(names(ast.parse(source))) == ["ToldOff", "as_HTTPEyes", "hear_them", "self", "whose", "wish_list"]
     assert [words(each) for each in ("ToldOff", "as_HTTPEyes")] == [["told", "off"], ["as", "http", "eyes"]]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +42,6 @@ def look(
     session: Session, request: AuditRequest, engine: Choice, patience: float, evidence: Path | None = None
 ) -> Audit:
     """The whole audit: look at the topics and the offsets, run the jobs, judge."""
-    from dataclasses import replace
-
     kafka: Any = session.kafka
     _known(kafka, request)
     config, before = _offsets(session, request)
@@ -79,8 +79,6 @@ def look(
 
 
 def _known(kafka: Kafka, request: AuditRequest) -> None:
-    from difflib import get_close_matches
-
     topics = (*request.topics, *request.inputs)
     there = those_that_exist(kafka, *topics)
     for topic in topics:

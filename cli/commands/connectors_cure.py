@@ -62,11 +62,11 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
 def planned(session: Session, cluster: Cluster, name: str) -> Plan:
     """The plan that cures a connector; warns of what it needs later."""
     kafka, group = _sources(cluster)
-    judged = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
-    name = judged.name
-    plan = republishing(session, kafka, judged.connector) or _cure(session, kafka, judged.connector)
+    health = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
+    name = health.name
+    plan = republishing(session, kafka, health.connector) or _cure(session, kafka, health.connector)
     if any(isinstance(step, SetOverrides) for step in plan.steps):
-        check_policy(cluster.calls, name, judged.connector.config)
+        check_policy(cluster.calls, name, health.connector.config)
         terminal.note(f"warning: {LATER}.", style="yellow")
     return plan
 

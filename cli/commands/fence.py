@@ -19,13 +19,14 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import Workers, sources_of
 from connectctl.cli.views import fence as fence_view
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan, Result
-    from connectctl.ops.operations.fencing.snapshot import FencePlan, FenceRequest
+    from connectctl.ops.operations.fencing.snapshot import FencePlan
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
@@ -82,8 +83,6 @@ def fence(
     Exit code 1: some ids are not fenced or not visible to this principal; 4: running tasks would fail, or may, because
     their group could not be described; 130: interrupted, finished ids are printed.
     """
-    from connectctl.ops.operations.fencing.snapshot import FenceRequest
-
     named = [*(ids or []), *(_read_ids(from_file) if from_file else ())]
     request = FenceRequest(
         tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -35,14 +36,14 @@ def check_self(
 ) -> None:
     """Look, print, and exit with 1 where something is as bad as ``fail_on``."""
     found = look(session, connectors, commands)
-    told = output_findings.kept(list(findings(found)), ignore)
+    kept = output_findings.kept(list(findings(found)), ignore)
     data = {
         "clusterId": session.own_rights.cluster_id(),
         "groupId": session.group_id,
         "commands": [_as_json(each) for each in found],
     }
-    output_findings.emit_report("OwnRights", data, told, output, lambda wide: _print(found, wide), fail_on=fail_on)
-    raise typer.Exit(output_findings.exit_code(told, fail_on))
+    output_findings.emit_report("OwnRights", data, kept, output, lambda wide: _print(found, wide), fail_on=fail_on)
+    raise typer.Exit(output_findings.exit_code(kept, fail_on))
 
 
 def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:
@@ -72,8 +73,6 @@ def _group(session: Session) -> ConnectGroup:
 
 
 def _check(command: str) -> None:
-    from difflib import get_close_matches
-
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Write it as on the command line, for example: offsets show."

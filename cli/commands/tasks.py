@@ -78,16 +78,13 @@ def check(
 
 
 def _look(session: Session) -> TasksSeen:
-    from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
-    from connectctl.ops.operations.cluster import observe as cluster_observe
+    from connectctl.ops.checks.tasks_max.observe import look_at_cluster, look_at_workers
 
     settings = session.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
-        return tasks_max_observe.look_at_workers(session.connect_to(None))
-    kafka = session.kafka
+        return look_at_workers(session.connect_to(None))
     group = session.group()
-    view = cluster_observe.look(kafka, session.connect_to(group), group, session.named_topics)
-    return tasks_max_observe.look(view, kafka)
+    return look_at_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
 
 
 # ---------------------------------------------------------------------------------------------------------- for people

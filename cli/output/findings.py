@@ -6,7 +6,6 @@ are the workflow commands that a job prints to annotate a change.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from connectctl.cli.options import FailOn, ReportOutput
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.sanitize import in_xml
-from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -24,19 +22,13 @@ if TYPE_CHECKING:
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 
 
 def release(text: str | None) -> Release | None:
     """What ``--for-version`` was given, None for nothing. Raises ``BadInput`` for what is not a release."""
     from connectctl.ops.checks.tasks_max.observe import Release
 
-    if text is None:
-        return None
-    form = _RELEASE.fullmatch(text)
-    if form is None:
-        raise BadInput(f"{text} is not a release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
-    return Release(int(form.group(1)), int(form.group(2)))
+    return None if text is None else Release.parse(text)
 
 
 def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
@@ -104,8 +96,8 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
 def counted(findings: Sequence[Finding]) -> str:
     """``2 errors, 1 warning``, and where to read more."""
     counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
-    told = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
-    return f"{told}. Details: connectctl preflight --explain {findings[0].id}"
+    totals = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
+    return f"{totals}. Details: connectctl preflight --explain {findings[0].id}"
 
 
 # ----------------------------------------------------------------------------------------------------------- for CI
@@ -132,12 +124,12 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 
 def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
-    told = " ".join(filter(None, [finding.message, finding.next_step]))
+    text = " ".join(filter(None, [finding.message, finding.next_step]))
     place: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
     if file is not None:
         place["physicalLocation"] = {"artifactLocation": {"uri": file}}
     level = _SARIF_LEVEL[finding.severity]
-    return {"ruleId": finding.id, "level": level, "message": {"text": told}, "locations": [place]}
+    return {"ruleId": finding.id, "level": level, "message": {"text": text}, "locations": [place]}
 
 
 def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = FailOn.ERROR) -> str:
@@ -166,8 +158,8 @@ def _legal(text: str) -> str:
 
 def github(finding: Finding, file: str | None) -> str:
     """One workflow command, escaped as GitHub's runner reads it back."""
-    told = " ".join(filter(None, [finding.message, finding.next_step]))
-    message = told.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = " ".join(filter(None, [finding.message, finding.next_step]))
+    message = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     place = {"file": file, "title": f"{finding.id} {finding.subject}"}
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
     return f"::{_GITHUB_LEVEL[finding.severity]} {properties}::{message}"

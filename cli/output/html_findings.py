@@ -43,10 +43,10 @@ def _item(same: Sequence[Finding]) -> str:
     first = same[0]
     doc, severity = rule_docs().get(first.id), first.severity.value
     title = f' <span class="dim">{text(doc.title)}</span>' if doc else ""
-    told = [_one(finding) for finding in same[:MOST]]
-    inside = joined(told[:OPEN], "")
-    if len(told) > OPEN:
-        inside = Html(inside + details(f"{len(same) - OPEN:,} more", Html(joined(told[OPEN:], "") + _rest(same))))
+    items = [_one(finding) for finding in same[:MOST]]
+    inside = joined(items[:OPEN], "")
+    if len(items) > OPEN:
+        inside = Html(inside + details(f"{len(same) - OPEN:,} more", Html(joined(items[OPEN:], "") + _rest(same))))
     steps = dict.fromkeys(f.next_step for f in same[:MOST] if f.next_step)
     return f'<li class="{severity}"><p><b>{severity}</b> {_link(first.id)}{title}</p>{inside}{_steps(list(steps))}</li>'
 
@@ -67,8 +67,8 @@ def _steps(steps: Sequence[str]) -> Html:
 def _story(id_: str) -> Html:
     doc = rule_docs()[id_]
     source = f" · {text(doc.source)}" if doc.source else ""
-    told = joined(map(paragraph, doc.text.split("\n\n")), "")
+    paragraphs = joined(map(paragraph, doc.text.split("\n\n")), "")
     return Html(
         f'<section class="story" id="{text(id_)}"><h3>{text(id_)} {text(doc.title)}</h3>'
-        f'<p class="dim">{text(doc.severity)}{source}</p>{told}</section>'
+        f'<p class="dim">{text(doc.severity)}{source}</p>{paragraphs}</section>'
     )

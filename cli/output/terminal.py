@@ -13,7 +13,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
-from connectctl.cli.output.sanitize import on_one_line, visible
+from connectctl.cli.output.sanitize import YamlStream, on_one_line, visible, yaml_style
 from connectctl.cli.output.tables import fit, whole
 
 if TYPE_CHECKING:
@@ -114,7 +114,6 @@ def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bo
 
 def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
     import yaml
-    from connectctl.cli.output.sanitize import YamlStream, yaml_style
 
     dumper: Any = type("Dumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
@@ -119,6 +120,4 @@ def _evidence(data: dict[str, Any], wide: bool) -> list[Block]:
 
 def object_(value: Any) -> str:
     """A source partition or offset as it stands in a table."""
-    import json
-
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

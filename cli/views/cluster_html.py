@@ -76,8 +76,8 @@ def _headline(view: ClusterView) -> Html:
     else:
         word, kind = ("healthy, as far as could be read", "doubt") if any(_missing(view)) else ("healthy", "good")
     states = Counter(health.verdict.state for health in view.connectors)
-    told = ", ".join(f"{states[state]:,} {state}" for state in State if states[state])
-    known = counted(len(view.connectors), "connector") + (f": {told}" if told else "")
+    counts = ", ".join(f"{states[state]:,} {state}" for state in State if states[state])
+    known = counted(len(view.connectors), "connector") + (f": {counts}" if counts else "")
     known = "connectors could not be read" if view.connectors_from == "nothing" else known
     workers = counted(len(view.workers), "worker")
     return Html(f'<p class="verdict {kind}">{word} <small>{known}; {workers} in the group.</small></p>')

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, IdResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.fencing.snapshot import FencePlan, FenceTarget, IdResult
+    from connectctl.ops.operations.fencing.snapshot import FencePlan, FenceTarget
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 MOST_ROWS = 40
@@ -88,7 +88,6 @@ def _envelope(
 
 def _planned(plan: FencePlan, row: FenceTarget) -> dict[str, Any]:
     """A row of a dry run: the fields of a result, as if nothing had been done, and its plan."""
-    from connectctl.ops.operations.fencing.snapshot import IdResult
 
     found = row.transaction
     result = IdResult(

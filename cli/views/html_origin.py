@@ -63,13 +63,13 @@ def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[s
     same: dict[str, list[int]] = {}
     for id_, broker in sorted(found.items()):
         if isinstance(broker, ConnectctlError):
-            told = f"version unknown ({broker.why or broker.what})"
+            text = f"version unknown ({broker.why or broker.what})"
         else:
             levels = ", ".join(f"{name} {level}" for name, level in sorted(broker.finalized.items()))
-            told = f"protocol of Kafka {'.'.join(map(str, broker.release)) or 'unknown'}" + (levels and f" ({levels})")
-        same.setdefault(told, []).append(id_)
-    for told, ids in same.items():
-        yield f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}: {told}"
+            text = f"protocol of Kafka {'.'.join(map(str, broker.release)) or 'unknown'}" + (levels and f" ({levels})")
+        same.setdefault(text, []).append(id_)
+    for text, ids in same.items():
+        yield f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}: {text}"
 
 
 def command_line(given: Sequence[str]) -> tuple[str, ...]:

@@ -39,11 +39,11 @@ def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
 def print_one(found: Owned, now: float) -> None:
     """Everything about one transactional id."""
     of = found.transaction
-    whose = [str(owner) for owner in found.owners] + ([f"the leader of {found.leader_of}"] if found.leader_of else [])
+    owners = [str(owner) for owner in found.owners] + ([f"the leader of {found.leader_of}"] if found.leader_of else [])
     started = "" if of.started_ms is None else iso_utc(of.started_ms, "seconds")
     facts = [
         ["state", of.state],
-        ["belongs to", " and ".join(whose) or "no connector that can be seen"],
+        ["belongs to", " and ".join(owners) or "no connector that can be seen"],
         ["producer id", str(of.producer_id)],
         ["epoch", str(of.epoch)],
         ["timeout", f"{of.timeout_ms} ms"],

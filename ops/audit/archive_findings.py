@@ -47,7 +47,9 @@ def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     if gone := [each.name for each in files if each.name not in audit.sizes]:
         message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {some_of(gone, NAMED)}."
         yield audit_findings.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
-    if differs := [told for each in files if each.name in audit.sizes and (told := _difference(audit, each))]:
+    if differs := [
+        difference for each in files if each.name in audit.sizes and (difference := _difference(audit, each))
+    ]:
         message = f"{len(differs):,} of {len(files):,} files differ from the manifest: {some_of(differs, NAMED)}."
         yield audit_findings.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
     twice = [f"{a.name} and {b.name}" for a, b in overlaps(files)]

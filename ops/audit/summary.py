@@ -135,17 +135,17 @@ class Summary:
     @property
     def sources(self) -> list[SourceTotals]:
         """The source partitions that are told: the worst, and those with an offset, in the order of their names."""
-        told = {(t.stream, t.source): t for t in [*(entry[2] for entry in self.worst), *self.tracked[: self.shown]]}
-        return sorted(told.values(), key=lambda t: (-t.offences, t.stream, len(t.source), t.source))
+        listed = {(t.stream, t.source): t for t in [*(entry[2] for entry in self.worst), *self.tracked[: self.shown]]}
+        return sorted(listed.values(), key=lambda t: (-t.offences, t.stream, len(t.source), t.source))
 
     @property
     def evidence(self) -> list[Violation]:
         """The worst violations of every kind."""
-        told = []
+        worst = []
         for kind in KINDS:
             heap = sorted(self.violations.get(kind, ()), key=lambda entry: _rank(entry[2]))
-            told += [entry[2] for entry in heap]
-        return told
+            worst += [entry[2] for entry in heap]
+        return worst
 
     @property
     def torn_parts(self) -> Iterable[Violation]:

@@ -154,7 +154,7 @@ def _of_inputs(audit: Audit) -> Iterator[Finding]:
 def _of_sources(audit: Audit) -> Iterator[Finding]:
     summary, topics = audit.summary, ", ".join(audit.request.topics)
     sums, found = summary.sums, summary.found
-    for name, kind, rule, told in (
+    for name, kind, rule, how in (
         ("duplicates", "duplicate", audit_findings.DUPLICATES, "more than once"),
         ("gaps", "gap", audit_findings.GAPS, "missing"),
         ("reordered", "reordered", audit_findings.REORDERED, "out of order"),
@@ -164,7 +164,7 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
         if sums[name]:
             worst = next(iter(_worst(summary, kind)), None)
             example = f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}" if worst else ""
-            message = f"{counted(sums[name], 'record')} in {counted(found[kind], 'place')} {told}{example}."
+            message = f"{counted(sums[name], 'record')} in {counted(found[kind], 'place')} {how}{example}."
             yield rule.found(topics, message, "See the evidence; --evidence DIR writes all of it.")
     yield from _of_lines(audit)
 
@@ -220,10 +220,10 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         and (committed(summary) or request.headers_only)
     ):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
-        told = "Only headers were requested" if request.headers_only else f"--sequence is not set{why}"
+        why_not = "Only headers were requested" if request.headers_only else f"--sequence is not set{why}"
         hint = None if request.headers_only else "Use --sequence '$.field' with --by, or --headers-only."
         severity = Severity.INFO if request.headers_only else None
-        yield audit_findings.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
+        yield audit_findings.NO_SEQUENCE.found(topics, f"{why_not}.", hint, severity=severity)
     if audit.offsets is not None and audit.offsets.why and request.sequence is not None:
         yield audit_findings.NOT_COMPARED.found(
             str(request.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}."
@@ -244,10 +244,10 @@ def _disagreements(summary: Summary) -> Iterator[Finding]:
     """Where the headers and the records differ; by partition as far as headers tell it there, else over all."""
     assert summary.reads is not None
     read = sum(each.records for each in summary.reads.values())
-    told = _readable(summary)
-    if read != told and not any(part.legacy for part in summary.parts):
+    readable = _readable(summary)
+    if read != readable and not any(part.legacy for part in summary.parts):
         subject = ", ".join(sorted({part.topic for part in summary.parts}))
-        message = f"Batch headers count {told:,} readable committed records, but {read:,} were read."
+        message = f"Batch headers count {readable:,} readable committed records, but {read:,} were read."
         yield audit_findings.DISAGREE.found(
             subject, message, "Audit again; if the difference persists, check the brokers' logs."
         )

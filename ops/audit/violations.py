@@ -48,7 +48,7 @@ class Violation(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """What is known of it, without the rest."""
-        told = {
+        data = {
             "kind": self.kind,
             "source": self.source,
             "topic": self.topic or None,
@@ -64,7 +64,7 @@ class Violation(NamedTuple):
             "producerEpoch": self.epoch,
             "detail": self.detail or None,
         }
-        return {name: value for name, value in told.items() if value is not None and value != -1}
+        return {name: value for name, value in data.items() if value is not None and value != -1}
 
     @property
     def _elsewhere(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class CheckContext:
     @property
     def everybody(self) -> tuple[Checked, ...]:
         """All connectors, asked for or not: any sink may read what one of them writes."""
-        return tuple(Checked(judged.connector) for judged in self.view.connectors)
+        return tuple(Checked(health.connector) for health in self.view.connectors)
 
     @property
     def sources(self) -> list[Checked]:
@@ -131,7 +131,7 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     """Look at the cluster. Raises ``BadInput`` for a connector in ``wanted`` that is not there."""
     edges = replace(edges, kafka=read_once(edges.kafka))
     view = observe.look(edges.kafka, edges.calls, group, named)
-    known = {judged.name: judged.connector for judged in view.connectors}
+    known = {health.name: health.connector for health in view.connectors}
     _check(wanted, list(known))
     context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()

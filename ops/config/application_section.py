@@ -44,10 +44,10 @@ def from_settings(application: str, section: Mapping[str, Any]) -> ApplicationSe
     """What the settings under ``applications`` say of an application; None where they say nothing."""
     # An application's name may have dots in it, and so be the beginning of another's.
     prefix = f"{application}."
-    told = {key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)}
-    own: dict[str, Any] = {key: value for key, value in told.items() if "." not in key}
+    values = {key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)}
+    own: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
     each: dict[str, dict[str, Any]] = {}
-    for name, value in told.items():
+    for name, value in values.items():
         if name.startswith("each."):
             address, _, key = name.removeprefix("each.").rpartition(".")
             each.setdefault(address, {})[key] = value

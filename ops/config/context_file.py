@@ -206,8 +206,8 @@ def _explain(path: Path, first: ErrorDetails, lines: dict[str, int]) -> BadInput
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(known)}."
         return BadInput(f"{where}: unknown key {name}", next_step=hint)
-    told = first["msg"].removeprefix("Value error, ")
-    why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", told)
+    text = first["msg"].removeprefix("Value error, ")
+    why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", text)
     why = why.replace("Input should", "it should")
     return BadInput(f"{where}: the value of {'.'.join(location) or name} does not fit", why=why)
 

@@ -53,7 +53,7 @@ _SIGN = r"\\?[\"']?\s*[=:]\s*"
 # In quotes, in quotes that are themselves escaped, or in quotes that the text does not end.
 _QUOTED = r"\\\"(?:(?!\\\").)*\\\"|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"'].*"
 _BARE = r"[^\s;&\"']+"
-_TOLD = re.compile(
+_SUSPICIOUS = re.compile(
     r"pass|pwd|secret|token|credential|key|jaas|user.?info|authorization|bearer|basic|://|hook|thin:|oci8?:|sig=|eyj|gh._|xox|"
     r"akia|-u|--user",
     re.IGNORECASE,
@@ -148,7 +148,7 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
     configurations, private keys, and what is a secret by its form.
     """
     text = _applied(_by_form(), _without(text, known))
-    return _applied(_by_colon(), text) if _TOLD.search(text) else text
+    return _applied(_by_colon(), text) if _SUSPICIOUS.search(text) else text
 
 
 def addresses_masked(text: str) -> str:
@@ -170,7 +170,7 @@ def our_own(text: str) -> str:
 
 
 def _applied(rules: tuple[_Rule, ...], text: str) -> str:
-    if _TOLD.search(text):
+    if _SUSPICIOUS.search(text):
         for rule, kept in rules:
             text = rule.sub(kept, text)
     return text
@@ -216,7 +216,7 @@ def _in_part(value: str) -> str:
     """``value`` without what its form says is a secret."""
     if value.lstrip()[:1] in ("{", "["):
         return _of_json(value)
-    return _applied(_by_colon(), _applied(_by_form(), value)) if _TOLD.search(value) else value
+    return _applied(_by_colon(), _applied(_by_form(), value)) if _SUSPICIOUS.search(value) else value
 
 
 def config_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def versions_differ(workers: Sequence[Worker]) -> Finding | None:
     versions = Counter(w.version for w in workers if w.version)
     if len(versions) < 2:
         return None
-    told = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
-    return Finding("CLUSTER005", Severity.WARNING, "workers", f"They run different versions: {told}.")
+    text = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
+    return Finding("CLUSTER005", Severity.WARNING, "workers", f"They run different versions: {text}.")
 
 
 def support_differs(workers: Sequence[Worker]) -> Finding | None:

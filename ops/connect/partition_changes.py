@@ -197,8 +197,10 @@ def _alike(one: Config, other: Config) -> bool:
 
 
 def _same_source(rule: PartitionRule, one: Config, other: Config) -> bool:
-    told = rule.telling or all(one.get(key) == other.get(key) for key in rule.inherits)
-    return bool(told and (rule.where or rule.telling)) and all(_common(field, one, other) for field in rule.fields)
+    comparable = rule.telling or all(one.get(key) == other.get(key) for key in rule.inherits)
+    return bool(comparable and (rule.where or rule.telling)) and all(
+        _common(field, one, other) for field in rule.fields
+    )
 
 
 def _common(field: FieldRule, one: Config, other: Config) -> bool:

@@ -39,8 +39,8 @@ class FieldRule:
     def shown(self, config: Config) -> str:
         """The properties of ``config`` that decide."""
         values = {key: "(masked)" if key.endswith(".masked") else config[key] for key in self.keys if config.get(key)}
-        told = ", ".join(f"{key} {value}" for key, value in values.items())
-        return told or f"{self.keys[0]}, which is not set"
+        text = ", ".join(f"{key} {value}" for key, value in values.items())
+        return text or f"{self.keys[0]}, which is not set"
 
 
 def exactly(name: str, *keys: str) -> FieldRule:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
+from connectctl.ops.connect.connector import Connector, State, at_rest, verdict_of
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Verdict
@@ -18,8 +18,6 @@ GRACE = 5.0
 """Seconds for which a status that has not changed may still be the one from before."""
 STEADY = 2.0
 """Seconds for which RUNNING must last."""
-
-Parts = dict[int, Status | None]
 
 
 @dataclass(frozen=True)

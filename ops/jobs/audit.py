@@ -251,10 +251,10 @@ def result_of(found: Any) -> tuple[Any, ...]:
 
 def _found_in(row: tuple[Any, ...]) -> Any:
     """What ``result_of`` made a row of."""
-    what, _, told, *columns = row
+    what, _, text, *columns = row
     if what == "violation":
         return Violation(*columns)
-    data = json.loads(told)
+    data = json.loads(text)
     if what in ("transactions", "matched"):
         totals = Totals() if what == "transactions" else MatchTotals()
         totals.merge(data)

@@ -163,7 +163,7 @@ def _watched(spark: SparkSession, advance: Advance) -> Iterator[None]:
                     stages[number] = (info.numCompletedTasks, info.numTasks)
             # A stage that is no longer active has done all of its tasks.
             active = set(tracker.getActiveStageIds())
-            done = sum(told[0] if number in active else told[1] for number, told in stages.items())
+            done = sum(counts[0] if number in active else counts[1] for number, counts in stages.items())
             advance(done, max(1, sum(total for _, total in stages.values())))
 
     watcher = Thread(target=watch, daemon=True)

@@ -47,8 +47,8 @@ class Numbered:
         begins = np.append(0, ends[:-1] + 1)
         which = np.zeros(len(ends), np.int64) if codes is None else codes[begins]
         columns = (which, numbers[begins], numbers[ends], rows[begins], rows[ends])
-        for code, *told in zip(*(column.tolist() for column in columns), strict=True):
-            yield (self.names[code], *told)
+        for code, *span in zip(*(column.tolist() for column in columns), strict=True):
+            yield (self.names[code], *span)
 
 
 class Extraction:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from connectctl.ops.clients import java
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.sandbox import access, archives, logs, private, processes, properties, readiness, record
-from connectctl.ops.sandbox.jars import java
 from connectctl.ops.sandbox.jars.cache import Jars, jars_of
 from connectctl.ops.sandbox.jars.versions import KafkaVersion, parse_version
 from connectctl.ops.sandbox.layout import SandboxLayout, broker_name, is_broker

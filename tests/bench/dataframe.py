@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from benchbroker import JVM  # type: ignore[import-not-found]  # beside this file
+from connectctl.ops.clients.java import find_java
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.config import paths
 from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.jars import ivy
-from connectctl.ops.sandbox.jars.java import find_java
 from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
 from readymade import sent  # type: ignore[import-not-found]  # beside this file
 

@@ -180,7 +180,7 @@ class TestSandbox(DriverContract):
 
     @pytest.fixture
     def stage(self, cluster: Sandbox) -> Iterator[Stage]:
-        from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
+        from connectctl.ops.sandbox.driver import SandboxWorkers
 
         file = cluster.properties_file(2)
         original = file.read_bytes()

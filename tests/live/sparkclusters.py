@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from connectctl.ops.sandbox.jars.java import find_java
+from connectctl.ops.clients.java import find_java
 from connectctl.ops.sandbox.ports import LOOPBACK, can_bind, free_ports
 from live.real import eventually
 from sparkjvm import java_options

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from connectctl.ops.clients.java import find_java
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.jars.cache import cached
-from connectctl.ops.sandbox.jars.java import find_java
 from connectctl.ops.sandbox.jars.versions import LATEST, parse_version
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from connectctl.ops.clients.java import find_java
 from connectctl.ops.config import paths
 from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.ivy import Dependency
-from connectctl.ops.sandbox.jars.java import find_java
 from live.real import create_topic, eventually
 
 VERSION = "3.9.1"

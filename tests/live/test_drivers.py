@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from connectctl.cli.session import Session
-from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.sandbox.driver import SandboxWorkers
 from live.real import eventually
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_properties_file_and_a_shell_command_do_the_same(cluster: Sandbox, wor
     # As an operator would restart a service, with a program that knows the sandbox.
     script = tmp_path / "restart.py"
     script.write_text(
-        "import sys\nfrom connectctl.ops.clients.drivers.sandbox import SandboxWorkers\n"
+        "import sys\nfrom connectctl.ops.sandbox.driver import SandboxWorkers\n"
         "SandboxWorkers('tests').restart(sys.argv[1])\nprint('restarted', sys.argv[1])\n"
     )
     driver = described(tmp_path, file, f"{shlex.quote(sys.executable)} {script} {{worker}}")

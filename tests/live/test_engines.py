@@ -140,7 +140,7 @@ def test_a_spark_that_is_killed_is_an_error_and_no_bug(cluster: Sandbox, topics:
             time.sleep(0.02)
             killed = _kill_java_at_work(psutil.Process(process.pid))
         told = process.communicate()[1]
-    assert killed
+    assert killed, told
     assert process.returncode == 1, told
     assert "Spark" in told
     assert "bug" not in told
@@ -148,11 +148,9 @@ def test_a_spark_that_is_killed_is_an_error_and_no_bug(cluster: Sandbox, topics:
 
 def _kill_java_at_work(process: psutil.Process) -> bool:
     """Whether Spark's JVM had a Python worker, and is killed."""
-    with suppress(psutil.NoSuchProcess):
-        for child in process.children(recursive=True):
-            if "pyspark.daemon" in child.cmdline():
-                parent = child.parent()
-                assert parent is not None
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if "pyspark.daemon" in child.cmdline() and (parent := child.parent()) is not None:
                 parent.kill()
                 return True
     return False

@@ -36,7 +36,7 @@ TURN = 5
 TOOL = """
 import sys
 from pathlib import Path
-from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
+from connectctl.ops.sandbox.driver import SandboxWorkers
 from connectctl.ops.sandbox.cluster import find
 import httpx
 

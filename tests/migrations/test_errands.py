@@ -190,6 +190,35 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
     assert runs.resumed(restored, [running]) == []
 
 
+def test_what_a_migration_of_offsets_observes_is_the_steps_that_move_them() -> None:
+    key = b'["a",{"t":"x"}]'
+
+    def topic_state(topic: str, side: Side, lsn: int) -> OffsetsTopicState:
+        return OffsetsTopicState(topic, side, 1, {key: (ConsumerRecord(key, b'{"lsn":%d}' % lsn, 0, 0, lsn * 10**6),)})
+
+    places = (topic_state("off", Side.GLOBAL, 2), topic_state("a-offsets", Side.DEDICATED, 1))
+    config = {"connector.class": "x.Source", "offsets.storage.topic": "old"}
+    access: Any = SimpleNamespace(
+        snapshot=cluster(dedicated=("a",)),
+        reader=SimpleNamespace(calls=SimpleNamespace(get=lambda path: {"offsets.storage.topic": "a-offsets"})),
+        offsets=lambda topics: (None, [ConnectorState(name, places, State.STOPPED, True, config) for name in topics]),
+    )
+
+    def observed(name: str, **given: str) -> tuple[str, tuple[str, ...]]:
+        steps, seen = named(name).observe(access, given)
+        return "; ".join(step.describe() for step in steps), seen
+
+    assert observed("own-offsets-topic") == ("", ())
+    assert (
+        "set offsets.storage.topic=a-offsets of a" in observed("own-offsets-topic", connector="a", policy="newest")[0]
+    )
+    for name, given in (("global-offsets-topic", {"policy": "newest"}), ("stale-offsets-topics", {"stale": "unset"})):
+        assert "remove offsets.storage.topic of a" in observed(name, **given)[0]
+    assert observed("stale-offsets-topics")[0] == ""
+    with pytest.raises(BadInput, match="policy=no is not one of"):
+        observed("hard-downgrade-one-step", policy="no")
+
+
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
     def topic_state(topic: str, side: Side, **lsn: int) -> OffsetsTopicState:
         records = {k.encode(): (ConsumerRecord(k.encode(), str(v).encode(), 0, 0, 0),) for k, v in lsn.items()}

@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
-FOLDER = Path(registry.__file__).parent
+FOLDER = Path(registry.__file__).resolve().parent
 
 
 def cluster(*values: SourceSupport, dedicated: tuple[str, ...] = ()) -> RollingSnapshot:
@@ -41,6 +41,13 @@ def test_a_docstring_gives_the_reason_and_what_is_guaranteed(module: str) -> Non
 @pytest.mark.parametrize("name", ["enable-exactly-once", "0002-enable-exactly-once", "0002"])
 def test_a_migration_is_found_by_name_and_number(name: str) -> None:
     assert named(name).number == 2
+
+
+def test_no_other_module_decides_by_the_name_of_a_migration() -> None:
+    names = {name for each in migrations() for name in (each.name, each.id, f"{each.number:04}")}
+    for path in (p for top in ("cli", "ops", "src") for p in (FOLDER.parent / top).rglob("*.py")):
+        constants = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)}
+        assert not constants & names, path
 
 
 def test_an_unknown_migration_is_bad_input() -> None:

@@ -24,6 +24,7 @@ from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.ops.config.masking import addresses_masked
+from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.connect.source_offsets import UNKNOWN, SourceOffset
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.times import iso_utc
@@ -325,7 +326,6 @@ def _cell(side: StoredOffset | None) -> str:
 
 
 def _object(value: dict[str, Any] | None) -> str:
-    from connectctl.ops.connect.source_keys import connect_json
     from connectctl.ops.connect.stream_source_partitions import in_short
 
     return "-" if value is None else addresses_masked(connect_json(in_short(value)))

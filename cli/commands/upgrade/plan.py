@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.preflight import check_run
-from connectctl.cli.commands.upgrade.observe import given_of, seen_for
+from connectctl.cli.commands.upgrade.observe import given_of
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
@@ -40,7 +40,7 @@ def requested(to: str, name: str | None) -> Migration | str:
 
 def needs_workers(migration: str | None) -> bool:
     """Whether what is asked for concerns workers; a stream application needs none."""
-    return migration is None or named(migration).requires != "application"
+    return migration is None or named(migration).of_workers
 
 
 def make_plan(
@@ -62,9 +62,9 @@ def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> R
     if isinstance(what, str):
         leads_to = "downgrade" if what == SourceSupport.DISABLED else what
         return planning.plan(scene.snapshot, UpgradeRequest(SourceSupport(what)), findings_of(scene, leads_to))
-    before, seen = seen_for(scene, what, given)
-    made = what.plan(MigrationInput(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
-    return replace(made, remarks=tuple(seen)) if what.merges_offsets and seen else made
+    what.check(given)
+    before, seen = what.observe(scene, given)
+    return what.plan(MigrationInput(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
 
 
 OWN = ("WORKER005", "WORKER006")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from connectctl.cli.commands.offsets.execution import Target, look_at
 from connectctl.cli.output import terminal
+from connectctl.ops.checks.tasks_max.observe import look_at_cluster
 from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
+    from connectctl.ops.checks.tasks_max.observe import TasksSeen
     from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.operations.offsets.engine import View
+    from connectctl.ops.operations.offsets.key_filter import Purpose
+    from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
@@ -32,6 +41,35 @@ class Scene:
     def where(self) -> tuple[str, str]:
         """Kafka cluster and group."""
         return self.snapshot.cluster_id, self.snapshot.group_id
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that the person grants one wait."""
+        return self.session.timeout
+
+    def offsets(
+        self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = MappingProxyType({})
+    ) -> tuple[View | None, list[ConnectorState]]:
+        """Where the offsets of connectors stand, which are the keys of ``topics``, the topics that they are to have.
+
+        Those with one of ``purposes`` may not exist yet.
+        """
+        targets = [
+            Target(name, None, topic, new=name in purposes, purpose=purposes.get(name))
+            for name, topic in topics.items()
+        ]
+        looked, subjects = look_at(self.session, targets)
+        return looked.view, subjects
+
+    def tasks(self) -> TasksSeen:
+        """The connectors with their tasks."""
+        return look_at_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.session.named_topics)
+
+    def application(self, name: str) -> tuple[ApplicationReader, list[str]]:
+        """What a stream application is looked at and changed with, and its instances as the context has them."""
+        session = self.session
+        driver, instances = session.application(name)
+        return ApplicationReader(name, session.client_groups, session.transactions, session.brokers, driver), instances
 
 
 def look(session: Session, *, workers: bool = True) -> Scene:

@@ -104,12 +104,12 @@ def _look(
 def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
     """The authorizer's settings, as far as they are reported, and the super users that were given."""
     try:
-        told = edge.authorizer()
+        authorizer = edge.authorizer()
     except ConnectctlError:
         # The ACLs are then judged as if nothing but them decided; findings say what to do about super users.
-        told = Authorizer()
-    users = (told.super_users or frozenset()) | said.super_users
-    return Authorizer(told.class_name, users or told.super_users, told.open_by_default)
+        authorizer = Authorizer()
+    users = (authorizer.super_users or frozenset()) | said.super_users
+    return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
 
 
 def _overrides(connector: Connector, role: Role) -> dict[str, str]:

@@ -124,13 +124,13 @@ def _about(facts: AclFacts) -> Iterator[str]:
 
 
 def _denied(evaluations: Iterable[Evaluation]) -> Iterator[str]:
-    told = dict.fromkeys(
+    denied = dict.fromkeys(
         (evaluated.need.cluster, binding)
         for evaluated in evaluations
         if evaluated.decision.because is Because.DENIED
         for binding in evaluated.decision.bindings
     )
-    for cluster, binding in told:
+    for cluster, binding in denied:
         yield f"Denied; a deny overrides every allow: {binding}. Remove it: {removal(binding, cluster)}"
 
 

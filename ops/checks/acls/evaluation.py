@@ -48,8 +48,8 @@ def _evaluated(facts: AclFacts, need: Need) -> Evaluation:
             decisions[alike] = decide(acls, need.action, host)
     refused = tuple(h for h in facts.hosts if not decisions[h if h in acls.hosts else ANY].allowed)
     # A deny is the one to be told: another allow would not help.
-    told = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
-    return Evaluation(need, told[0], refused)
+    ordered = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
+    return Evaluation(need, ordered[0], refused)
 
 
 def decide(acls: Acls, action: Action, host: str) -> Decision:

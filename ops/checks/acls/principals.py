@@ -92,8 +92,8 @@ def parse_principals(given: Sequence[str]) -> Principals:
         role = Role(word)
         known = roles.get(role) if connector is None else connectors.get((connector, role))
         if known not in (None, principal):
-            whose = f"the {role}" if connector is None else f"the {role} of {connector}"
-            raise BadInput(f"--principal gives {whose} twice: {known} and {principal}", next_step="Give one of them.")
+            owner = f"the {role}" if connector is None else f"the {role} of {connector}"
+            raise BadInput(f"--principal gives {owner} twice: {known} and {principal}", next_step="Give one of them.")
         if connector is None:
             roles[role] = principal
         else:
@@ -118,8 +118,8 @@ def principal_of(connector: str, role: Role, config: Mapping[str, str], said: Pr
     if (own := said.connectors.get((connector, role))) is not None:
         return Identity(own)
     overrides = {name.removeprefix(role.prefix): v for name, v in config.items() if name.startswith(role.prefix)}
-    if (told := identity(overrides)) is not None:
-        return told
+    if (found := identity(overrides)) is not None:
+        return found
     principal = said.roles.get(role) or said.worker
     return Identity(principal, "" if principal else IN_WORKERS_PROPERTIES)
 

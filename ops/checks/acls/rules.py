@@ -93,8 +93,8 @@ def _order(evaluated: Evaluation) -> tuple[str, int, str, bool, int]:
 
 
 def _who(need: Need) -> str:
-    whose = "the workers' principal" if need.role is Role.WORKER else f"its {need.role}"
-    return f"{need.action.principal}, {whose},"
+    owner = "the workers' principal" if need.role is Role.WORKER else f"its {need.role}"
+    return f"{need.action.principal}, {owner},"
 
 
 def said(needs: Iterable[Need]) -> str:

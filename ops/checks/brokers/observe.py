@@ -63,7 +63,7 @@ class BrokerFacts:
 
     def numbers(self, name: str) -> dict[int, int]:
         """A setting that is a whole number, by broker."""
-        values = {broker: told.get(name, "") for broker, told in self.settings.items()}
+        values = {broker: reported.get(name, "") for broker, reported in self.settings.items()}
         return {broker: int(value) for broker, value in values.items() if value.lstrip("-").isdigit()}
 
 
@@ -88,10 +88,10 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         log = _taken(_seen(TRANSACTION_STATE, lambda: kafka.topics([TRANSACTION_STATE])), unseen, {})
         count = _taken(_seen("the brokers", kafka.brokers), unseen, 0)
         said = _taken(versions.result(), unseen, {})
-        told = _taken(settings.result(), unseen, {})
+        reported = _taken(settings.result(), unseen, {})
         secret = bool(_taken(hidden.result(), unseen, frozenset()))
-    unseen += _silent(said, "version") + _silent(told, "settings")
-    known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
+    unseen += _silent(said, "version") + _silent(reported, "settings")
+    known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
     unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
     if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
         hint = f"Grant this principal Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
@@ -117,9 +117,9 @@ def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
     """Without transactions: the brokers' bounds for sessions, and nothing else."""
     unseen = [*facts.unseen]
     reads = context.edges.brokers()
-    told = _taken(_seen("the brokers' settings", lambda: reads.settings(BOUNDS)), unseen, {})
-    known = {broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)}
-    unseen += [*_silent(told, "settings"), *unseen_settings(known, BOUNDS)]
+    reported = _taken(_seen("the brokers' settings", lambda: reads.settings(BOUNDS)), unseen, {})
+    known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
+    unseen += [*_silent(reported, "settings"), *unseen_settings(known, BOUNDS)]
     return replace(facts, settings=known, unseen=tuple(unseen))
 
 

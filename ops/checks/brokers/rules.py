@@ -55,8 +55,8 @@ def check(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     for rule in (too_old, mixed, unverified, old_protocol, cannot_be_created):
         yield from rule(facts)
     yield from _of_log(facts)
-    for judged in (timeouts_refused, leader_refused, fencing_refused, ids_expire, slow_to_abort):
-        yield from judged(facts, goal)
+    for by_goal in (timeouts_refused, leader_refused, fencing_refused, ids_expire, slow_to_abort):
+        yield from by_goal(facts, goal)
 
 
 def too_old(facts: BrokerFacts) -> Iterator[Finding]:
@@ -73,16 +73,18 @@ def mixed(facts: BrokerFacts) -> Iterator[Finding]:
     for broker, seen in sorted(facts.versions.items()):
         by_release.setdefault(seen.release, []).append(broker)
     if len(by_release) > 1:
-        told = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
+        text = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
         yield rules.MIXED.found(
-            "brokers", f"Their API versions are those of different releases: {told}.", "Finish the upgrade."
+            "brokers", f"Their API versions are those of different releases: {text}.", "Finish the upgrade."
         )
 
 
 def unverified(facts: BrokerFacts) -> Iterator[Finding]:
     """BROKER003, once for those that are too old and once for those that are told not to."""
     old = [broker for broker, seen in facts.versions.items() if not seen.verifies]
-    off = [broker for broker, told in facts.settings.items() if told.get(VERIFICATION) == "false" and broker not in old]
+    off = [
+        broker for broker, values in facts.settings.items() if values.get(VERIFICATION) == "false" and broker not in old
+    ]
     if old:
         message = f"{_brokers(old)}: older than 3.6, which is the first release that verifies."
         yield rules.UNVERIFIED.found(

@@ -63,7 +63,7 @@ def _given(each: Checked, worker_property: Callable[[str], str | None]) -> Sessi
 def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[str]) -> Iterator[Unseen]:
     """Those of ``names`` that brokers leave out of their settings: not the same as their default."""
     for name in names:
-        silent = [broker for broker, told in sorted(settings.items()) if name not in told]
+        silent = [broker for broker, values in sorted(settings.items()) if name not in values]
         if silent:
             brokers = ", ".join(map(str, silent))
             yield Unseen(f"{name} of broker {brokers}", "it is not in the settings that the broker describes")

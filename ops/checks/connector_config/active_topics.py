@@ -74,8 +74,8 @@ def active_topics(
 def recorded_topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
     """The active topics of each connector, from the records of the status topic (KIP-558)."""
     found: dict[str, set[str]] = {}
-    told = (record for record in records if (record.key or b"").startswith(TOPIC.encode()))
-    for record in sorted(told, key=lambda each: each.offset):
+    keyed = (record for record in records if (record.key or b"").startswith(TOPIC.encode()))
+    for record in sorted(keyed, key=lambda each: each.offset):
         try:
             _, said = decode(record)
         except ValueError:

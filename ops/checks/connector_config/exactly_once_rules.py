@@ -98,14 +98,14 @@ def required(subject: Subject, words: Words) -> None:
     if False in subject.modes:
         step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
         words.add(rules.NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
-    told = {each.plugin: each.detail for each in subject.answers}
-    if PluginSays.UNSUPPORTED in told:
+    details = {each.plugin: each.detail for each in subject.answers}
+    if PluginSays.UNSUPPORTED in details:
         step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
         words.add(rules.UNSUPPORTED, SUPPORT, SAYS_NO, step, text=SAYS_NO)
-    if PluginSays.UNKNOWN in told:
+    if PluginSays.UNKNOWN in details:
         words.add(rules.SAYS_NOTHING, SUPPORT, SAYS_NOTHING, f"{_REQUESTED}.", text=SAYS_NOTHING)
-    if PluginSays.FAILS in told:
-        said = told[PluginSays.FAILS] or FAILED
+    if PluginSays.FAILS in details:
+        said = details[PluginSays.FAILS] or FAILED
         words.add(rules.FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
 
 

@@ -55,9 +55,9 @@ class Subject:
     @cached_property
     def kind(self) -> str | None:
         """``source`` or ``sink``: as the workers say, else as the configuration looks; None where neither tells."""
-        told = {each.kind for each in self.answers if each.kind}
-        if self.is_source or len(told) == 1:
-            return SOURCE if self.is_source else told.pop()
+        kinds = {each.kind for each in self.answers if each.kind}
+        if self.is_source or len(kinds) == 1:
+            return SOURCE if self.is_source else kinds.pop()
         name = (self.config.get("connector.class") or "").rsplit(".", 1)[-1]
         marks = [kind for kind in (SOURCE, SINK) if kind.capitalize() in name]
         if len(marks) == 1:  # before topics, which are also those that a MirrorSourceConnector reads elsewhere
@@ -76,8 +76,8 @@ class Subject:
     @property
     def plugin(self) -> PluginSays:
         """What the connector's class says of exactly-once; NOT_ASKED where workers differ or none was asked."""
-        told = {each.plugin for each in self.answers} - {PluginSays.NOT_ASKED}
-        return told.pop() if len(told) == 1 else PluginSays.NOT_ASKED
+        answers = {each.plugin for each in self.answers} - {PluginSays.NOT_ASKED}
+        return answers.pop() if len(answers) == 1 else PluginSays.NOT_ASKED
 
     def text(self, name: str) -> str | None:
         """The value as Connect compares it, without the blanks around it; None where it is not set or not known yet.

@@ -109,8 +109,8 @@ def evaluate(subject: Subject) -> Evaluated:
     own_target(subject, words)
     said = _said(subject)
     kept = [hit for hit in words.hits if _stands(hit, subject, said)]
-    told = {each for each in said for hit in kept if _same(hit, each)}
-    left = tuple(_left_over(each, subject) for each in said if each not in told)
+    covered = {each for each in said for hit in kept if _same(hit, each)}
+    left = tuple(_left_over(each, subject) for each in said if each not in covered)
     bad = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
     refused = bool(left) or any(hit.text is not None for hit in bad)
     outcome = ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if bad else ConfigOutcome.TAKEN
@@ -206,8 +206,8 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
         return
     plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginSays.NOT_ASKED}
     if len(set(plugins.values())) > 1:
-        told = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
-        message = f"Workers give different answers to whether the connector supports exactly-once: {told}."
+        text = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
+        message = f"Workers give different answers to whether the connector supports exactly-once: {text}."
         yield exactly_once_findings.DISAGREE.found(
             subject.name, message, "Install the same version of the plugin on every worker."
         )

@@ -108,8 +108,8 @@ def unseen(answers: Mapping[str, Sequence[Validation]]) -> Iterator[Unseen]:
             if each.problem is not None:
                 silent.setdefault((each.worker, each.problem), []).append(name)
     for (worker, problem), names in silent.items():
-        whose = names[0] if len(names) == 1 else f"{len(names)} connectors"
-        yield Unseen(f"the validation of {whose} on {worker}", problem, _HINT)
+        owner = names[0] if len(names) == 1 else f"{len(names)} connectors"
+        yield Unseen(f"the validation of {owner} on {worker}", problem, _HINT)
 
 
 def _validation(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> Validation:

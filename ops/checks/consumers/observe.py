@@ -146,10 +146,10 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics
         unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
     away = frozenset(each.name for each in far)
     near = [each for each in context.sources if each.name not in away]
-    told = context.recorded
-    active, silent = active_topics(context.edges.calls, [each.name for each in near], told)
+    reported = context.recorded
+    active, silent = active_topics(context.edges.calls, [each.name for each in near], reported)
     missing = [each.name for each in near if each.name not in active]
-    recorded = {name: told[name] for name in missing if name in told} if told else {}
+    recorded = {name: reported[name] for name in missing if name in reported} if reported else {}
     # What the status topic tells is as good; without it only the configurations are left.
     unseen += [] if recorded else silent
     return tuple(

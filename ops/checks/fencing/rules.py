@@ -31,10 +31,10 @@ def check(facts: FencingFacts, goal: Goal) -> Iterator[Finding]:
         return
     due = [finding for finding in map(diagnose, facts.rounds if goal is Goal.NOW else ()) if finding]
     yield from due
-    told = {finding.subject for finding in due}
+    reported = {finding.subject for finding in due}
     for each in facts.connectors:
         yield from ambiguous(facts, each)
-        if each.name not in told:
+        if each.name not in reported:
             yield from filter(None, [slow_round(facts, each, goal)])
         yield from foreign(facts, each, goal)
     yield from filter(None, [old_fencing(facts)])
@@ -73,8 +73,8 @@ def _share(facts: FencingFacts, each: FencedSource, broker: int | None, most: in
         return f"it has {each.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
     if facts.topic_seen and broker is None:
         return f"{most} of its {each.ids} ids have no coordinator now, and they are fenced one by one"
-    whose = f"broker {broker}" if facts.topic_seen else "one broker"
-    return f"{whose} coordinates {most} of its {each.ids} ids, and they are fenced one by one"
+    owner = f"broker {broker}" if facts.topic_seen else "one broker"
+    return f"{owner} coordinates {most} of its {each.ids} ids, and they are fenced one by one"
 
 
 def _limits(time: float, facts: FencingFacts) -> str:
@@ -92,14 +92,14 @@ def ambiguous(facts: FencingFacts, each: FencedSource) -> Iterator[Finding]:
     id = task_id(facts.group, each.name, 0)
     others = [owner for owner in facts.directory.owners(id) if _other(facts, each, owner)]
     if others:
-        whose = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
-        yield AMBIGUOUS.found(each.name, f"Its transactional ids are also those of {whose} (for example {id}).", hint)
+        holders = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
+        yield AMBIGUOUS.found(each.name, f"Its transactional ids are also those of {holders} (for example {id}).", hint)
     for group in sorted(facts.directory.connectors):
         theirs = (o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o))
         mine = [o for o in theirs if o.task is not None and o.task < each.ids]
         if mine:
-            whose = f"the leader of {group}: {leader_id(group)}"
-            message = f"Its task {mine[0].task} has the same transactional id as {whose}."
+            holders = f"the leader of {group}: {leader_id(group)}"
+            message = f"Its task {mine[0].task} has the same transactional id as {holders}."
             yield AMBIGUOUS.found(each.name, message, hint)
 
 

@@ -256,8 +256,8 @@ def _visit(workers: _Workers, bootstrap: str, visit: _Visit) -> SeenCluster | Un
         return SeenCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(visit.topics)))
     except ConnectctlError as e:
         hint = "Name that cluster under clusters: in the context, with the client properties it needs."
-        whose = f", to which {visit.connector} connects" if visit.connector else ""
-        return Unseen(f"the Kafka cluster at {bootstrap}{whose}", reason(e), hint)
+        suffix = f", to which {visit.connector} connects" if visit.connector else ""
+        return Unseen(f"the Kafka cluster at {bootstrap}{suffix}", reason(e), hint)
 
 
 def names(connectors: Iterable[ConnectorStore]) -> str:

@@ -28,10 +28,10 @@ def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
         for right, needing in _by_right(found, state).items():
             refused = [command for command, each in needing if each.need.effect is Effect.REFUSED]
             part = [command for command, each in needing if each.need.effect is Effect.PART]
-            told = [f"refused without it: {', '.join(refused)}"] if refused else []
-            told += [f"sees a part: {', '.join(part)}"] if part else []
+            texts = [f"refused without it: {', '.join(refused)}"] if refused else []
+            texts += [f"sees a part: {', '.join(part)}"] if part else []
             why = next((each.why for _, each in needing if each.why), "")
-            message = f"{'; '.join(told)}{f' ({why})' if why else ''}."
+            message = f"{'; '.join(texts)}{f' ({why})' if why else ''}."
             severity = Severity.WARNING if state is RightState.MISSING and not refused else None
             hint = grant(right) if state is RightState.MISSING else None
             yield rule.found(str(right), message[0].upper() + message[1:], hint, severity=severity)

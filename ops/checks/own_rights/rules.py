@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ANYTHING = {Name.ANY_TOPIC: Resource.TOPIC, Name.ANY_ID: Resource.TRANSACTIONAL_ID}
 _ENDS_TRANSACTIONS = {Operation.ALTER: Operation.CLUSTER_ACTION}
 """What also allows an operation on the cluster: markers are written by brokers, too (KIP-664)."""
-NOT_TOLD = "no request reports it without using it"
+NOT_REPORTED = "no request reports it without using it"
 HIDES = "Kafka omits what the principal may not describe, without an error"
 
 
@@ -179,7 +179,7 @@ class _Granted:
             return RightState.MISSING, ""  # Write comes with Describe: who lacks the one lacks the other
         if operation is Operation.DESCRIBE and described:
             return RightState.ALLOWED, ""
-        return RightState.UNKNOWN, NOT_TOLD if described else "no coordinator answered"
+        return RightState.UNKNOWN, NOT_REPORTED if described else "no coordinator answered"
 
     def _on_missing_topic(self, name: str) -> tuple[RightState, str]:
         on_cluster, _ = _state_of(self._cluster, Operation.CREATE)

@@ -12,12 +12,14 @@ from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect import config_topic, release
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.worker import Worker
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.cluster import observe as cluster
 from connectctl.ops.operations.connectors import observe as reading
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.connector import Connector, Status
     from connectctl.ops.kafka.records import TopicImage
     from connectctl.ops.operations.cluster.observe import ClusterView
@@ -29,6 +31,7 @@ ANSWER = 3.0
 """Seconds that one worker may take to tell its version."""
 MOST_AT_ONCE = 32
 CONFIG_TOPIC, WORKERS = "config topic", "workers"
+_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 _REFUSED = re.compile(r" has generated (\d+) tasks, which is greater than (\d+), the maximum number of tasks")
 _EXCEPTION = "org.apache.kafka.connect.runtime.TooManyTasksException"
 _REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
@@ -42,6 +45,14 @@ class Release(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
+
+    @classmethod
+    def parse(cls, text: str) -> Release:
+        """The release that a person gave. Raises ``BadInput`` for what is none."""
+        form = _RELEASE.fullmatch(text)
+        if form is None:
+            raise BadInput(f"{text} is not a release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
+        return cls(int(form.group(1)), int(form.group(2)))
 
 
 TASKS_MAX = Release(3, 8)
@@ -175,9 +186,9 @@ def refusal_in(status: Status | None) -> Refusal | None:
     """What a FAILED status says of too many tasks (``TooManyTasksException``), None where it failed otherwise."""
     if status is None or status.state != "FAILED" or not status.trace:
         return None
-    told = _REFUSED.search(status.trace)
-    if told:
-        return Refusal(int(told.group(1)), int(told.group(2)))
+    refused = _REFUSED.search(status.trace)
+    if refused:
+        return Refusal(int(refused.group(1)), int(refused.group(2)))
     return Refusal() if _EXCEPTION in status.trace else None
 
 
@@ -211,6 +222,13 @@ def look(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
         unseen.append(_topic_unseen(str(topic), e.why or e.what))
     sets = sets_of(view.connectors, image)
     return TasksSeen(view.cluster_id, view.workers, sets, tuple(unseen))
+
+
+def look_at_cluster(
+    kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
+) -> TasksSeen:
+    """The same of a whole cluster; ``named`` are the internal topics that the person named, by role."""
+    return look(cluster.look(kafka, calls, group, named), kafka)
 
 
 def look_at_workers(calls: ConnectCalls) -> TasksSeen:

@@ -82,10 +82,10 @@ def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | 
         return
     if for_version is not None and not enforces(for_version):
         return
-    told = ", ".join(sorted({str(w.version) for w in seen.workers if w.version}))
+    text = ", ".join(sorted({str(w.version) for w in seen.workers if w.version}))
     which = (
-        f"Workers of {told} allow it"
-        if told
+        f"Workers of {text} allow it"
+        if text
         else "Whether the workers enforce tasks.max is unknown, because they report no version"
     )
     message = (

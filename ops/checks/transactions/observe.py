@@ -90,8 +90,8 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
             for n in each.connector.tasks
             if isinstance(known := seen.get(task_id(context.group.id, each.name, n)), Transaction)
         }
-        told = tuple((task, seen[task.id]) for task in failed[each.name] if task.id in seen)
-        found.append(paced(context, each, tasks, told))
+        reported = tuple((task, seen[task.id]) for task in failed[each.name] if task.id in seen)
+        found.append(paced(context, each, tasks, reported))
     return TransactionFacts(tuple(found), context.enabled, now, unseen)
 
 

@@ -58,11 +58,11 @@ def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Go
     if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
         return None
     sure = each.interval_configured and each.timeout_configured
-    whose = "" if each.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
+    origin = "" if each.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
     over = "no less than" if each.interval_ms >= each.timeout_ms else "little less than"
     default = "" if each.timeout_configured else ", Kafka's default"
     message = (
-        f"It commits every {_seconds(each.interval_ms)}{whose}; that is {over} its transaction time-out of "
+        f"It commits every {_seconds(each.interval_ms)}{origin}; that is {over} its transaction time-out of "
         f"{_seconds(each.timeout_ms)}{default}."
     )
     certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_configured)

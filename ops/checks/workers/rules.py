@@ -169,9 +169,9 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
         return
     every = frozenset[str]().union(*seen.lists.values())
     lacking = {name: sorted(every - listed) for name, listed in sorted(seen.lists.items()) if every - listed}
-    told = "; ".join(f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items())
+    text = "; ".join(f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items())
     hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
-    yield rules.LISTS_DIFFER.found("workers", f"They list different connectors: {told}.", hint)
+    yield rules.LISTS_DIFFER.found("workers", f"They list different connectors: {text}.", hint)
 
 
 def shared_config(seen: WorkersSeen) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ LEFT_BEHIND = 1.0
 """Seconds to continue reading when the command has ended and a process that it started still holds its output."""
 GRACE = 3.0
 """Seconds for a command to end after SIGTERM, before SIGKILL."""
-TOLD_LINES, TOLD_LENGTH = 3, 300
+SHOWN_LINES, SHOWN_LENGTH = 3, 300
 _LOOK = 0.1
 
 
@@ -39,7 +39,7 @@ class CommandOutput:
     @property
     def last_line(self) -> str | None:
         """The last line of standard output that is not blank."""
-        return next((line.strip()[:TOLD_LENGTH] for line in reversed(self.out.splitlines()) if line.strip()), None)
+        return next((line.strip()[:SHOWN_LENGTH] for line in reversed(self.out.splitlines()) if line.strip()), None)
 
 
 class CommandFailed(ConnectctlError):
@@ -114,8 +114,8 @@ class Commands:
 
     def _why(self, what: str, said: CommandOutput) -> str:
         text = said.both if len(said.both) <= KEPT else _whole_words(said.both[-KEPT:])
-        shown = (line.strip()[:TOLD_LENGTH] for line in self.hide(text).splitlines())
-        lines = [line for line in shown if line][-TOLD_LINES:]
+        shown = (line.strip()[:SHOWN_LENGTH] for line in self.hide(text).splitlines())
+        lines = [line for line in shown if line][-SHOWN_LINES:]
         return what + (f"; it printed: {' / '.join(lines)}" if lines else "; it printed nothing")
 
 

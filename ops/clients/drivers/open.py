@@ -10,7 +10,6 @@ from connectctl.ops.clients.drivers.command import Command, Lines
 from connectctl.ops.clients.drivers.command_runner import Commands
 from connectctl.ops.clients.drivers.manual import Manual
 from connectctl.ops.clients.drivers.properties_file import PropertiesFile
-from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
 from connectctl.ops.clients.drivers.strimzi import Strimzi
 from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode, WorkerDriver
 from connectctl.ops.config import worker_address
@@ -29,11 +28,13 @@ ROLL_TIMEOUT = 900.0
 class DriverContext:
     """What drivers need besides the section.
 
-    ``tell`` gets what a person is to do; ``secrets`` gives values to hide in the output of commands; ``scheme`` is that of
-    the workers' REST servers; ``sandbox`` is the sandbox that the context belongs to.
+    ``tell`` gets what a person is to do; ``sandbox_driver`` gives the driver of a sandbox and its group; ``secrets`` gives
+    values to hide in the output of commands; ``scheme`` is that of the workers' REST servers;
+    ``sandbox`` is the sandbox that the context belongs to.
     """
 
     tell: Callable[[str], None]
+    sandbox_driver: Callable[[str, str | None], WorkerDriver]
     secrets: Callable[[], Iterable[str]] = tuple
     scheme: str = "http"
     group_id: str | None = None
@@ -149,7 +150,9 @@ def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
             return _strimzi(way, commands, around)
         case "sandbox":
             name = way.sandbox or around.sandbox
-            return SandboxWorkers(name, around.group_id) if name else Missing("the driver sandbox requires sandbox")
+            return (
+                around.sandbox_driver(name, around.group_id) if name else Missing("the driver sandbox requires sandbox")
+            )
         case _:
             return Manual(around.tell)
 

@@ -181,12 +181,12 @@ class Strimzi:
         generation, observed = found["metadata"]["generation"], status.get("observedGeneration")
         conditions = {c.get("type"): c for c in status.get("conditions") or () if c.get("status") == "True"}
         failed = conditions.get("NotReady")
-        told = f"; its condition is {failed.get('reason')}: {failed.get('message')}" if failed else ""
+        text = f"; its condition is {failed.get('reason')}: {failed.get('message')}" if failed else ""
         if observed is None or observed < generation:
-            return f"generation {generation} is not applied yet, the last applied one is {observed}{told}"
+            return f"generation {generation} is not applied yet, the last applied one is {observed}{text}"
         if "ReconciliationPaused" in conditions:
             return "its reconciliation is paused"
-        return None if "Ready" in conditions else f"it is not ready{told}"
+        return None if "Ready" in conditions else f"it is not ready{text}"
 
     def _manifest(self, name: str, value: str) -> str:
         import yaml

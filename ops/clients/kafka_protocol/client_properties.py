@@ -6,6 +6,7 @@ What only tunes librdkafka is left out. What changes who we are or whom we trust
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.oauth import provider
@@ -86,7 +87,6 @@ def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
 
 def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
     import ssl
-    from pathlib import Path
 
     authorities = properties.get("ssl.ca.location")
     if properties.get("ssl.ca.pem"):
@@ -111,7 +111,6 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
 
 def _identify(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
     import tempfile
-    from pathlib import Path
 
     secret = properties.get("ssl.key.password")
     password = str(secret) if secret else None

@@ -93,8 +93,8 @@ class Groups:
             names = [group.id for group in some]
             settings = await self._brokers.settings(GROUP, names, [_ISOLATION], broker)
             answer = await self._brokers.wire.ask(offsets_request(names), broker)
-            told = {each.group_id: each for each in answer.groups}
-            return [self._share_group(group, settings.get(group.id, {}), told[group.id]) for group in some]
+            described = {each.group_id: each for each in answer.groups}
+            return [self._share_group(group, settings.get(group.id, {}), described[group.id]) for group in some]
 
         return self._of_coordinators("describe share groups", _by_coordinator(groups), one)
 

@@ -176,8 +176,8 @@ class RawConnection:
             raise Broken("an answer was not read to its end")
         self.left = 4
         (self.left,) = self.take(_SIZE)
-        (told,) = self.take(_SIZE)
-        if told != number:
+        (size,) = self.take(_SIZE)
+        if size != number:
             raise Broken("the answer is not to this request")
         self._answered = number
 

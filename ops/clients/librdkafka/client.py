@@ -45,8 +45,8 @@ class Kafka(Connection):
 
     def silent(self) -> str | None:
         """The brokers that take no connection now, of those that were there when metadata was last read; None for none."""
-        told = self.__dict__.get("_metadata")  # in an outage it is not read anew
-        known = {f"{broker.host}:{broker.port}": broker.id for broker in told.brokers.values()} if told else {}
+        reported = self.__dict__.get("_metadata")  # in an outage it is not read anew
+        known = {f"{broker.host}:{broker.port}": broker.id for broker in reported.brokers.values()} if reported else {}
         with ThreadPoolExecutor(len(known) or 1) as pool:
             there = dict(zip(known, pool.map(listens, known), strict=True))
         away = [f"{id_} ({address})" for address, id_ in sorted(known.items(), key=itemgetter(1)) if not there[address]]
@@ -150,8 +150,8 @@ class Kafka(Connection):
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
         """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there yet, no answer."""
-        told = {topic: str(each.get("max.message.bytes")) for topic, each in self.topic_configs(topics).items()}
-        return {topic: int(value) for topic, value in told.items() if value.isdigit()}
+        reported = {topic: str(each.get("max.message.bytes")) for topic, each in self.topic_configs(topics).items()}
+        return {topic: int(value) for topic, value in reported.items() if value.isdigit()}
 
     def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """What is configured for ``topics``, defaults included, without those that are unknown."""

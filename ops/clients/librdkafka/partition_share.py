@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.read import KEY_OF, Reading, consumer_of, record_of
@@ -10,7 +10,6 @@ from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.spill import blocks_in_order
-from connectctl.ops.operations.offsets.plain_records import Owners
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.connection import Connection
@@ -23,18 +22,19 @@ def read_share(
     wanted: Mapping[str, Collection[str] | None],
     strangers: Collection[str] = (),
     *,
+    owner_of: Callable[[bytes | None], str | None],
     newest: bool,
 ) -> Iterator[tuple[str, bool, list[Row]]]:
     """The records of keys in each partition below its end, with read_committed: the topic, and some of its rows.
 
     ``newest``: of each key only the newest one; else older ones may be among them. ``ends`` are offsets that such a reader
     can get to. ``wanted`` are by topic the connectors whose keys are read, None for all keys. Of topics among ``strangers``
-    one key that is not Connect's is given, too, where there is one, with True.
+    one key that is not Connect's, with no ``owner_of`` it, is given, too, where there is one, with True.
     """
     if not ends:
         return
     offsets = {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}
-    reading = _Choosing(kafka, offsets, wanted, strangers)
+    reading = _Choosing(kafka, offsets, wanted, strangers, owner_of)
     consumer = consumer_of(kafka, "read_committed")
     try:
         if newest:
@@ -60,13 +60,14 @@ class _Choosing(Reading):
         ends: Mapping[str, Mapping[int, Offset]],
         wanted: Mapping[str, Collection[str] | None],
         strangers: Collection[str],
+        owner_of: Callable[[bytes | None], str | None],
     ):
         super().__init__(kafka, ends, groups_of=owners_of)
         self._wanted = {
             topic: None if names is None else {name.encode(errors="surrogatepass") for name in names}
             for topic, names in wanted.items()
         }
-        self._owners, self._unseen = Owners(), set(strangers)
+        self._owner_of, self._unseen = owner_of, set(strangers)
         self.strangers: dict[str, tuple[ConsumerRecord]] = {}
 
     def too_much(self) -> Iterator[tuple[str, bool, list[Row]]]:
@@ -84,7 +85,7 @@ class _Choosing(Reading):
     def _chosen(self, topic: str, messages: list[Any]) -> list[Any]:
         keys, names = list(map(KEY_OF, messages)), self._wanted[topic]
         if topic in self._unseen:
-            stranger = next((m for m, key in zip(messages, keys, strict=True) if self._owners.of(key) is None), None)
+            stranger = next((m for m, key in zip(messages, keys, strict=True) if self._owner_of(key) is None), None)
             if stranger is not None:
                 self._unseen.discard(topic)
                 self.strangers[topic] = (record_of(stranger),)

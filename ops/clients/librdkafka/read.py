@@ -145,18 +145,18 @@ class Reading:
         # A partition that begins later is found by auto.offset.reset.
         begin = start or (lambda end: 0)
         consumer.assign(positions_at({p: begin(self._ends[p.topic][p.partition]) for p in self._pending}))
-        started = heard = time.monotonic()
+        started = received = time.monotonic()
         while self._pending:
             batch = consumer.consume(BATCH, WAIT)
             now = time.monotonic()
             if batch:
                 self._take(batch)
                 yield
-                heard = time.monotonic()  # what is done with a round takes its own time
+                received = time.monotonic()  # what is done with a round takes its own time
             stuck = patience is not None and self._pending <= self._stuck.keys()
             if stuck and now - started > (patience or 0.0) and self._held_back():
                 return
-            if now - heard > self._kafka.timeout and not stuck:
+            if now - received > self._kafka.timeout and not stuck:
                 raise self._unanswered()
 
     def _held(self) -> int:

@@ -44,18 +44,18 @@ def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int])
     ends = dict(pending)
     topics = {topic for topic, _ in ends}
     topic = topics.pop() if len(topics) == 1 else None
-    heard = time.monotonic()
+    received = time.monotonic()
     while pending:
         batch = consumer.consume(BATCH, WAIT)
         if not batch:
-            if time.monotonic() - heard > kafka.timeout:
+            if time.monotonic() - received > kafka.timeout:
                 raise Unreachable(
                     f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
                     why=f"no records received for {kafka.timeout:g} s",
                     next_step="Try again, with a longer --timeout if the cluster is slow.",
                 )
             continue
-        heard = time.monotonic()
+        received = time.monotonic()
         good = [message for message in batch if message.error() is None]
         for message in batch if len(good) < len(batch) else ():
             if message.error() is not None:

@@ -7,6 +7,7 @@ are never followed, so that credentials reach only the addresses that the contex
 from __future__ import annotations
 
 import random
+import ssl
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -185,8 +186,8 @@ class Connect:
             broken = Unreachable(
                 f"The connection to {url} broke during {method} {path}", why=str(e) or type(e).__name__
             )
-            told = self._explained(broken, url)
-            raise (_Next(told) if method == "GET" else told) from e
+            error = self._explained(broken, url)
+            raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
             return _content(answer, method, url + path)
         return _refuse(answer, method, url + path)
@@ -228,8 +229,6 @@ class Connect:
         return found
 
     def _verification(self) -> Any:
-        import ssl
-
         try:
             context = ssl.create_default_context(cafile=self._tls.get("ca"))
             if self._tls.get("certificate"):

@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.java import find_java
 from connectctl.ops.clients.spark import executors
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
-from connectctl.ops.sandbox.jars.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,8 +188,8 @@ def _masters_failures(master: str, log: Path) -> Iterator[None]:
             hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
             raise BadInput(f"{master} is not a Spark master", next_step=hint, code="bad-master") from e
         # Spark gives the application up, and what waits for that fails with something else.
-        told = log.read_text(errors="replace") if log.is_file() else ""
-        if _UNRESPONSIVE in told:
+        text = log.read_text(errors="replace") if log.is_file() else ""
+        if _UNRESPONSIVE in text:
             why = "the master did not respond within 60 s"
             raise Unreachable(f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)) from e
         raise

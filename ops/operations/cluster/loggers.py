@@ -45,7 +45,7 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
         why = f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is older than Kafka 2.4"
         hint = "Give the admin listener's address: --rest."
         raise ConnectctlError(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
-    return {name: str(told["level"]) for name, told in answer.items() if told.get("level")}
+    return {name: str(level["level"]) for name, level in answer.items() if level.get("level")}
 
 
 def level_of(levels: Levels, logger: str) -> str | None:

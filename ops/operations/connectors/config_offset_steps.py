@@ -44,8 +44,8 @@ class ReadOffsets(Step):
         for partition, offset in seen:
             unread = text_of(partition) in gone or reads(config, partition) is False
             (left if unread else used).append(f"{text_of(partition)} at {text_of(offset)}")
-        told = [named(used)] if used else []
-        return "; ".join([*told, f"not read: {named(left)}"] if left else told) or "none"
+        texts = [named(used)] if used else []
+        return "; ".join([*texts, f"not read: {named(left)}"] if left else texts) or "none"
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def of_outlook(
     orphaned = [each for each in found.of(Fate.ORPHANED) if id(each) not in gone]
     begun = [each for each in found.of(Fate.BEGUN) if text_of(each.partition) not in to]
     resumed, unknown = found.of(Fate.RESUMED), found.of(Fate.UNKNOWN)
-    told = {
+    fates_of = {
         CARRIED: carried,
         Fate.ORPHANED.value: orphaned,
         Fate.RESUMED.value: resumed,
@@ -106,7 +106,7 @@ def of_outlook(
         can_carry and f"{CARRY} carries them over instead",
         (orphaned or begun or resumed) and found.source.startswith("learned") and f"all of this is {found.source}",
     ]
-    partitions = {name: tuple(each.partition for each in fates) for name, fates in told.items() if fates}
+    partitions = {name: tuple(each.partition for each in fates) for name, fates in fates_of.items() if fates}
     return OffsetsOfChange(tuple(each for each in sentences if isinstance(each, str) and each), partitions)
 
 
@@ -166,7 +166,7 @@ def _count(fates: Sequence[PartitionFate]) -> str:
 
 def _named(fates: Sequence[PartitionFate], *, to: bool = False) -> str:
     def shown(each: PartitionFate) -> str:
-        told = text_of(each.partition)
-        return (told if each.whole else f"{told[:-1]},…}}") + (f" to {text_of(each.carry_to)}" if to else "")
+        text = text_of(each.partition)
+        return (text if each.whole else f"{text[:-1]},…}}") + (f" to {text_of(each.carry_to)}" if to else "")
 
     return named([shown(each) for each in fates])

@@ -33,11 +33,11 @@ def of_new(name: str, new: Config, stored: StoredOffsets) -> OffsetsOfChange:
     if not own:
         return OffsetsOfChange()
     found = outlook(None, new, own)
-    told = of_outlook(found)
+    whole = of_outlook(found)
     if found.of(Fate.UNKNOWN):
         words = "may resume from offsets that are stored under its name"
-        return OffsetsOfChange((f"{words}: {', '.join(text_of(p) for p, _ in own[:1])} …",), told.partitions)
-    return told
+        return OffsetsOfChange((f"{words}: {', '.join(text_of(p) for p, _ in own[:1])} …",), whole.partitions)
+    return whole
 
 
 def of_others(

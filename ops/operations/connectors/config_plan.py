@@ -107,12 +107,12 @@ class Planner:
             self.configs += [former, desired.config]
             was = {each: former.get(each) for each in changes}
             hidden = self._hidden(name)
-            told = shown(changes, hidden), shown(was, hidden)
+            configs = shown(changes, hidden), shown(was, hidden)
             digests = digest(former), digest(desired.config)
             restarts = RESTARTS if self.state(name) == "RUNNING" and not stopped else ""
             change = ChangeConnector(
                 name,
-                *told,
+                *configs,
                 *digests,
                 desired.file,
                 str(health.verdict.state),

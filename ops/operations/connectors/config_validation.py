@@ -60,8 +60,8 @@ def resolved(calls: ConnectCalls, saved: Plan, given: Mapping[str, Desired]) -> 
 
 
 def _meant(step: CreateConnector | ChangeConnector, now: Config, given: Mapping[str, Desired], saved: Plan) -> Config:
-    told = step.config if isinstance(step, CreateConnector) else step.changes
-    tries = [changed(now, told)] + ([given[step.subject].config] if step.subject in given else [])
+    changes = step.config if isinstance(step, CreateConnector) else step.changes
+    tries = [changed(now, changes)] + ([given[step.subject].config] if step.subject in given else [])
     for config in tries:
         if digest(config) == step.after:
             return config

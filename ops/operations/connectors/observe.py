@@ -171,10 +171,10 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
     for prefix, plugin in _plugins(config):
         if plugin not in _PASSWORDS_OF:
             try:
-                told = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
+                reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
             except ConnectctlError:
                 continue  # Workers before 3.2 do not tell; then names and values decide alone.
-            each = (each for each in told if isinstance(each, dict)) if isinstance(told, list) else ()
+            each = (each for each in reported if isinstance(each, dict)) if isinstance(reported, list) else ()
             _PASSWORDS_OF[plugin] = frozenset(str(e.get("name")) for e in each if e.get("type") == "PASSWORD")
         found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
     return frozenset(found)

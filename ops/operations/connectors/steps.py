@@ -290,7 +290,7 @@ def plan_state(
     cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
     """The plan that stops, pauses or resumes the connectors."""
-    already = {judged.name: why for judged in picked if (why := already_satisfied(verb, judged.connector))}
+    already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
     pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
@@ -315,9 +315,9 @@ def plan_restart(
     """
     resting = [j for j in picked if _rests(j.connector)]
     if resting and named:
-        told = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
+        text = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
         hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"
-        raise Refused(f"A restart does not start stopped or paused connectors: {told}", next_step=hint)
+        raise Refused(f"A restart does not start stopped or paused connectors: {text}", next_step=hint)
     idle = {j.name: f"it is {j.verdict.state}" for j in resting}
     if only_failed:
         idle |= {j.name: "nothing has failed" for j in picked if j.name not in idle and not _failed(j.connector)}

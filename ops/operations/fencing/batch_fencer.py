@@ -75,8 +75,8 @@ class BatchFencer:
             self.sleep(min(left, pause * random.uniform(0.5, 1.5)))
             pause = min(pause * 2, MAX_PAUSE)
             ready = self._describe_again()
-        for id, chase in list(self._pending.items()):
-            self._finish(id, out_of_time(chase, self.timeout))
+        for id, attempt in list(self._pending.items()):
+            self._finish(id, out_of_time(attempt, self.timeout))
 
     def interrupted(self) -> None:
         """Set the result of every id that has none, after an interruption."""
@@ -104,15 +104,15 @@ class BatchFencer:
                 # It expired since the plan was made; InitProducerId would create it.
                 del self._pending[id]
                 self.results[id] = _result(self._rows[id], FenceOutcome.UNKNOWN, problem=Problem(seen.name, _EXPIRED))
-        self._before = {id: chase.seen for id, chase in self._pending.items()}
+        self._before = {id: attempt.seen for id, attempt in self._pending.items()}
         return list(self._pending)
 
     def _describe_again(self) -> list[str]:
         """Describe the pending ids, finish those that are done; gives the ids to fence again."""
         ready = []
         found = self._described(list(self._pending))
-        for id, chase in list(self._pending.items()):
-            ask, then = after_describe(chase, found.get(id, Code.NO_ANSWER))
+        for id, attempt in list(self._pending.items()):
+            ask, then = after_describe(attempt, found.get(id, Code.NO_ANSWER))
             if not isinstance(then, FenceAttempt):
                 self._finish(id, then)
                 continue

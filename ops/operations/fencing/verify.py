@@ -51,15 +51,15 @@ def verify(
     while True:
         described = calls.describe(list(fenced)) if fenced else {}
         producers = calls.producers(places)
-        judged = {
+        verdicts = {
             id: verify_id(result, described.get(id, Code.NO_ANSWER), held.get(id, ()), producers)
             for id, result in fenced.items()
         }
-        if now() >= deadline or not any(isinstance(verdict, Problem) for verdict in judged.values()):
+        if now() >= deadline or not any(isinstance(verdict, Problem) for verdict in verdicts.values()):
             break
         sleep(_PAUSE)
-    proven = [_after(result, judged.get(result.id)) for result in results]
-    return Verification(tuple(proven), tuple(v for v in judged.values() if isinstance(v, Finding)))
+    proven = [_after(result, verdicts.get(result.id)) for result in results]
+    return Verification(tuple(proven), tuple(v for v in verdicts.values() if isinstance(v, Finding)))
 
 
 def verify_id(

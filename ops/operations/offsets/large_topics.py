@@ -209,11 +209,11 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
         yield from _understood(topic, _latest(topic), found)
         return
     for rows in there.blocks():
-        told = plain.tell(rows)
-        if all(told) and rows[0][GROUP] == rows[-1][GROUP]:
+        plain_rows = plain.tell(rows)
+        if all(plain_rows) and rows[0][GROUP] == rows[-1][GROUP]:
             yield Rows(rows[0][GROUP].decode(), rows)
             continue
-        owners = (row[0] if is_plain else None for row, is_plain in zip(rows, told, strict=True))
+        owners = (row[0] if is_plain else None for row, is_plain in zip(rows, plain_rows, strict=True))
         start = 0
         for owner, same in groupby(owners):
             end = start + sum(1 for _ in same)

@@ -100,5 +100,5 @@ def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
     """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
     failed = fence_ids(own.reader.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
     if failed:
-        told = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
-        raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")
+        text = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
+        raise ConnectctlError("Not every transactional id could be fenced", why=text, code="not-fenced")

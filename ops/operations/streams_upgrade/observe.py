@@ -49,12 +49,14 @@ def observe(reader: ApplicationReader, instances: Sequence[str]) -> ApplicationS
 def _instance(driver: WorkerDriver, address: str) -> Instance:
     obstacle = driver.check(address)
     try:
-        told = driver.configured(address, PROPERTY)
+        reported = driver.configured(address, PROPERTY)
         ways = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
     by_hand = driver.restart_mode(address).by_hand
-    return Instance(address, told.value if told else None, told.source if told else "", obstacle, by_hand, ways)
+    return Instance(
+        address, reported.value if reported else None, reported.source if reported else "", obstacle, by_hand, ways
+    )
 
 
 def _old_brokers(brokers: BrokerReads) -> tuple[list[str], list[str]]:

@@ -147,8 +147,8 @@ def _against_instances(snapshot: ApplicationSnapshot, request: ApplicationReques
         if instance.obstacle:
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
         elif instance.source and instance.kind is None:
-            told = f"{PROPERTY}={instance.configured}" if instance.configured else f"no {PROPERTY}"
-            yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
+            text = f"{PROPERTY}={instance.configured}" if instance.configured else f"no {PROPERTY}"
+            yield f"{instance.address} has {text}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
     if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
         yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: roll it back first"

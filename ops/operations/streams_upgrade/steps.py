@@ -54,8 +54,8 @@ class SetGuarantee(InstanceStep):
         own = its.of(context)
         notes = own.notes
         if self.subject not in notes.was:
-            told = own.reader.driver.configured(self.subject, PROPERTY)
-            notes.was[self.subject] = told.value if told else None
+            reported = own.reader.driver.configured(self.subject, PROPERTY)
+            notes.was[self.subject] = reported.value if reported else None
         notes.entries[f"{self.roll}:{self.subject}"] = Entry(CHANGED)
         own.keep(notes)
         return own.reader.driver.change(self.subject, PROPERTY, self.value)
@@ -150,8 +150,8 @@ class AwaitInstance(InstanceStep):
         return f"back after {context.now() - began:.1f} s"
 
     def _check(self, members: tuple[GroupMember, ...]) -> None:
-        told = {member.streams.protocol for member in members if member.streams}
-        wrong = [p for p in told if p < self.protocol or (self.most and p > self.most)]
+        protocols = {member.streams.protocol for member in members if member.streams}
+        wrong = [p for p in protocols if p < self.protocol or (self.most and p > self.most)]
         if wrong:
             raise ConnectctlError(
                 f"{self.subject} restarted with an unexpected release",

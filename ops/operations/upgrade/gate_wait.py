@@ -56,8 +56,8 @@ def settle_seconds(context: UpgradeContext) -> float:
     """
     try:
         leader = leader_of(context.reader.group())
-        told = context.driver.configured(leader, MAX_DELAY) if leader else None
-        return min(LONGEST_SETTLE, int(str(told.value)) / 1000 + NEXT_REBALANCE) if told else LONGEST_SETTLE
+        reported = context.driver.configured(leader, MAX_DELAY) if leader else None
+        return min(LONGEST_SETTLE, int(str(reported.value)) / 1000 + NEXT_REBALANCE) if reported else LONGEST_SETTLE
     except (ConnectctlError, ValueError):
         return LONGEST_SETTLE
 

@@ -117,8 +117,8 @@ class RollingPlan:
 
 
 def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
-    told = {worker.address: worker.configured for worker in snapshot.workers}
-    holds = isinstance(step, ChangeProperty) and all(told.get(worker) == step.value for worker in step.workers)
+    reported = {worker.address: worker.configured for worker in snapshot.workers}
+    holds = isinstance(step, ChangeProperty) and all(reported.get(worker) == step.value for worker in step.workers)
     data = {"id": number, "kind": step.kind, "worker": step.worker}
     by_hand = bool(getattr(step, "by_hand", False))
     written = {"reason": step.reason, "holds": holds, "byHand": by_hand, "step": step_to_data(step)}
@@ -209,9 +209,9 @@ def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequenc
 
 def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:
     old = [w for w in workers if w.value is OLD and request.target(w) in (PREPARING, ENABLED)]
-    told = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
-    if told:
-        yield f"{told}: exactly-once source support came with 3.3, so upgrade Connect on every worker first"
+    text = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
+    if text:
+        yield f"{text}: exactly-once source support came with 3.3, so upgrade Connect on every worker first"
 
 
 REPAIRED_BY_UPGRADE = ("CLUSTER004", "WORKER004")

@@ -195,8 +195,8 @@ class Rejoin(WorkerStep):
         return f"wait for {self.whom} to rejoin the group ({in_words(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        told = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
-        return "; ".join(told)
+        seen = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
+        return "; ".join(seen)
 
 
 @dataclass(frozen=True)

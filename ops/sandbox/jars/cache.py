@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from connectctl.ops.clients.java import Java
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox.jars import ivy, manifest
 from connectctl.ops.sandbox.jars.ivy import Dependency
-from connectctl.ops.sandbox.jars.java import Java
 from connectctl.ops.sandbox.jars.versions import LOG4J2, SLF4J_RELOAD4J, TRIED, KafkaVersion
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.progress import OnProgress, Progress

@@ -124,5 +124,5 @@ def with_generation(spec: TaskSpec, address: Address) -> TaskSpec:
             raise ConnectctlError("Lost connection to the Spark driver", why=str(e)) from e
     if "generation" not in answer:
         raise ConnectctlError("The tasks were not started", why="see the error of the driver")
-    told = {which: KnownEnds(ends["id"], tuple(ends["ends"])) for which, ends in answer["reached"].items()}
-    return replace(spec, generation=Generation(**answer["generation"]), reached=told)
+    reached = {which: KnownEnds(ends["id"], tuple(ends["ends"])) for which, ends in answer["reached"].items()}
+    return replace(spec, generation=Generation(**answer["generation"]), reached=reached)

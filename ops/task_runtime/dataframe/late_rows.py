@@ -39,11 +39,11 @@ class LateRows:
             key = parse_key(raw)
             if not isinstance(key, SourceKey) or (key.partition or {}).get(STREAM) != ROWS or value is None:
                 continue
-            told = json.loads(value)
-            some = np.frombuffer(base64.b64decode(told["hashes"]), "<i8").astype(np.int64)
+            data = json.loads(value)
+            some = np.frombuffer(base64.b64decode(data["hashes"]), "<i8").astype(np.int64)
             found.append(some)
-            if (key.partition or {}).get("task") == self._task and told["turn"] >= self._turn:
-                self._turn, self._open = told["turn"], some
+            if (key.partition or {}).get("task") == self._task and data["turn"] >= self._turn:
+                self._turn, self._open = data["turn"], some
         self._known = np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def unknown(self, hashes: Any) -> Any:
@@ -62,9 +62,9 @@ class LateRows:
         slots = [(self._turn + n, whole[at : at + SLOT]) for n, at in enumerate(range(0, len(whole), SLOT))]
         found: dict[bytes, bytes | None] = {}
         for turn, some in slots[-self._slots :]:
-            told = {"turn": turn, "hashes": base64.b64encode(some.astype("<i8").tobytes()).decode()}
+            data = {"turn": turn, "hashes": base64.b64encode(some.astype("<i8").tobytes()).decode()}
             place = {STREAM: ROWS, "task": self._task, "slot": turn % self._slots}
-            found[key(place)] = connect_json(told).encode()
+            found[key(place)] = connect_json(data).encode()
         self._next = (*slots[-1], hashes) if slots else None
         return found
 

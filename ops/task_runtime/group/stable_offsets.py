@@ -55,7 +55,7 @@ class StableOffsets:
         if not partitions:
             return {}
         coordinator = self._coordinator()
-        began, pause, whose = time.monotonic(), FIRST_PAUSE, ""
+        began, pause, owners = time.monotonic(), FIRST_PAUSE, ""
         left, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
             found, left = coordinator.stable_offsets(left)
@@ -63,9 +63,9 @@ class StableOffsets:
             if not left:
                 return known
             waited = time.monotonic() - began
-            if not whose and waited > TELL_AFTER:
-                whose = " or ".join(ids_with_open_transactions(self._kafka, self._candidates)[:MOST_NAMED])
-            text = f"waiting for the transaction of {whose or 'another producer'} on {_some(left)}"
+            if not owners and waited > TELL_AFTER:
+                owners = " or ".join(ids_with_open_transactions(self._kafka, self._candidates)[:MOST_NAMED])
+            text = f"waiting for the transaction of {owners or 'another producer'} on {_some(left)}"
             self._waiting(text)
             if waited > patience or self._stopped():
                 raise TimedOut(

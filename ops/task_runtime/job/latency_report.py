@@ -26,16 +26,16 @@ class LatencyReport:
             if late == (number in self._late):
                 continue
             p99, promise = milliseconds(found["p99"]), milliseconds(found["promise"])
-            told = f"p99 {p99} of task {number} of {self._name}, {promise} promised"
+            text = f"p99 {p99} of task {number} of {self._name}, {promise} promised"
             if late:
                 self._late.add(number)
                 self._note(
-                    f"latency promise missed: {told}. Its transactions cannot be shorter because of the commits: see "
+                    f"latency promise missed: {text}. Its transactions cannot be shorter because of the commits: see "
                     "offset-commit-avg-time-ms and poll-batch-max-time-ms, or raise transaction.boundary.latency.ms."
                 )
             else:
                 self._late.discard(number)
-                self._note(f"latency promise met again: {told}")
+                self._note(f"latency promise met again: {text}")
 
 
 def worst(messages: Mapping[int, Mapping[str, Any]]) -> str | None:

@@ -75,9 +75,9 @@ def brokers_verify(brokers: BrokerReads) -> None:
     """Raises ``Refused`` where a broker does not verify transactions: a late write of a fenced task could be committed."""
     old = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion) and not v.verifies]
     if old:
-        told = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
+        text = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
         raise Refused(
-            f"Brokers older than 3.6 do not guarantee exactly-once: {told}",
+            f"Brokers older than 3.6 do not guarantee exactly-once: {text}",
             why="they can add a late write of a fenced task to a transaction of its successor (KIP-890, part 1)",
             next_step="Upgrade the brokers.",
             code="old-brokers",

@@ -151,8 +151,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     exist = those_that_exist(scene.target, *mine) if mine else ()
     ready = replace(ready, subscription=reads, own_topics={t: of for t, of in mine.items() if t not in exist})
     counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
-    found, told = counting.check(outlook)
-    return replace(ready, tasks_max=found, notes=(*notes, *told))
+    found, more = counting.check(outlook)
+    return replace(ready, tasks_max=found, notes=(*notes, *more))
 
 
 def _current_state(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:

@@ -101,8 +101,8 @@ class JobRunner(JobEnvironment):
     def _go(self, board: DriverChannel, began: float) -> Result:
         ready = self.ready
         prefix = words.RUN_PREFIX if ready.take_over else ""
-        whose = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
-        statuses = self.patiently("read the statuses", lambda: StatusWriter(*whose))
+        arguments = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
+        statuses = self.patiently("read the statuses", lambda: StatusWriter(*arguments))
         take_over = WorkerTakeOver(self)
         try:
             with take_over.held() as taken:

@@ -196,8 +196,8 @@ class JobRun:
         """Whether a task's lease is over and all others have begun theirs, by what they say of the round that is on. A task
         that has not begun is not cut short: to begin may take it longer than a lease.
         """
-        told = [messages.get(number, {}) for number in self.active]
-        return any(each.get("over") for each in told) and all(each.get("begun") for each in told)
+        reported = [messages.get(number, {}) for number in self.active]
+        return any(each.get("over") for each in reported) and all(each.get("begun") for each in reported)
 
     def run(self) -> FinalStatus:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
@@ -228,10 +228,10 @@ class JobRun:
     def _round(self, active: Mapping[int, Mapping[str, str]], terms: TaskLimits) -> Lease:
         round_ = self.lease(active, terms)
         round_.start()
-        told = cancelled = False
+        stopped = cancelled = False
         while not round_.wait(POLL):
-            if self.stop_requested() and not told:
-                told = True
+            if self.stop_requested() and not stopped:
+                stopped = True
                 self.stop()
             if not cancelled and (
                 self.stop_now() or (self.no_executors() and (self.stop_requested() or self._limits() is None))

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GUARANTEE, OUTPUT, INTERVAL = "guarantee", "topic", "commit.interval.ms"
-DEFAULT_INTERVAL = 100
-"""Milliseconds: ``commit.interval.ms`` of Kafka Streams with exactly-once."""
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 

@@ -56,12 +56,12 @@ class BatchCopyProducer(ColumnarProducer):
     def _target(self, topic: str) -> TargetTopic:
         """What ``topic`` takes, as far as it may be seen."""
         if topic not in self._targets:
-            told = self._kafka.topic_configs([topic]).get(topic, {})
-            codec = told.get("compression.type", _PRODUCERS_OWN)
-            largest = told.get("max.message.bytes", "")
+            config = self._kafka.topic_configs([topic]).get(topic, {})
+            codec = config.get("compression.type", _PRODUCERS_OWN)
+            largest = config.get("max.message.bytes", "")
             self._targets[topic] = TargetTopic(
                 int(largest) if largest.isdigit() else LARGEST,
-                told.get("message.timestamp.type") == "LogAppendTime",
+                config.get("message.timestamp.type") == "LogAppendTime",
                 self._wanted_codec if codec == _PRODUCERS_OWN else {"uncompressed": "none"}.get(codec, codec),
             )
         return self._targets[topic]

@@ -145,9 +145,9 @@ class PartitionProducers(TransactionalProducer):
         else:
             asked = [(each, self._pool.submit(_error_of, work, each[1])) for each in found]
             failures = [(each, future.result()) for each, future in asked]
-        told = [self._explained(*each, error) for each, error in failures if error is not None]
-        if told:
-            raise min(told, key=_gravity)
+        errors = [self._explained(*each, error) for each, error in failures if error is not None]
+        if errors:
+            raise min(errors, key=_gravity)
 
     def _explained(self, place: TopicPartition, producer: TransactionalProducer, error: Exception) -> Exception:
         """What ``error`` means for the attempt: a producer that is fenced has not lost the task."""

@@ -218,8 +218,8 @@ class PolledSource:
         if not self._updates:
             return flushed
         about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
-        told = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about))) or ()
-        updated = {self._offsets.key(partition): _raw(offset) for partition, offset in told}
+        updates = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about))) or ()
+        updated = {self._offsets.key(partition): _raw(offset) for partition, offset in updates}
         return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
 
     def _committed(self, key: bytes) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -12,6 +13,7 @@ import pytest
 from connectctl import ops
 from connectctl.ops.core import rule_docs
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 
 ROOT = Path(__file__).parents[3]
@@ -57,6 +59,27 @@ def test_rules_are_documented_with_their_severity_and_say_where_they_are_written
         assert doc.source, rule.id
         assert 2 <= len(doc.text.split("\n\n")) <= 7, rule.id
         assert len(doc.text) > 120, rule.id
+
+
+def _severities(node: ast.AST) -> set[str]:
+    return {each.lower() for each in re.findall(r"Severity\.([A-Z]+)", ast.unparse(node))}
+
+
+def test_findings_without_a_rule_are_documented_with_every_severity_that_they_can_have() -> None:
+    can_have: dict[str, set[str]] = {}
+    for module in (ast.parse(path.read_text()) for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")):
+        for node in ast.walk(module):
+            is_finding = isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"
+            match node.args if is_finding else node.elts if isinstance(node, ast.Tuple) else ():  # type: ignore[attr-defined]
+                case [ast.Constant(value=str(id_)), severity, *_] if re.fullmatch(r"[A-Z]{3,}\d{3}", id_):
+                    # One that is a parameter is any that its module names.
+                    found = _severities(severity) or (_severities(module) if is_finding else set())
+                    can_have.setdefault(id_, set()).update(found)
+    in_order = {
+        id_: ", ".join(s.value for s in Severity if s.value in found) for id_, found in can_have.items() if found
+    }
+    assert len(in_order) > 50
+    assert {id_: rule_docs.rule_doc(id_).severity for id_ in in_order} == in_order
 
 
 @pytest.mark.parametrize("id_", rule_docs.rule_docs())

@@ -10,9 +10,10 @@ import pytest
 from connectctl.ops.kafka.batch_decompression import NAMES, unpacked
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete, opened, remade, restamped
-from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, CommittedBatches
+from connectctl.ops.kafka.fetched_batches import CHECKED_AT, CODEC, BatchAt, CommittedBatches
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Garbled
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
@@ -27,12 +28,17 @@ STAMP = ProducerState(77, 5, 1234)
 CODECS = {"none": 0, "gzip": 1, "lz4": 3, "zstd": 4}
 
 
+def sealed(batch: bytes) -> bytes:
+    """A batch with its checksum."""
+    return batch[:17] + crc32c(batch[CHECKED_AT:]).to_bytes(4) + batch[CHECKED_AT:]
+
+
 def repacked(batch: bytes, offset: int, attributes: int, body: bytes) -> bytes:
     """A batch with another offset, other attributes and another body."""
     fields = list(HEADER.unpack_from(batch))
     fields[:3] = offset, HEADER.size - LENGTH.size + len(body), 11
     fields[5] = attributes
-    return HEADER.pack(*fields) + body
+    return sealed(HEADER.pack(*fields) + body)
 
 
 def written(rows: list[Row], offset: int, codec: int = 0, attributes: int = 0, producer: int = 9) -> bytes:

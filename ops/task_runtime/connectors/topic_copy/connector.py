@@ -234,15 +234,15 @@ def _notes(configs: Mapping[str, str]) -> Iterator[str]:
     theirs = configs.get("connector.class") in _THEIRS
     left = [name for name in _LEFT if configs.get(name, str(theirs)).strip().lower() == "true"]
     if left:
-        told = ", ".join(f"{_LEFT[name]} ({name})" for name in left)
-        yield f"Only records are copied; not done, unlike MirrorMaker: {told}."
+        text = ", ".join(f"{_LEFT[name]} ({name})" for name in left)
+        yield f"Only records are copied; not done, unlike MirrorMaker: {text}."
     if theirs and not any(f"{prefix}isolation.level" in configs for prefix in source_clients.CONSUMER):
         yield f"{ISOLATION} is not set: only committed records are copied; a worker also copies the others."
     missing = [name for name in CONVERTERS if name not in configs]
     if theirs and missing:
         verb = "is" if len(missing) == 1 else "are"
-        told = f"{', '.join(missing)} {verb} not set"
-        yield f"{told}: records are copied byte for byte; workers use their own default converters."
+        text = f"{', '.join(missing)} {verb} not set"
+        yield f"{text}: records are copied byte for byte; workers use their own default converters."
     if source_clients.isolation(configs) != "read_committed":
         yield f"{ISOLATION} is read_uncommitted: records of aborted and open transactions are copied as well."
     if unknown := source_clients.unknown(configs):

@@ -11,17 +11,17 @@ from connectctl.ops.clients.drivers.command import Command
 from connectctl.ops.clients.drivers.manual import Manual
 from connectctl.ops.clients.drivers.open import ByWorker, DriverContext, opened
 from connectctl.ops.clients.drivers.properties_file import PropertiesFile
-from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
 from connectctl.ops.clients.drivers.strimzi import Strimzi
 from connectctl.ops.clients.protocols import RestartMode, WorkerDriver
 from connectctl.ops.config.worker_section import WorkersSection
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.sandbox.driver import SandboxWorkers
 
 CHANGE, RESTART = "set {host} {property} {value}", "restart {url}"
 
 
 def driver(around: DriverContext | None = None, **section: Any) -> WorkerDriver:
-    return opened(WorkersSection.model_validate(section), around or DriverContext(print))
+    return opened(WorkersSection.model_validate(section), around or DriverContext(print, SandboxWorkers))
 
 
 def of(found: WorkerDriver, worker: str) -> WorkerDriver:

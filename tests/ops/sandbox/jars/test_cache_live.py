@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from connectctl.ops.clients.java import Java, find_java
 from connectctl.ops.core.errors import BadInput, Unreachable
 from connectctl.ops.sandbox.jars import cache as jars_cache
 from connectctl.ops.sandbox.jars.cache import Jars, jars_of
 from connectctl.ops.sandbox.jars.ivy import SETTINGS_VARIABLE, Dependency
-from connectctl.ops.sandbox.jars.java import Java, find_java
 from connectctl.ops.sandbox.jars.versions import parse_version
 from connectctl.ops.sandbox.progress import Progress, silent
 

@@ -13,7 +13,7 @@ from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, TransactionBatch
 from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
-from ops.kafka.test_batch_rewrite import found, read, written
+from ops.kafka.test_batch_rewrite import found, read, sealed, written
 
 ROWS: list[Any] = [(1000 + n, b"key", b"x" * 200, []) for n in range(10)]
 
@@ -92,6 +92,6 @@ def test_times_of_the_sources_broker_are_kept_by_opening_the_batch() -> None:
 
 def test_a_batch_that_cannot_be_read_is_named() -> None:
     raw = written(ROWS, 50, 4)
-    broken = raw[: HEADER.size + 4] + bytes(20) + raw[HEADER.size + 24 :]
+    broken = sealed(raw[: HEADER.size + 4] + bytes(20) + raw[HEADER.size + 24 :])
     with pytest.raises(ConnectctlError, match="3:50 is in a batch that cannot be read"):
         copied({"compression.type": "gzip"}, raw=broken)

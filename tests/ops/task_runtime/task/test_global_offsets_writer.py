@@ -109,9 +109,9 @@ def writer(broker: Broker) -> Iterator[GlobalOffsetsWriter]:
     made.close()
 
 
-def opened(broker: Broker, *unwritten: bytes) -> GlobalOffsetsWriter:
+def opened(broker: Broker, *unwritten: bytes, patience: float = 0.3) -> GlobalOffsetsWriter:
     kafka: Any = broker
-    return GlobalOffsetsWriter(kafka, "global", 0.3, unwritten)
+    return GlobalOffsetsWriter(kafka, "global", patience, unwritten)
 
 
 def test_what_is_refused_is_sent_again_until_it_is_taken_and_counted(
@@ -131,11 +131,9 @@ def test_of_each_source_partition_the_newest_value_is_kept_and_no_more(
 ) -> None:
     monkeypatch.setattr(global_offsets_writer, "MOST_IN_FLIGHT", 10)
     broker.silent = True
-    began = time.monotonic()
     for n in range(1000):
         writer.write_values({KEY: b"%d" % n, OTHER: b"%d" % -n})
-    assert time.monotonic() - began < 5  # the task waits for nothing
-    assert broker.waiting == 10
+    assert broker.waiting == 10  # the task has waited for nothing
     assert writer.unwritten == {KEY, OTHER}
     broker.silent = False
     eventually(lambda: not writer.unwritten)
@@ -234,15 +232,16 @@ def test_what_a_doubtful_transaction_came_to_is_read_and_written(broker: Broker,
 
 
 def test_what_a_lease_cannot_write_is_told_at_once_and_the_next_one_writes_what_is_newest_by_then(
-    broker: Broker,
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = opened(broker)
+    monkeypatch.setattr(global_offsets_writer, "CLOSING", 600)
+    first = opened(broker, patience=600)
     broker.refuses = "Broker: Topic authorization failed"
     first.write_values({KEY: b"1", OTHER: b"1"})
     eventually(lambda: first.failures > 1)
     began = time.monotonic()
     first.close()
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 300  # of its patience
     assert (first.unwritten, first.problem, broker.purged) == (frozenset({KEY, OTHER}), broker.refuses, 1)
     broker.refuses = None
     second = opened(broker, *first.unwritten)
@@ -258,7 +257,7 @@ def test_the_end_of_a_lease_waits_a_moment_for_a_topic_that_does_not_answer(brok
     writer.write_values({KEY: b"1"})
     began = time.monotonic()
     writer.close()
-    assert 0.2 < time.monotonic() - began < 3
+    assert time.monotonic() - began > 0.2
     assert (writer.unwritten, writer.failures) == (frozenset({KEY}), 0)
 
 

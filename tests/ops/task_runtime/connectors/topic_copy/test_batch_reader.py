@@ -10,18 +10,13 @@ import pytest
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import FetchedPart, OutOfRange, TopicGone
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
-from connectctl.ops.kafka.fetched_batches import CHECKED_AT, CommittedBatches
+from connectctl.ops.kafka.fetched_batches import CommittedBatches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
-from crc32c import crc32c
+from ops.kafka.test_batch_rewrite import sealed
 
 RECORD = b"\x0c\0\0\0\x01\x01\0"  # neither key nor value
-
-
-def sealed(batch: bytes) -> bytes:
-    """A batch with its checksum."""
-    return batch[:17] + crc32c(batch[CHECKED_AT:]).to_bytes(4) + batch[CHECKED_AT:]
 
 
 def fetched(topic: str, partition: int, *sizes: int, wanted: int = 0, body: bytes | None = None) -> FetchedPart:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from connectctl.ops.clients.java import find_java, major_version
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.sandbox.jars.java import find_java, major_version
 
 
 @pytest.mark.parametrize(

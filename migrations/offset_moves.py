@@ -1,0 +1,77 @@
+"""What migrations that move source offsets have in common: what they observe, and their way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
+from connectctl.ops.operations.offsets.planning import current_states, plan_changes
+from connectctl.ops.operations.offsets.undo import rollbacks
+from connectctl.ops.operations.upgrade import runs
+from connectctl.ops.operations.upgrade.steps import IncludedStep
+
+if TYPE_CHECKING:
+    from connectctl.migrations.registry import ClusterAccess, Given, Observed
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
+    from connectctl.ops.operations.offsets.planning import ConnectorState
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
+
+
+def to_global(access: ClusterAccess, given: Given) -> Observed:
+    """The steps that bring connectors back to the global topic, as ``offsets merge --into global --unset-topic`` does."""
+    policy, chosen = policy_of(given)
+
+    def request(subject: ConnectorState) -> MergeOffsets:
+        own = next((at.topic for at in subject.places if at.side is Side.DEDICATED), None)
+        if own is None:
+            hint = "Its offsets are in the global one."
+            raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
+        return MergeOffsets(subject.name, Side.GLOBAL.value, policy, chosen, own)
+
+    return merges(access, dict.fromkeys(connectors(access, given)), request)
+
+
+def policy_of(given: Given) -> tuple[str, bool]:
+    """The policy, and whether it was given. Raises ``BadInput`` for one that there is not."""
+    policy = given.get("policy")
+    if policy is not None and policy not in list(Policy):
+        raise BadInput(f"policy={policy} is not one of {', '.join(Policy)}")
+    return policy or Policy.EFFECTIVE.value, policy is not None
+
+
+def connectors(access: ClusterAccess, given: Given) -> list[str]:
+    """The connectors that were given; all with a topic of their own where none was."""
+    return listed(given, "connector") or list(access.snapshot.dedicated)
+
+
+def listed(given: Given, name: str) -> list[str]:
+    """What was given for ``name``, separated by commas."""
+    return [part.strip() for part in given.get(name, "").split(",") if part.strip()]
+
+
+def merges(
+    access: ClusterAccess, topics: Mapping[str, str | None], request: Callable[[ConnectorState], OffsetRequest]
+) -> Observed:
+    """The steps of ``request`` for the connectors of ``topics``, and lines on how their topics differ."""
+    if not topics:
+        return (), ()
+    view, subjects = access.offsets(topics)
+    pairs = [(subject, request(subject)) for subject in subjects]
+    changes = plan_changes("offsets merge", access.snapshot.cluster_id, pairs, stop=True, view=view)
+    return changes.plan.steps, tuple(current_states(pairs, changes))
+
+
+def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
+    """The steps that restore what the run has backed up, and start again what it has stopped."""
+    plain: list[Any] = [step.inner if isinstance(step, IncludedStep) else step for step in restored.steps]
+    backs = rollbacks(access.journal, restored.run, plain)
+    if not backs:
+        return (), ()
+    topics = {name: back.dedicated_topic for name, back in backs.items()}
+    view, subjects = access.offsets(topics, {name: back.request for name, back in backs.items()})
+    pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, backs[subject.name].request) for subject in subjects]
+    changes = plan_changes("offsets undo", access.snapshot.cluster_id, pairs, stop=True, view=view)
+    why = f"as it was before {restored.run.id}"
+    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects)), ()
