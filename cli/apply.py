@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.plan import Noop
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
-MOST_TOLD = 5
+MOST_SHOWN = 5
 MOST_NOOPS = 20
 """Resources with nothing to do for the same reason that have a line each."""
 
@@ -213,8 +213,8 @@ def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequenc
     from connectctl.ops.operations.cluster.health import complaints
 
     if found := list(complaints(connectors, findings)):
-        more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-        terminal.note(f"not healthy: {'; '.join(found[:MOST_TOLD])}{more}", style="red")
+        more = f"; and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
+        terminal.note(f"not healthy: {'; '.join(found[:MOST_SHOWN])}{more}", style="red")
         raise typer.Exit(1)
 
 

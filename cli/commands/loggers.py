@@ -83,8 +83,8 @@ def get(
             ]
             for name, level in sorted(having)
         ]
-        told = ", ".join(sorted({loggers.level_of(levels, logger) or "unknown" for levels in found.values()}))
-        empty = f"No worker has a level of its own for the logger {logger}; effective: {told}."
+        effective = ", ".join(sorted({loggers.level_of(levels, logger) or "unknown" for levels in found.values()}))
+        empty = f"No worker has a level of its own for the logger {logger}; effective: {effective}."
         terminal.table(["LOGGER", "LEVEL", "WORKERS"], cells, empty=empty)
 
     terminal.emit("LoggerList", {"loggers": rows}, output, table)

@@ -167,10 +167,10 @@ def _refuse(run: Prepared, refused: TooManyTasks, parts: RecordedParts) -> NoRet
     scene, ready, outage = run.scene, run.job, run.outage
     found, prefix = ready.tasks_max, RUN_PREFIX if ready.take_over else ""
     assert found is not None
-    whose = (scene.kafka, ready.topics["status"], ready.name, prefix, found, len(ready.before.tasks))
+    failure = (scene.kafka, ready.topics["status"], ready.name, prefix, found, len(ready.before.tasks))
 
     def store() -> NoReturn:
-        outage("store the statuses", lambda: task_count.store_failure(*whose))
+        outage("store the statuses", lambda: task_count.store_failure(*failure))
         raise refused
 
     create = partial(prepare.create_topics, ready, scene, terminal.note)
