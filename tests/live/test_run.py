@@ -233,7 +233,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
         run.terminate()
         out, err = run.communicate(timeout=120)
         assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
-        assert [line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} has"))] == [
+        assert [line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} runs"))] == [
             f"waiting: another start made the tasks of {place.name} stale and has not completed yet",
             f"{place.name} runs its tasks again: the start that had made them stale did not complete",
         ]
