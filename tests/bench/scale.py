@@ -272,6 +272,8 @@ def offsets_rows(wish: argparse.Namespace) -> None:
         for topic in topics:
             produce(up.bootstrap_servers, topic, offsets_of(wish.records, wish.partitions))
         httpx.post(f"{up.rest_urls[0]}/connectors", json=body).raise_for_status()
+        if wish.dedicated:  # which the worker reads, too, for as long as it lives
+            up.group.stop_worker(1)
         print(
             f"{len(topics) * wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True
         )
