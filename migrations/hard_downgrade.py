@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from connectctl.migrations import offset_moves
+from connectctl.migrations.registry import Migration
 from connectctl.migrations.status import down_from
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.upgrade import planning
@@ -41,3 +44,11 @@ def plan(ask: MigrationInput, request: UpgradeRequest) -> RollingPlan:
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where every worker runs a release before 3.3."""
     return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))
+
+
+def migration(number: int, name: str, story: str, plan: Callable[[MigrationInput], RollingPlan]) -> Migration:
+    """A hard downgrade with ``plan``: it merges offsets first, and that is what is rolled back."""
+    back = offset_moves.roll_back
+    return Migration(
+        number, name, story, plan, status, leads_to="downgrade", observe=offset_moves.to_global, roll_back=back
+    )

@@ -13,8 +13,8 @@ Guaranteed: every connector and task keeps running throughout, one worker at a t
 
 from __future__ import annotations
 
-from connectctl.migrations import hard_downgrade, offset_moves
-from connectctl.migrations.registry import Migration, MigrationInput
+from connectctl.migrations import hard_downgrade
+from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 
@@ -26,13 +26,4 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return hard_downgrade.plan(ask, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
 
 
-MIGRATION = Migration(
-    4,
-    NAME,
-    __doc__,
-    plan,
-    hard_downgrade.status,
-    leads_to="downgrade",
-    observe=offset_moves.to_global,
-    roll_back=offset_moves.roll_back,
-)
+MIGRATION = hard_downgrade.migration(4, NAME, __doc__, plan)

@@ -13,8 +13,8 @@ guaranteed: that all tasks run throughout.
 
 from __future__ import annotations
 
-from connectctl.migrations import hard_downgrade, offset_moves
-from connectctl.migrations.registry import Migration, MigrationInput
+from connectctl.migrations import hard_downgrade
+from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 
 NAME = "hard-downgrade-one-step"
@@ -25,13 +25,4 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return hard_downgrade.plan(ask, UpgradeRequest(None, NAME, binaries=True))
 
 
-MIGRATION = Migration(
-    5,
-    NAME,
-    __doc__,
-    plan,
-    hard_downgrade.status,
-    leads_to="downgrade",
-    observe=offset_moves.to_global,
-    roll_back=offset_moves.roll_back,
-)
+MIGRATION = hard_downgrade.migration(5, NAME, __doc__, plan)

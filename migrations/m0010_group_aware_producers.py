@@ -18,7 +18,7 @@ property is not touched before every instance is proven to be group-aware; nothi
 from __future__ import annotations
 
 from connectctl.migrations import streams
-from connectctl.migrations.registry import Migration, MigrationInput
+from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
@@ -31,14 +31,4 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
 
 
-MIGRATION = Migration(
-    10,
-    NAME,
-    __doc__,
-    plan,
-    streams.status,
-    parameters=PARAMETERS,
-    observe=streams.observe,
-    roll_back=streams.roll_back,
-    of_workers=False,
-)
+MIGRATION = streams.migration(10, NAME, __doc__, plan, PARAMETERS)

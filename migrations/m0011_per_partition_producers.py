@@ -14,7 +14,7 @@ process in the group has are fenced.
 from __future__ import annotations
 
 from connectctl.migrations import streams
-from connectctl.migrations.registry import Migration, MigrationInput
+from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
@@ -31,14 +31,4 @@ def plan(ask: MigrationInput) -> RollingPlan:
     return streams.plan(ask, NAME, ProducerModel.PER_PARTITION, older=binaries == "older")
 
 
-MIGRATION = Migration(
-    11,
-    NAME,
-    __doc__,
-    plan,
-    streams.status,
-    parameters=PARAMETERS,
-    observe=streams.observe,
-    roll_back=streams.roll_back,
-    of_workers=False,
-)
+MIGRATION = streams.migration(11, NAME, __doc__, plan, PARAMETERS)

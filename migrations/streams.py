@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.migrations import single_run
 from connectctl.migrations.offset_moves import listed
-from connectctl.migrations.registry import MigrationStatus, Status
+from connectctl.migrations.registry import Migration, MigrationStatus, Status
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.streams_upgrade import planning, run_state
@@ -75,3 +76,20 @@ def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     reader, known = access.application(given["application"].strip())
     made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
     return made.steps, made.remarks
+
+
+def migration(
+    number: int, name: str, story: str, plan: Callable[[MigrationInput], RollingPlan], parameters: Mapping[str, str]
+) -> Migration:
+    """A migration of a stream application with ``plan``, which needs no workers."""
+    return Migration(
+        number,
+        name,
+        story,
+        plan,
+        status,
+        parameters=parameters,
+        observe=observe,
+        roll_back=roll_back,
+        of_workers=False,
+    )

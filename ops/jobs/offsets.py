@@ -26,7 +26,6 @@ from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where
     from pyspark.sql import DataFrame
 
@@ -110,22 +109,21 @@ class Looked:
     backup: Sequence[Where] = ()
 
 
-def look(rows: DataFrame, looked: Sequence[Looked], parts: int, collected: int) -> DataFrame:
-    """What is decided by ``parts`` tasks, or what matters for it (``FOUND``), in as many partitions as ``collected`` says.
+def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) -> DataFrame:
+    """What is decided by ``parts`` tasks, or what matters for it (``FOUND``), in as many partitions as ``results`` says.
 
     Of each place a key more is kept in each part, so that it is known what there is.
     """
-    empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
-
     if all(isinstance(one.purpose, AllKeys) for one in looked):
         kept = ["bucket AS number", f"'{KEPT}' AS kind", "source AS subject", "0 AS count", "rows AS content"]
-        return rows.repartition(collected, "bucket").selectExpr(*kept)
+        return rows.repartition(results, "bucket").selectExpr(*kept)
+    empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
 
     def found(part: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         return ((n, *one) for n, one in enumerate(look_at_part(part, empty)))
 
     # Behind the second shuffle a part is small, and all tasks have ended before the first of them is collected.
-    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(collected, "number")
+    return by_rows(rows.repartition(parts, "bucket"), found, FOUND, TOGETHER).repartition(results, "number")
 
 
 def look_at_part(rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]) -> Iterator[tuple[Any, ...]]:
@@ -158,8 +156,7 @@ def _found(there: Gathered[str], one: Looked) -> Iterator[tuple[Any, ...]]:
     backup = {where: its(Source(*where, name)) for where in one.backup}
     some = Sorted(purpose, one.places, list(map(its, topics)), backup)
     if is_decided(purpose, one.places):
-        request: MergeOffsets | RestoreOffsets = purpose  # type: ignore[assignment]  # as is_decided says
-        places, saved, changes = some.decided(request)
+        places, saved, changes = some.decided(purpose)
         for writes in _chunks_of(changes.writes):
             yield WRITES, name, len(writes), marshal.dumps(writes, 2)
         yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)

@@ -153,17 +153,14 @@ class Gathered(Generic[K]):
     """Rows by where they are from: in memory, and beyond ``MOST`` or ``most`` of them on disk."""
 
     def __init__(self, groups_of: GroupsOf, most: float | None = None) -> None:
-        self._groups_of, self._most, self._held = groups_of, MOST if most is None else most, 0
+        self._groups_of, self._most = groups_of, MOST if most is None else most
         self._rows: dict[K, list[Row]] = {}
         self._spilled: dict[K, Spilled] = {}
 
     def add(self, name: K, rows: Iterable[Row]) -> None:
         """Take more of ``name``. Raises ``ConnectctlError`` where there is no room for it."""
-        its = self._rows.setdefault(name, [])
-        self._held -= len(its)
-        its.extend(rows)
-        self._held += len(its)
-        if self._held >= self._most:
+        self._rows.setdefault(name, []).extend(rows)
+        if sum(map(len, self._rows.values())) >= self._most:
             self._spill()
 
     def all(self) -> dict[K, Collection[ConsumerRecord]]:
@@ -189,7 +186,6 @@ class Gathered(Generic[K]):
             if its:
                 self._spilled.setdefault(name, Spilled(self._groups_of)).add_rows(its)
                 self._rows[name] = []
-        self._held = 0
 
 
 def chunks_of(values: Collection[Any]) -> Iterable[list[tuple[Any, ...]]]:

@@ -262,8 +262,8 @@ def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetCont
 
 def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
     """Do the steps from ``start`` on, telling of each on a terminal."""
-    how: Any = {"lock": context.lock, "on_step": apply.announce, "start": start, "undoes": undone_by(steps)}
-    return execute(steps, context, journal, run, **how)
+    undoes = undone_by(steps)
+    return execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start, undoes=undoes)
 
 
 def report_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:

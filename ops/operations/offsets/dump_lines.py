@@ -125,14 +125,12 @@ def wheres_in(path: Path) -> set[Where]:
     """Where the records of a dump are from. Raises ``BadInput`` for a line that is not JSON."""
     quick, number, found = objects_reader((_MEMBERS[0], _MEMBERS[-1]), alone=False), 1, set[Where]()
     for block in blocks_of(path):
-        topic = _only_topic(block)
-        some = [] if topic else quick(block)
-        if topic:
+        if topic := _only_topic(block):
             found.add((None, topic))
-        elif some is None:
-            found.update(_by_line(block, name_of(path), number).wheres)
+        elif (some := quick(block)) is not None:
+            found.update((each.bootstrapServers, each.topic) for each in some)
         else:
-            found.update({(each.bootstrapServers, each.topic) for each in some})
+            found.update(_by_line(block, name_of(path), number).wheres)
         number += block.count(b"\n")
     return found
 

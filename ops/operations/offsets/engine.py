@@ -20,7 +20,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnap
 from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
@@ -100,8 +100,7 @@ def seen(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked], ba
         if each.streamed:
             view.places[name], view.records[name] = found[name], there.records
         elif is_decided(each.purpose, found[name]):
-            request: MergeOffsets | RestoreOffsets = each.purpose  # type: ignore[assignment]  # as is_decided says
-            view.places[name], view.saved[name], view.decisions[name] = there.decided(request)
+            view.places[name], view.saved[name], view.decisions[name] = there.decided(each.purpose)
         else:
             view.places[name], view.saved[name] = there.filtered()
     return view

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import effective, read_offset, worker_reads
@@ -72,7 +72,7 @@ def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTop
     return _lost(key, sides)
 
 
-def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> bool:
+def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreOffsets]:
     """Whether ``Sorted.decided`` decides on what is looked at for ``purpose``."""
     return isinstance(purpose, RestoreOffsets) or (isinstance(purpose, MergeOffsets) and len(places) == len(Side))
 
