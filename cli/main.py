@@ -58,7 +58,10 @@ COMMANDS = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "docs": "Print the manual's pages, for man.",
 }
-_MODULES = {"offsets": "offsets.show", "upgrade": "upgrade.app"}
+_FOLDERS = frozenset(
+    ("audit", "connectors", "context", "demo", "offsets", "preflight", "run", "runs", "transactions", "upgrade")
+)
+"""Commands of several modules; the others have one each."""
 _GLOBAL_VALUES = {
     "--context",
     "-c",
@@ -112,7 +115,8 @@ class Root(TyperGroup):
         if cmd_name not in self.commands:
             from importlib import import_module
 
-            module = import_module(f"connectctl.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
+            place = f"{cmd_name}.app" if cmd_name in _FOLDERS else cmd_name
+            module = import_module(f"connectctl.cli.commands.{place}")
             command = typer.main.get_command(module.app)
             command.name = cmd_name
             dress(command)

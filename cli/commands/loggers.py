@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.commands import connectors_cluster as connectors
-from connectctl.cli.commands.connectors_cluster import cluster_of
+from connectctl.cli.commands.connectors import cluster as connectors
+from connectctl.cli.commands.connectors.cluster import cluster_of
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.commands.connectors_cluster import cluster_of
+from connectctl.cli.commands.connectors.cluster import cluster_of
 from connectctl.cli.options import ListOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output

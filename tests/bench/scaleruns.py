@@ -99,7 +99,7 @@ def compile_imports(bootstrap: str, config: Path) -> None:
     subprocess.run(row, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     runtime = "connectctl.ops.task_runtime"
     tasks = (
-        f"import connectctl.cli.commands.run_execution, {runtime}.job.runner, {runtime}.connectors.topic_copy.connector"
+        f"import connectctl.cli.commands.run.execution, {runtime}.job.runner, {runtime}.connectors.topic_copy.connector"
     )
     subprocess.run([sys.executable, "-c", tasks], check=True)
 

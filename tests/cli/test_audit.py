@@ -117,7 +117,7 @@ def test_input_is_refused_in_one_line(
 def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from connectctl.cli.commands import audit_execution as command
+    from connectctl.cli.commands.audit import execution as command
     from connectctl.ops.audit.scan import PartitionRange
     from connectctl.ops.operations.offsets.engine_choice import Choice
     from fakes.session import FakeSession

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli.commands import connectors_cluster, connectors_cure
+from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli.commands.connectors import cure as connectors_cure
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState

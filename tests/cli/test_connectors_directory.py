@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.cli.commands import connectors_cluster
+from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal
 from fakes.changingworld import Clock, Killed, World, timed_by

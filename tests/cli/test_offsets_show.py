@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from connectctl.cli import main
-from connectctl.cli.commands.offsets.show import _as_json, _print
 from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.views.offsets import as_json, print_table
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.records import ConsumerRecord
@@ -41,7 +41,7 @@ def snapshot(records: list[ConsumerRecord], *, big: bool) -> OffsetsSnapshot:
 def printed(records: list[ConsumerRecord], *, big: bool) -> Any:
     seen, wish = snapshot(records, big=big), OffsetsQuery()
     found = InOrder(seen, wish) if big else assemble(seen, wish)
-    data = json.loads("".join(json_lines(_as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON))))
+    data = json.loads("".join(json_lines(as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON))))
     return data | {"findings": sorted(data["findings"], key=json.dumps)}
 
 
@@ -98,7 +98,7 @@ def test_what_is_plain_is_written_as_what_is_understood(rows: list[Any], swapped
     texts = []
     for plainly in (True, False):
         found = InOrder(seen, OffsetsQuery(), plainly)
-        data = _as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON)
+        data = as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON)
         texts.append(("".join(json_lines(data)).split('"findings"')[0], sorted(map(str, found.findings))))
     assert texts[0] == texts[1]
 
@@ -114,7 +114,7 @@ def test_beyond_the_limit_of_a_table_what_is_too_big_for_memory_is_counted_only(
 ) -> None:
     for limit, lines, more in ((2, 3, "6 more source partitions (not read)"), (0, 8, ""), (8, 8, "")):
         found = InOrder(snapshot(RECORDS, big=True), OffsetsQuery())
-        _print(found, limit, wide=False)
+        print_table(found, limit, wide=False)
         printed = capsys.readouterr()
         assert len(printed.out.splitlines()) == lines
         assert more in printed.err

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import jsonschema
 import pytest
-from connectctl.cli.commands import run_execution as run_command
-from connectctl.cli.commands import run_status
+from connectctl.cli.commands.run import execution as run_command
+from connectctl.cli.commands.run import status as run_status
 from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.cli.commands import run_execution
+from connectctl.cli.commands.run import execution as run_execution
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from connectctl.cli.commands.run_status import _names
+from connectctl.cli.commands.run.status import _names
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from connectctl.cli.main import app
@@ -30,7 +31,7 @@ def slowed(seconds: float) -> None:
             time.sleep(PAUSE)
         yield from fetch(self, place, offset)
 
-    headers.FETCH_BYTES = SMALL
+    headers.request = partial(headers.request, most=SMALL)
     headers.Headers._fetch = slow  # type: ignore[method-assign]
     try:
         app(sys.argv[2:])

@@ -119,7 +119,7 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
     Examples:
       connectctl offsets history orders 'test-*'
     """
-    from connectctl.cli.commands.runs import as_json
+    from connectctl.cli.commands.runs.app import as_json
     from connectctl.ops.core.journal import Journal
 
     runs = [run for run in Journal(paths.journal_directory()).runs() if run.operation.startswith("offsets ")]
@@ -153,7 +153,7 @@ def undo(
     """
     from connectctl.cli.commands.offsets.execution import Options, Target, change
     from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
-    from connectctl.cli.commands.runs import steps_of
+    from connectctl.cli.commands.runs.app import steps_of
     from connectctl.cli.saved_plan import check_same_cluster
     from connectctl.ops.core.journal import Journal, RunState
     from connectctl.ops.operations.offsets.undo import rollbacks

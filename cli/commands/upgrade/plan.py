@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.commands.preflight import check_run
+from connectctl.cli.commands.preflight.app import check_run
 from connectctl.cli.commands.upgrade.observe import given_of
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines

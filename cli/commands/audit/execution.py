@@ -1,0 +1,185 @@
+"""From a request to an audit: look at topics and offsets, run the jobs here or on Spark, judge."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.commands.audit.comparison import Inputs, group_positions, inputs_of, policies
+from connectctl.cli.commands.offsets.sources import sources_of
+from connectctl.cli.output import terminal
+from connectctl.ops.audit import plan
+from connectctl.ops.audit.duplicate_ranges import resolve
+from connectctl.ops.audit.offset_positions import Offsets, compared, inferred, positions
+from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
+from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
+from connectctl.ops.clients.spark import session as spark_session
+from connectctl.ops.clients.spark.session import job_failures
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.jobs.audit import Cluster, reader
+from connectctl.ops.jobs.audit_runner import Work, locally, on_spark
+from connectctl.ops.jobs.audit_sequences import Wanted
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.cluster.open_transactions import settled
+from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
+from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.audit.offset_positions import Inferred, Pair
+    from connectctl.ops.audit.plan import AuditRequest
+    from connectctl.ops.audit.scan import PartitionRange
+    from connectctl.ops.audit.summary import Summary
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+
+def look(
+    session: Session, request: AuditRequest, engine: Choice, patience: float, evidence: Path | None = None
+) -> Audit:
+    """The whole audit: look at the topics and the offsets, run the jobs, judge."""
+    kafka: Any = session.kafka
+    _known(kafka, request)
+    config, before = _offsets(session, request)
+    guess = _inferred(request, config)
+    positions_before = group_positions(kafka, request, patience)
+    spans = _spans(kafka, request, patience)
+    inputs = inputs_of(kafka, request, spans, positions_before, patience)
+    _, after = _offsets(session, request) if request.connector else (None, before)
+    compared = _compared(request, guess, before, after)
+    if guess is not None and not request.headers_only:
+        request = replace(request, sequence=request.sequence or guess.sequence, by=request.by or guess.by)
+    work, unread = _work(session, request, spans, compared, guess, engine, evidence, inputs)
+    summary = _run(session, work, engine)
+    wanted = work.comparison.wanted if work.comparison else work.wanted
+    if wanted is not None and wanted.sequence is not None:
+        resolve(summary, reader(work.cluster, wanted))
+    if compared is not None and work.wanted and request.sequence is not None:
+        compared = matching(summary, compared)
+        if all(span.start == 0 for span in spans):
+            for totals in unseen(summary, compared, request.first):
+                summary.add(totals)
+
+    found = Audit(
+        cluster_id=kafka.cluster_id(),
+        request=request,
+        summary=summary,
+        now=time.time(),
+        offsets=compared,
+        why_no_sequence=guess.why if guess else None,
+        unread=unread,
+        positions=positions(before, after) if guess and guess.lines and _whole(request) else None,
+        inputs=inputs.partitions if inputs else None,
+    )
+    return replace(found, findings=findings_of(found))
+
+
+def _known(kafka: Kafka, request: AuditRequest) -> None:
+    topics = (*request.topics, *request.inputs)
+    there = those_that_exist(kafka, *topics)
+    for topic in topics:
+        if topic not in there:
+            near = get_close_matches(topic, kafka.topic_names(), n=1)
+            unseen = "Check its name, and that this principal has Describe on it."
+            hint = f"Did you mean {near[0]}?" if near else unseen
+            raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
+
+
+def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | None, list[Pair]]:
+    """The connector's configuration, and its source partitions with their effective offsets."""
+    if not request.connector:
+        return None, []
+
+    sources, _, _ = sources_of(session, 5.0)
+    snapshot = observe(sources, OffsetsQuery((request.connector,)))
+    found = assemble(snapshot, OffsetsQuery((request.connector,)))
+    if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
+        why = "; ".join(finding.message.rstrip(".") for finding in unread)
+        raise ConnectctlError(f"Could not read all offsets of {request.connector}", why=why, code="hidden")
+    configured = snapshot.configs.connectors.get(request.connector) if snapshot.configs else None
+    pairs: list[Pair] = [
+        (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective
+    ]
+    return (dict(configured.config) if configured else None), pairs
+
+
+def _inferred(request: AuditRequest, config: dict[str, str] | None) -> Inferred | None:
+    return inferred(config) if request.connector else None
+
+
+def _compared(request: AuditRequest, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
+    if guess is None or request.headers_only:
+        return None
+    if guess.lines and request.offset_field is None:
+        return Offsets()  # compared by their length
+    if not _whole(request):
+        return Offsets(why="only a part of the topics is audited")
+    return compared(before, after, request.offset_field or guess.member)
+
+
+def _whole(request: AuditRequest) -> bool:
+    return request.since is None and request.until is None
+
+
+def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[PartitionRange]:
+    """What to look at, after open transactions had ``patience`` seconds to end."""
+
+    def offsets(bound: plan.Bound | None) -> plan.Offsets | None:
+        if bound is None:
+            return None
+        if bound.timestamp is not None:
+            return offsets_at(kafka, request.topics, bound.timestamp)
+        return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
+
+    began, now = settled(lambda: kafka.extents(request.topics), patience)
+    return plan.spans(began, now, policies(kafka, request.topics), offsets(request.since), offsets(request.until))
+
+
+def _work(
+    session: Session,
+    request: AuditRequest,
+    spans: list[PartitionRange],
+    compared: Offsets | None,
+    guess: Inferred | None,
+    engine: Choice,
+    evidence: Path | None,
+    inputs: Inputs | None = None,
+) -> tuple[Work, str | None]:
+    """What the jobs are to do, and why they do not read records where they should."""
+    cluster = Cluster(session.client_properties, session.timeout)
+    comparison = inputs.comparison if inputs else None
+    size = sum(span.size for span in (comparison.ranges if comparison else spans))
+    wanted = None
+    unread = None
+    if engine is Choice.AUTO and size >= AUDIT_THRESHOLD and not spark_session.installed() and not request.headers_only:
+        unread = f"{size:,} records are read with Spark, which is not installed: pip install 'connectctl[spark]'"
+        comparison = None
+    elif comparison is None and not request.headers_only:
+        wanted = Wanted(request.sequence, request.source, request.together, measure=bool(guess and guess.lines))
+    numbers = compared.numbers if compared else {}
+    work = Work(
+        cluster,
+        spans,
+        wanted,
+        first=request.first,
+        committed=numbers,
+        shown=request.shown,
+        evidence=evidence,
+        comparison=comparison,
+    )
+    return work, unread
+
+
+def _run(session: Session, work: Work, engine: Choice) -> Summary:
+    chosen = engine is Choice.SPARK or (
+        engine is Choice.AUTO and work.size >= AUDIT_THRESHOLD and spark_session.installed()
+    )
+    with terminal.progress("Auditing") as advance:
+        if not chosen:
+            return locally(work, advance)
+        with job_failures("audit the topics", session.spark_log):
+            return on_spark(session.spark_session, work, advance)

@@ -1,0 +1,320 @@
+"""``connectctl connectors``: see connectors, and stop, pause, resume and restart them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import apply, completed_names
+from connectctl.cli.commands.connectors import config as connectors_config
+from connectctl.cli.commands.connectors import history as connectors_history
+from connectctl.cli.commands.connectors import topics as connectors_topics
+from connectctl.cli.commands.connectors.cluster import (
+    Cluster,
+    chosen,
+    cluster_id_of,
+    cluster_of,
+    group_id_of,
+    observed,
+    perform,
+)
+from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.options import (
+    ConnectorArgument,
+    DryRunOption,
+    HealthOption,
+    ListOption,
+    OutputOption,
+    WaitOption,
+    YesOption,
+)
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
+from connectctl.cli.views import connectors as connectors_view
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See, create, change and delete connectors."
+)
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONNECTOR]...",
+        help="Connectors by name or by glob, or --all.",
+        autocompletion=completed_names.connectors,
+    ),
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONNECTOR]...",
+            help="Only these, by name or by glob.",
+            autocompletion=completed_names.connectors,
+        ),
+    ] = None,
+    exit_code: HealthOption = False,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """List connectors with one verdict each.
+
+    \b
+    Examples:
+      connectctl connectors list
+      connectctl connectors list 'orders-*'
+      connectctl connectors list -o wide      with classes and full causes
+      connectctl connectors list --exit-code > /dev/null || page-somebody
+      connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
+
+    DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
+    With no worker answering, connectors are read from the config and status topics.
+    With --exit-code the exit code is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an error, or if
+    something could not be read; stopped and paused connectors are healthy.
+    """
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.connectors.observe import matching, see, select
+
+    session: Session = ctx.obj
+    cluster = cluster_of(session)
+    with without_collection():
+        seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
+        raise unknown_group(cluster.group, session.transactions.connect_groups)
+    found = select(seen.connectors, matching(seen.connectors, connectors)) if connectors else seen.connectors
+    data = {
+        "connectorsFrom": seen.read_from,
+        "connectors": list(map(connectors_view.as_json, found)),
+        "findings": [finding.as_json() for finding in seen.findings],
+    }
+    terminal.emit("ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]))
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(seen.findings)
+    if exit_code:
+        apply.exit_unless_healthy(found, seen.findings)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one connector: its tasks and where they run, why they failed, its configuration.
+
+    \b
+    Examples:
+      connectctl connectors show orders
+      connectctl connectors show orders -o wide                       with full stack traces
+      connectctl connectors show orders -o json | jq .config
+
+    Values of properties that are named like secrets are masked. The target state, the task count record (for how many tasks
+    producers were last fenced) and whether fencing is pending are from the config topic.
+    """
+    from connectctl.cli.commands.connectors import show as connectors_show
+
+    session: Session = ctx.obj
+    cluster = cluster_of(session)
+    connectors_show.show(session, cluster, connector, output)
+
+
+@app.command()
+def topics(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    reset: Annotated[bool, typer.Option("--reset", help="Reset the list; this is a change, with a plan.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """List the topics that a connector's tasks have used since it was created, or since a reset (KIP-558).
+
+    \b
+    Examples:
+      connectctl connectors topics orders
+      connectctl connectors topics orders --reset --yes
+
+    Topics that its tasks still use are listed again after their next records. This cannot be undone.
+    """
+    if reset and output is not Output.NAME:
+        connectors_topics.reset(ctx.obj, connector, dry_run=dry_run, yes=yes, output=output)
+    elif reset or dry_run or yes:
+        what = "-o name cannot be combined with --reset" if reset else "--dry-run and --yes require --reset"
+        raise BadInput(what, next_step="Leave one of them out.", code="usage")
+    else:
+        connectors_topics.show(ctx.obj, connector, output)
+
+
+@app.command()
+def stop(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of Kafka 3.5 or newer.
+
+    \b
+    Examples:
+      connectctl connectors stop orders --wait
+      connectctl connectors stop --all --dry-run       what would be stopped
+    """
+    _change_state(ctx.obj, "stop", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def pause(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Pause connectors: their tasks stay assigned, and process no records.
+
+    \b
+    Examples:
+      connectctl connectors pause orders --wait
+      connectctl connectors pause --all --yes
+    """
+    _change_state(ctx.obj, "pause", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def resume(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Resume connectors that are stopped or paused.
+
+    \b
+    Examples:
+      connectctl connectors resume orders --wait --timeout 60
+      connectctl connectors resume --all --yes
+
+    With --wait, the state must have been RUNNING for two seconds.
+    """
+    _change_state(ctx.obj, "resume", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def restart(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
+    task: Annotated[int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")] = None,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Restart connectors with their tasks. Needs workers of Kafka 3.0 or newer.
+
+    \b
+    Examples:
+      connectctl connectors restart orders --wait
+      connectctl connectors restart --all --only-failed --yes --wait
+      connectctl connectors restart orders --task 2        any release of the workers
+
+    With --wait, a FAILED status from before the restart is ignored, and the state must have been RUNNING for two
+    seconds. Exit code 1: something failed; 6: not RUNNING in time.
+    """
+    from connectctl.ops.operations.connectors.steps import plan_restart
+
+    if task is not None and only_failed:
+        raise BadInput(
+            "--only-failed cannot be combined with --task", next_step="Leave out --only-failed.", code="usage"
+        )
+    cluster, named = picked(ctx.obj, connectors, every)
+    plan = plan_restart(
+        cluster_id_of(cluster),
+        named,
+        only_failed=only_failed,
+        task=task,
+        named=not every,
+        wait=wait,
+        group_id=group_id_of(cluster),
+    )
+    perform(ctx.obj, cluster, plan, dry_run, yes, output)
+
+
+@app.command()
+def cure(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Cure slow zombie fencing of a connector, or task configurations that compaction can remove (TASK010).
+
+    \b
+    Examples:
+      connectctl connectors cure orders --dry-run
+      connectctl connectors cure orders --yes
+
+    A leader fences about one task producer per second, and a round of fencing fails after 90 s. The cure sets
+    admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
+    until the current round has ended, and restarts the tasks that it failed.
+
+    If the connector's configuration follows the commit of its tasks in the config topic, workers that start have no task
+    configurations. The cure then stops and resumes the connector, so that it publishes its tasks again. If this is
+    interrupted, the connector may stay stopped: connectctl connectors resume NAME.
+    """
+    from connectctl.cli.commands.connectors import cure as connectors_cure
+
+    session: Session = ctx.obj
+    cluster = cluster_of(session)
+    plan = connectors_cure.planned(session, cluster, connector)
+    context = connectors_cure.context_of(session, cluster, plan)
+    apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output)
+
+
+connectors_config.register(app)
+connectors_history.register(app)
+
+
+def _change_state(
+    session: Session,
+    verb: str,
+    connectors: list[str] | None,
+    every: bool,
+    wait: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
+    from connectctl.ops.operations.connectors.steps import plan_state
+
+    cluster, named = picked(session, connectors, every)
+    plan = plan_state(cluster_id_of(cluster), named, verb, wait=wait, group_id=group_id_of(cluster))
+    perform(session, cluster, plan, dry_run, yes, output)
+
+
+def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[ConnectorHealth, ...]]:
+    """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
+    if bool(names) == every:
+        what = "Name connectors or give --all, not both" if every else "No connector given"
+        raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
+    cluster = observed(session)
+    return cluster, chosen(cluster, None if every else names)

@@ -1,0 +1,225 @@
+"""From wanted configurations to a run: read, validate, plan, ask once, keep what the plan means, carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli.commands.connectors import offsets as connectors_offsets
+from connectctl.cli.commands.connectors.directory import Directory
+from connectctl.cli.commands.connectors.outlook import ConfigOutlook
+from connectctl.cli.commands.connectors.versions import versions_of
+from connectctl.ops.clients.secrets import reveal
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.connectors import config_files, config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors.config_history import chosen_version
+from connectctl.ops.operations.connectors.config_offsets import (
+    SetConnectorOffsets,
+    check_initial,
+    check_removable,
+    initial,
+    removal,
+)
+from connectctl.ops.operations.connectors.config_outlook import OffsetsOfChange
+from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
+from connectctl.ops.operations.connectors.config_prune import PruneRequest
+from connectctl.ops.operations.connectors.config_validation import refuse_invalid
+from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
+from connectctl.ops.operations.connectors.observe import defined_passwords, matching, select
+from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+PENDING = 3
+
+
+def planner_of(cluster: Cluster, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:
+    """A planner for the connectors as they are now, with ``found`` of them."""
+    where = connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)
+    return Planner(operation, *where, {each.name: each for each in found}, wait=wait)
+
+
+def given_in(files: Sequence[Path]) -> list[Desired]:
+    """The connectors in ``files``, with their secrets."""
+    return config_files.desired(files, reveal)
+
+
+def create(
+    session: Session,
+    files: Sequence[Path],
+    stopped: bool,
+    offsets: Path | None,
+    *,
+    wait: bool,
+    carry: bool = False,
+    **how: Any,
+) -> None:
+    """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
+    given = given_in(files)
+    entries = check_initial(given, offsets)
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors create", connectors_cluster.chosen(cluster, None), wait=wait)
+    refuse_existing(given, planner.current)
+    outlook = ConfigOutlook(session, cluster, planner.current.values(), given)
+    if carry:
+        entries = outlook.carried(given, entries)
+
+    def means(each: Desired) -> OffsetsOfChange:
+        return outlook.of_new(each, entries)
+
+    _learn(cluster, planner, given)
+    state = "STOPPED" if stopped else None
+    wanted = [replace(each, state=state or each.state) for each in given]
+    if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
+        planner.create(wanted[0], OffsetsOfChange(means(wanted[0]).sentences))
+        connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, **how)
+        return
+    initial(cluster.calls, planner, wanted, entries, means)
+    carry_out(session, cluster, planner.planned(), **how)
+
+
+def apply_files(
+    session: Session,
+    files: Sequence[Path],
+    wait: bool,
+    exit_code: bool,
+    *,
+    prune: tuple[bool, Sequence[str]] = (False, ()),
+    carry: bool = False,
+    **how: Any,
+) -> None:
+    """Create or change the connectors in ``files``; ``prune``: whether to delete what was applied from there, and which
+    globs to delete.
+    """
+    request = PruneRequest.of(files, *prune)
+    given = given_in(files)
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors apply", connectors_cluster.chosen(cluster, None), wait=wait)
+    directory = Directory.of(session, cluster, planner, given, request)
+    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, directory=directory, **how)
+
+
+def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **how: Any) -> None:
+    """Set and remove single properties of the connectors that ``pattern`` means."""
+    properties = assignments(texts)
+    cluster = connectors_cluster.observed(session)
+    there = connectors_cluster.chosen(cluster, None)
+    planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=wait)
+    wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
+    change(session, cluster, planner, wanted, there=there, **how)
+
+
+def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, **how: Any) -> None:
+    """Give the connector ``name`` the configuration of its version ``to`` again."""
+    cluster, found, _ = versions_of(session, name)
+    config = chosen_version(found, name, to).config
+    if config is None:
+        hint = f"Delete it: connectctl connectors delete {name}."
+        raise BadInput(f"Version {to} of {name} is its deletion", next_step=hint, code="unknown-version")
+    planner = planner_of(cluster, "connectors rollback", connectors_cluster.chosen(cluster, None), wait=wait)
+    change(session, cluster, planner, [Desired(name, config)], carry=carry, **how)
+
+
+def change(
+    session: Session,
+    cluster: Cluster,
+    planner: Planner,
+    wanted: Sequence[Desired],
+    *,
+    exit_code: bool = False,
+    carry: bool = False,
+    directory: Directory | None = None,
+    there: Collection[ConnectorHealth] | None = None,
+    **how: Any,
+) -> None:
+    """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3; ``carry``:
+    source offsets go with the change; ``directory`` is what is applied as one; ``there`` are all connectors, where the
+    planner has not all of them.
+    """
+    _learn(cluster, planner, wanted)
+    every = planner.current.values() if there is None else there
+    outlook = ConfigOutlook(session, cluster, every, wanted, directory.pruned.delete if directory else ())
+    for each in wanted:
+        if each.name in planner.current:
+            former = planner.current[each.name].connector
+            offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=carry)
+            if each.config != former.config:
+                offsets += config_outlook_new.of_others(each.name, each.config, outlook.others(each.name))
+            planner.change(each, offsets, [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else [])
+            continue
+        new = replace(each, state=each.state or each.kept_state)
+        entries = outlook.carried([each], ()) if carry and outlook.has_former(each) else ()
+        if entries:
+            initial(cluster.calls, planner, [new], entries, partial(outlook.of_new, entries=entries))
+        else:
+            planner.create(new, outlook.of_new(each))
+    if directory is not None:
+        directory.finish(planner)
+    planned = planner.planned()
+    carry_out(session, cluster, planned, **how)
+    if exit_code and how["dry_run"] and planned.plan.steps:
+        raise typer.Exit(PENDING)
+
+
+def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> None:
+    """Have what differs validated by a worker, and learn which of its properties are secrets."""
+    found = planner.current
+    differing = [
+        each for each in wanted if each.name not in found or each.config != dict(found[each.name].connector.config)
+    ]
+    former = {each.name: found[each.name].connector.config for each in differing if each.name in found}
+    planner.passwords = {
+        each.name: defined_passwords(cluster.calls, each.config)
+        | defined_passwords(cluster.calls, former.get(each.name, {}))
+        | each.hidden
+        for each in differing
+    }
+    refuse_invalid(cluster.calls, {each.name: each.config for each in differing})
+
+
+def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: bool, **how: Any) -> None:
+    """Delete connectors, and say what stays."""
+    cluster = connectors_cluster.observed(session)
+    planner = planner_of(cluster, "connectors delete", connectors_cluster.chosen(cluster, names), wait=wait)
+    group = connectors_cluster.group_id_of(cluster)
+    asked = (lambda: session.transactions) if cluster.kafka is not None else None
+    if with_offsets:
+        check_removable(cluster.calls, planner.current.values())
+    for name, health in planner.current.items():
+        leaves = remaining_resources(cluster.calls, health.connector, group, asked, with_offsets=with_offsets)
+        planner.delete(name, leaves, removal(health) if with_offsets else ())
+    carry_out(session, cluster, planner.planned(), **how)
+
+
+def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
+    """``(property, now, in the file)`` of what differs, masked. Raises ``BadInput`` for a connector that is not there."""
+    cluster = connectors_cluster.observed(session)
+    ((health,),) = (connectors_cluster.chosen(cluster, [wanted.name]),)
+    former = health.connector.config
+    changes = difference(former, wanted.config)
+    hidden = defined_passwords(cluster.calls, wanted.config) | wanted.hidden
+    now, then = shown({name: former.get(name) for name in changes}, hidden), shown(changes, hidden)
+    return [(name, now[name], _other(now[name], then[name])) for name in changes]
+
+
+def _other(now: str | None, then: str | None) -> str | None:
+    return f"{then} (another one)" if now == then and then is not None else then
+
+
+def carry_out(
+    session: Session, cluster: Cluster, planned: ConfigPlan, *, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Print the plan, or ask and carry it out, with its configurations kept before anything is done."""
+
+    connectors_cluster.perform(
+        session, cluster, planned.plan, dry_run, yes, output, begin=partial(keep, planned.configs)
+    )

@@ -1,0 +1,247 @@
+"""``connectctl connectors create|apply|edit|patch|delete|diff``: configurations, from files and from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.options import (
+    ConnectorArgument,
+    DryRunOption,
+    OutputOption,
+    PendingOption,
+    WaitOption,
+    YesOption,
+)
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+
+PENDING = 3
+
+FilesOption = Annotated[
+    list[Path],
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE|DIR",
+        help="JSON, YAML, .properties or Strimzi's KafkaConnector; - for stdin. Repeatable.",
+    ),
+]
+FileOption = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="A configuration; - for stdin.")]
+CarryOption = Annotated[
+    bool,
+    typer.Option(
+        "--carry-offsets",
+        help="Carry source offsets over to the new source partitions, or from a former connector name (KIP-875).",
+    ),
+]
+NamesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="CONNECTOR...", help="By name or by glob.", autocompletion=completed_names.connectors),
+]
+
+
+def create(
+    ctx: typer.Context,
+    file: FilesOption,
+    stopped: Annotated[
+        bool, typer.Option("--stopped", help="Create it STOPPED (KIP-980, workers from 3.7 on).")
+    ] = False,
+    offsets: Annotated[
+        Path | None,
+        typer.Option("--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."),
+    ] = None,
+    carry_offsets: CarryOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Create connectors that are not there yet.
+
+    \b
+    Examples:
+      connectctl connectors create -f orders.json --wait
+      connectctl connectors create -f orders.yaml --stopped --dry-run
+      connectctl connectors create -f orders.json --offsets offsets.json      to continue where another one ended
+      connectctl connectors create -f orders-v2.json --carry-offsets          the same after it got another name
+
+    With --offsets the connector is created STOPPED, its workers set its offsets (KIP-875), and it is resumed; for workers
+    before 3.7 they are written to the offsets topic before it is created. A connector that is created under the name of an
+    older one resumes from the offsets of that one. Undo: connectctl runs undo RUN.
+    """
+    from connectctl.cli.commands.connectors import apply as connectors_apply
+
+    session: Session = ctx.obj
+    connectors_apply.create(
+        session, file, stopped, offsets, wait=wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
+    )
+
+
+def apply(
+    ctx: typer.Context,
+    file: FilesOption,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Delete connectors that were applied from there before and are no longer there."),
+    ] = False,
+    prune_match: Annotated[
+        list[str] | None,
+        typer.Option("--prune-match", metavar="GLOB", help="Delete matching connectors not in the files. Repeatable."),
+    ] = None,
+    carry_offsets: CarryOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    exit_code: PendingOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Create connectors, or change them to what files say, in one plan. What no file names stays as it is without --prune.
+
+    \b
+    Examples:
+      connectctl connectors apply -f orders.json --dry-run
+      connectctl connectors apply -f connectors/ --prune --yes --wait
+      connectctl connectors apply -f connectors/ --dry-run --exit-code       3 where something is to be done
+
+    A property that a file does not have is removed. Each connector is compared again before it is changed: one that
+    somebody else changed meanwhile is left as it is. The plan says what restarts, and where the cluster was changed since
+    the last apply. --prune deletes what runs of this machine applied from the same file or directory; the plan names what it
+    leaves alone, and why. References such as ${file:…} are compared and sent as they are; secrets are masked in plans, which
+    have their files' digests. Undo: connectctl runs undo RUN.
+    """
+    from connectctl.cli.commands.connectors import apply as connectors_apply
+
+    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
+    pruning = prune, prune_match or ()
+    connectors_apply.apply_files(ctx.obj, file, wait, exit_code, prune=pruning, carry=carry_offsets, **how)
+
+
+def edit(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    carry_offsets: CarryOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Change a connector's configuration in an editor: $VISUAL, else $EDITOR, else vi.
+
+    \b
+    Examples:
+      connectctl connectors edit orders --wait
+      EDITOR="code --wait" connectctl connectors edit orders --dry-run
+
+    A worker validates what was saved before anything is sent, and the plan shows what differs. Secrets are masked in the
+    editor; one that stays masked stays what it is.
+    """
+    from connectctl.cli.commands.connectors.edit import edit as edit_one
+
+    edit_one(ctx.obj, connector, wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output)
+
+
+def patch(
+    ctx: typer.Context,
+    connector: Annotated[
+        str,
+        typer.Argument(metavar="CONNECTOR", help="By name or by glob.", autocompletion=completed_names.connectors),
+    ],
+    changes: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove.")
+    ],
+    carry_offsets: CarryOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set or remove single properties of connectors.
+
+    \b
+    Examples:
+      connectctl connectors patch orders tasks.max=4 --wait
+      connectctl connectors patch 'orders-*' batch.size=500 errors.tolerance- --dry-run
+      connectctl connectors patch lines file=/data/new.txt --carry-offsets --wait      to continue at the same offset
+
+    Workers from 3.8 on are sent only what changes (KIP-477); older ones the whole configuration, compared just before. The
+    plan says which source offsets the change orphans, which source partitions begin anew, and what is not known.
+    """
+    from connectctl.cli.commands.connectors import apply as connectors_apply
+
+    connectors_apply.patch(
+        ctx.obj, connector, changes, wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
+    )
+
+
+def delete(
+    ctx: typer.Context,
+    names: NamesArgument,
+    with_offsets: Annotated[
+        bool, typer.Option("--with-offsets", help="Delete the offsets, too (KIP-875, workers from 3.6 on).")
+    ] = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Delete connectors, and say what stays behind: offsets, topics, transactional ids, consumer group.
+
+    \b
+    Examples:
+      connectctl connectors delete orders --dry-run
+      connectctl connectors delete 'test-*' --with-offsets --yes --wait
+
+    Without --with-offsets a connector that is created later under the same name resumes where this one ended. What is
+    deleted is kept for connectctl runs undo RUN.
+    """
+    from connectctl.cli.commands.connectors import apply as connectors_apply
+
+    connectors_apply.delete(ctx.obj, names, with_offsets, wait, dry_run=dry_run, yes=yes, output=output)
+
+
+def diff(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    file: FileOption,
+    exit_code: PendingOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what differs between a connector and a file.
+
+    \b
+    Examples:
+      connectctl connectors diff orders -f orders.json
+      connectctl connectors diff orders -f orders.json --exit-code || echo differs
+    """
+    from connectctl.cli.commands.connectors import apply as connectors_apply
+
+    given = connectors_apply.given_in([file])
+    wanted = next((each for each in given if each.name == connector), None)
+    if wanted is None:
+        names = ", ".join(each.name for each in given)
+        raise BadInput(f"{file} has no configuration of {connector}", why=f"it has {names}")
+    rows = connectors_apply.differences(ctx.obj, wanted)
+    data = {"connector": connector, "differences": [dict(zip(("name", "now", "file"), r, strict=True)) for r in rows]}
+    terminal.emit(
+        "ConnectorDiff",
+        data,
+        output,
+        lambda wide: terminal.table(
+            ["PROPERTY", "NOW", "FILE"], [[n, a or "-", b or "-"] for n, a, b in rows], empty="No differences."
+        ),
+    )
+    if rows and exit_code:
+        raise typer.Exit(PENDING)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``connectctl connectors``."""
+    for command in (create, apply, edit, patch, delete, diff):
+        app.command(command.__name__)(command)

@@ -1,0 +1,128 @@
+"""The truth about a connector's fencing for ``connectors show``, and ``connectors cure`` of that and of lost tasks."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectctl.cli.output import terminal
+from connectctl.cli.transaction_sources import directory_of
+from connectctl.ops.connect.zombie_fencing import ids_to_fence
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.visibility import gap_findings
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
+from connectctl.ops.operations.connectors import fencing_diagnosis, observe
+from connectctl.ops.operations.connectors.cure import LATER, CureContext, SetOverrides, check_policy, plan_cure
+from connectctl.ops.operations.connectors.fencing_diagnosis import times
+from connectctl.ops.operations.connectors.observe import facts_reader
+from connectctl.ops.operations.connectors.republish import AwaitPublished, RepublishContext, orders, plan_republish
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.session import Session
+    from connectctl.ops.clients.protocols import KafkaReads
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.connect.task_config_commits import TaskConfigOrder
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.steps import StepContext
+
+
+def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
+    """What the coordinators say about failed tasks and about a round of fencing; nothing for a healthy connector."""
+    if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needed(connector, found):
+        return []
+    try:
+        seen = directory_of(session)
+        case = fencing_diagnosis.Case(
+            group=cluster.group.id,
+            connector=connector,
+            configured=found,
+            written=_written(session, cluster.kafka),
+            directory=seen.seen,
+            workers=len(cluster.group.members),
+        )
+        return [*gap_findings(seen.gaps), *fencing_diagnosis.findings(session.transactions, case, time.time())]
+    except ConnectctlError as e:
+        return [fencing_diagnosis.not_known(connector.name, e)]
+
+
+def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
+    choices = look_for_topics(kafka, kafka.group(session.group_id), session.named_topics, ("config", "status"))
+    images = kafka.image([choice.topic for choice in choices.values() if choice.topic], patience=1.0)
+    found: dict[str, float] = {}
+    for image in images.values():
+        found |= times(image.latest)
+    return found
+
+
+def planned(session: Session, cluster: Cluster, name: str) -> Plan:
+    """The plan that cures a connector; warns of what it needs later."""
+    kafka, group = _sources(cluster)
+    health = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
+    name = health.name
+    plan = republishing(session, kafka, health.connector) or _cure(session, kafka, health.connector)
+    if any(isinstance(step, SetOverrides) for step in plan.steps):
+        check_policy(cluster.calls, name, health.connector.config)
+        terminal.note(f"warning: {LATER}.", style="yellow")
+    return plan
+
+
+def _sources(cluster: Cluster) -> tuple[KafkaReads, ConnectGroup]:
+    if cluster.kafka is None or cluster.group is None:
+        raise BadInput(
+            "connectors cure requires the config topic, to check whether fencing is pending",
+            next_step="Give --bootstrap-servers.",
+        )
+    return cluster.kafka, cluster.group
+
+
+def _cure(session: Session, kafka: KafkaReads, connector: Connector) -> Plan:
+    if connector.type == "sink":
+        raise BadInput(f"{connector.name} is a sink connector, whose tasks are never fenced")
+    configured = observe.configured(kafka, _config_topic(session, kafka), connector.name)
+    pending = _pending(session, kafka, connector.name)
+    return plan_cure(kafka.cluster_id(), connector, configured, pending=pending, group_id=session.group_id)
+
+
+def _pending(session: Session, kafka: KafkaReads, name: str) -> bool:
+    """Whether a round of fencing is due. Where nothing is to be fenced the leader only writes its record."""
+    found = observe.configured(kafka, _config_topic(session, kafka), name)
+    return found is not None and bool(ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending))
+
+
+def republishing(session: Session, kafka: KafkaReads, connector: Connector) -> Plan | None:
+    """The plan for a connector whose tasks compaction takes away; None where it is not so."""
+    found = _order(session, kafka, connector.name)
+    if found is None:
+        return None
+    facts = facts_reader(kafka, kafka.group(session.group_id), session.named_topics)
+    seen = facts().of(connector) if facts else connector
+    return plan_republish(kafka.cluster_id(), seen, found, group_id=session.group_id)
+
+
+def _order(session: Session, kafka: KafkaReads, name: str) -> TaskConfigOrder | None:
+    return next((each for each in orders(kafka, _config_topic(session, kafka)) if each.name == name), None)
+
+
+def context_of(session: Session, cluster: Cluster, plan: Plan) -> StepContext:
+    """What the steps of a cure work with."""
+    kafka, group = _sources(cluster)
+    if any(isinstance(step, AwaitPublished) for step in plan.steps):
+        facts = facts_reader(kafka, group, session.named_topics)
+        order = partial(_order, session, kafka)
+        return RepublishContext(cluster.calls, session.timeout, facts=facts, order=order)
+    return CureContext(cluster.calls, session.timeout, pending=partial(_pending, session, kafka))
+
+
+def _config_topic(session: Session, kafka: KafkaReads) -> str:
+    named = session.named_topics
+    topic = (
+        named.get("config")
+        or find_internal_topics(kafka, kafka.group(session.group_id), named, needed=("config",)).config
+    )
+    assert topic is not None
+    return topic

@@ -1,0 +1,137 @@
+"""A directory of configurations applied as one: what is deleted with it, in which order, and who changed what since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.cli.apply import open_journal
+from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli.commands.connectors.versions import config_records
+from connectctl.ops.connect.config_topic import CONNECTOR
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
+from connectctl.ops.operations.connectors.config_history import topic_versions
+from connectctl.ops.operations.connectors.config_order import arranged, takeovers
+from connectctl.ops.operations.connectors.config_origins import Origin, origins
+from connectctl.ops.operations.connectors.config_prune import Pruned, pruned
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector, DeleteConnector
+from connectctl.ops.operations.connectors.config_values import kept
+from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.step import Step
+    from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.connectors.config_history import ConfigVersion
+    from connectctl.ops.operations.connectors.config_plan import Desired, Planner
+    from connectctl.ops.operations.connectors.config_prune import PruneRequest
+    from connectctl.ops.operations.connectors.config_values import Config
+
+
+@dataclass
+class Directory:
+    """What ``connectors apply`` adds to the plans of single connectors. ``pruned``: see ``pruned``."""
+
+    session: Session
+    cluster: Cluster
+    wanted: Mapping[str, Desired]
+    pruned: Pruned
+    history: History
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        cluster: Cluster,
+        planner: Planner,
+        given: Sequence[Desired],
+        request: PruneRequest | None,
+    ) -> Directory:
+        """What is to be deleted, of what the cluster has and ``given`` has not."""
+        wanted = {each.name: each for each in given}
+        history = History(session, cluster)
+        there = [name for name in planner.current if name not in wanted] if request else []
+        if request is None or not there:
+            return cls(session, cluster, wanted, Pruned((), ()), history)
+        known = history.origins(there)
+
+        def not_applied(name: str) -> str | None:
+            versions = history.versions(name)
+            return another_one(planner.current[name].connector.config, known[name], versions, history.unseen)
+
+        found = pruned(there, known, request, not_applied)
+        return cls(session, cluster, wanted, found, history)
+
+    def finish(self, planner: Planner) -> None:
+        """Add deletions and drift to the steps of ``planner``, and bring them into their order."""
+        self._delete(planner)
+        planner.noops += self.pruned.left
+        former = {name: health.connector.config for name, health in planner.current.items()}
+        touched = {step.subject for step in planner.steps}
+        changed = [step.subject for step in planner.steps if isinstance(step, ChangeConnector | DeleteConnector)]
+        known = self.history.origins(changed)
+        steps = [self._with_drift(step, planner, known) for step in planner.steps]
+        new = {name: each.config for name, each in self.wanted.items() if name in touched}
+        planner.steps = arranged(steps, takeovers({name: former[name] for name in changed}, new))
+
+    def _delete(self, planner: Planner) -> None:
+        group = connectors_cluster.group_id_of(self.cluster)
+        asked = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
+        for name in self.pruned.delete:
+            connector = planner.current[name].connector
+            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, asked, with_offsets=False))
+
+    def _with_drift(self, step: Step, planner: Planner, known: Mapping[str, Origin]) -> Step:
+        if not isinstance(step, ChangeConnector | DeleteConnector):
+            return step
+        name = step.subject
+        origin = known.get(name)
+        found = drift_of(
+            planner.current[name].connector.config,
+            self.wanted[name].config if isinstance(step, ChangeConnector) else None,
+            origin,
+            self.history.applied(origin),
+            self.history.versions(name),
+            planner.passwords.get(name, frozenset()),
+            self.history.unseen,
+        )
+        return replace(step, drift=found)
+
+
+class History:
+    """What the journal and the config topic have of connectors; each is read when it is first needed, and once."""
+
+    def __init__(self, session: Session, cluster: Cluster) -> None:
+        self._session, self._cluster = session, cluster
+        self._records: dict[bytes, list[ConsumerRecord]] | None = None
+        self.unseen: str | None = None
+
+    def origins(self, names: Sequence[str]) -> Mapping[str, Origin]:
+        """What runs of this machine wrote."""
+        if not names:
+            return {}
+        where = connectors_cluster.cluster_id_of(self._cluster), connectors_cluster.group_id_of(self._cluster)
+        return origins(open_journal(), *where, names)
+
+    def versions(self, name: str) -> list[ConfigVersion]:
+        """What the config topic has of ``name``, the oldest first; nothing where it is not read, which ``unseen`` says."""
+        if self._records is None:
+            self._records = {}
+            try:
+                for record in config_records(self._session, self._cluster):
+                    self._records.setdefault(record.key or b"", []).append(record)
+            except ConnectctlError as e:
+                self.unseen = e.what
+        return topic_versions(self._records.get(f"{CONNECTOR}{name}".encode(), ()), name)
+
+    def applied(self, origin: Origin | None) -> Config | None:
+        """The configuration that was last applied from a file, None where the journal has it no more."""
+        if origin is None or origin.applied is None:
+            return None
+        try:
+            return kept(open_journal(), origin.applied.digest)
+        except ConnectctlError:
+            return None

@@ -1,0 +1,52 @@
+"""Initial offsets of a connector whose workers cannot set them: written to the offsets topic before it is created."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.cli.commands.offsets import execution
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.release import INITIAL_STATE, older
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.connectors.config_values import keep
+from connectctl.ops.operations.offsets.changes import SetOffsets
+from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
+from connectctl.ops.operations.offsets.write_access import refuse_without_write
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.config_outlook import Entries
+    from connectctl.ops.operations.connectors.config_plan import ConfigPlan
+
+
+def by_topic(cluster: Cluster, entries: Entries) -> bool:
+    """Whether ``entries`` are to be written to the topic: by the release of the workers, where the brokers are given."""
+    if not entries or cluster.kafka is None:
+        return False
+    return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
+
+
+def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, **how: Any) -> None:
+    """Carry out ``planned``, which creates the source connector ``name``, behind the steps that write its offsets."""
+    if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
+        raise Refused(
+            f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",
+            next_step=f"Set them first: connectctl offsets set --group connect-{name} -f FILE; then create it.",
+            code="unsupported",
+        )
+    topic = planned.configs[0].get(TOPIC_PROPERTY)
+    request = SetOffsets(name, entries)
+    target = execution.Target(name, lambda subject: request, topic, new=True)
+    looked, (subject,) = execution.look_at(session, [target])
+    looked.sources.check_proven()
+    plan = planned.plan
+    where = plan.operation, plan.cluster_id, [(subject, request)]
+    changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=looked.view, via="kafka")
+    refuse_without_write(changes, lambda: session.own_rights)
+    whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
+    context = execution.context_of(session, looked, apply.open_journal())
+    apply.apply(session, whole, context, begin=partial(keep, planned.configs), **how)

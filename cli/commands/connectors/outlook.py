@@ -1,0 +1,66 @@
+"""What configurations that are wanted mean for source offsets that are stored already, and for other connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.cli.commands.connectors.stored import stored_offsets
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.connector import at_rest
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.connectors import config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.config_plan import Desired
+    from connectctl.ops.operations.connectors.config_values import Config
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+
+class ConfigOutlook:
+    """What ``wanted`` configurations mean for source offsets that are stored already, and for other connectors: those
+    that are ``there``, but for what is ``deleted``.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        cluster: Cluster,
+        there: Collection[ConnectorHealth],
+        wanted: Sequence[Desired],
+        deleted: Sequence[str] = (),
+    ) -> None:
+        self._there = [each for each in there if each.name not in deleted]
+        self._wanted = {each.name: each.config for each in wanted}
+        known = {each.name for each in there}
+        new = [each.name for each in wanted if each.name not in known]
+        self._stored = stored_offsets(session, cluster, new)
+
+    def others(self, name: str) -> dict[str, Config]:
+        """The configurations that other connectors than ``name`` will have."""
+        there: dict[str, Config] = {each.name: each.connector.config for each in self._there}
+        return {other: config for other, config in {**there, **self._wanted}.items() if other != name}
+
+    def of_new(self, each: Desired, entries: Entries = ()) -> OffsetsOfChange:
+        """What one that is created means, with ``entries`` for its initial offsets."""
+        if entries:
+            partitions = tuple(read_json(partition) for partition, _ in entries)
+            given = OffsetsOfChange(partitions={config_outlook.CARRIED: partitions})
+            return given + config_outlook_new.of_others(each.name, each.config, self.others(each.name))
+        own = config_outlook_new.of_new(each.name, each.config, self._stored)
+        return own + config_outlook_new.of_others(each.name, each.config, self.others(each.name), self._stored)
+
+    def has_former(self, each: Desired) -> bool:
+        """Whether offsets of what it reads are stored under another name, and none under its own."""
+        return config_outlook_new.has_owner(each.name, each.config, self._stored)
+
+    def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
+        """The offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
+        if entries or len(given) != 1:
+            what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
+            raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
+        running = {each.name for each in self._there if not at_rest(each.connector)}
+        return config_outlook_new.carried(given[0].name, given[0].config, self._stored, running)

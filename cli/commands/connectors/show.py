@@ -1,0 +1,156 @@
+"""``connectctl connectors show``: everything there is to know about one connector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.commands.connectors.cure import truth
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Block, Output
+from connectctl.cli.views import connectors
+from connectctl.ops.config.masking import config_of, masked, remember
+from connectctl.ops.connect.cluster_findings import topic_missing
+from connectctl.ops.connect.connector import cause_of
+from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.connectors.observe import configured, defined_passwords, see, the_one
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.session import Session
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connector import Status
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+
+def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
+    """Print the connector called ``name``."""
+    seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    health = the_one(seen.connectors, name)
+    answers = seen.read_from == "workers"
+    passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
+    remember(health.connector.config, passwords)
+    config = config_of(health.connector.config, passwords)
+    found, offsets_topic, doubts = _from_config_topic(session, cluster, health)
+    doubts = [*seen.findings, *doubts, *truth(session, cluster, health.connector, found)]
+    data = _as_json(health, found, offsets_topic, doubts, config)
+
+    def table(wide: bool) -> None:
+        terminal.blocks(_blocks(health, found, offsets_topic, config))
+        if wide:
+            _print_traces(health)
+
+    terminal.emit("Connector", data, output, table)
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(doubts)
+
+
+def _from_config_topic(
+    session: Session, cluster: Cluster, health: ConnectorHealth
+) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
+    """What the config topic adds, the offsets topic, and a finding where they cannot be told."""
+    offsets = _dedicated_topic(health)
+    if cluster.kafka is None or cluster.group is None:
+        return None, offsets, []
+    needed = ["config"] + (["offsets"] if health.connector.type != "sink" and offsets is None else [])
+    choices = look_for_topics(cluster.kafka, cluster.group, session.named_topics, needed)
+    doubts = []
+    for role, choice in choices.items():
+        if choice.topic is None:
+            error = not_found(role, choice, cluster.group)
+            doubts.append(topic_missing(role, str(error.why or error.what), str(error.next_step)))
+    if "offsets" in choices and choices["offsets"].topic:
+        offsets = {"name": choices["offsets"].topic, "dedicated": False, "bootstrapServers": None}
+    config = choices["config"].topic
+    return (configured(cluster.kafka, config, health.name) if config else None), offsets, doubts
+
+
+def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:
+    config = health.connector.config
+    if not config.get("offsets.storage.topic"):
+        return None
+    elsewhere = config.get("producer.override.bootstrap.servers")
+    return {"name": config["offsets.storage.topic"], "dedicated": True, "bootstrapServers": elsewhere}
+
+
+# ---------------------------------------------------------------------------------------------------------- for people
+
+
+def _blocks(
+    health: ConnectorHealth,
+    found: ConfiguredConnector | None,
+    offsets: dict[str, Any] | None,
+    config: Mapping[str, str],
+) -> list[Block]:
+    connector = health.connector
+    facts = [
+        ["state", str(health.verdict)],
+        ["cause", health.verdict.cause or ""],
+        ["target state", found.target_state if found else "unknown"],
+        ["type", connector.type or "unknown"],
+        ["worker", connector.status.worker if connector.status and connector.status.worker else "-"],
+        ["offsets topic", _offsets_text(offsets)],
+        ["fencing", _fencing_text(found) if connector.type != "sink" else ""],
+    ]
+    return [
+        Block(["CONNECTOR", health.name], [fact for fact in facts if fact[1]]),
+        Block(["TASK", "STATE", "WORKER", "CAUSE"], [_task(n, s) for n, s in connector.tasks.items()], "No tasks."),
+        Block(["PROPERTY", "VALUE"], [list(item) for item in sorted(config.items())], "No configuration."),
+    ]
+
+
+def _task(number: int, status: Status | None) -> list[str]:
+    if status is None:
+        return [str(number), "UNASSIGNED", "-", "no status yet"]
+    return [str(number), status.state, status.worker or "-", cause_of(status) or ""]
+
+
+def _offsets_text(offsets: dict[str, Any] | None) -> str:
+    if offsets is None:
+        return ""
+    kind = "dedicated" if offsets["dedicated"] else "global"
+    where = f", on {offsets['bootstrapServers']}" if offsets["bootstrapServers"] else ""
+    return f"{offsets['name']} ({kind}{where})"
+
+
+def _fencing_text(found: ConfiguredConnector | None) -> str:
+    if found is None:
+        return "unknown"
+    record = found.task_count_record
+    if record is None:
+        return "no round of fencing is recorded"
+    pending = "; a new round is pending and runs when tasks start" if found.fencing_pending else "; none is pending"
+    return f"last round was for {record} task{'' if record == 1 else 's'}{pending}"
+
+
+def _print_traces(health: ConnectorHealth) -> None:
+    connector = health.connector
+    parts = [("connector", connector.status), *((f"task {n}", status) for n, status in connector.tasks.items())]
+    for part, status in parts:
+        if status and status.trace:
+            terminal.say(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
+
+
+# --------------------------------------------------------------------------------------------------------- for scripts
+
+
+def _as_json(
+    health: ConnectorHealth,
+    found: ConfiguredConnector | None,
+    offsets: dict[str, Any] | None,
+    doubts: list[Finding],
+    config: Mapping[str, str],
+) -> dict[str, Any]:
+    connector = health.connector
+    tasks = [{"id": n} | connectors.status_json(status, trace=True) for n, status in connector.tasks.items()]
+    return connectors.as_json(health) | {
+        "targetState": found.target_state if found else connector.target_state,
+        "connector": connectors.status_json(connector.status, trace=True),
+        "tasks": tasks,
+        "taskCountRecord": found.task_count_record if found else None,
+        "fencingPending": found.fencing_pending if found else None,
+        "offsetsTopic": offsets,
+        "config": dict(config),
+        "findings": [finding.as_json() for finding in doubts],
+    }

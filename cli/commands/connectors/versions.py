@@ -1,0 +1,149 @@
+"""What ``connectctl connectors history`` shows: versions of a configuration, read from the config topic and the journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.apply import open_journal
+from connectctl.cli.commands.connectors.cluster import cluster_id_of, group_id_of, observed
+from connectctl.cli.output import terminal
+from connectctl.ops.all_steps import KINDS
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.times import iso_utc
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.config_history import (
+    changes,
+    chosen_version,
+    journal_versions,
+    merged,
+    topic_versions,
+)
+from connectctl.ops.operations.connectors.config_values import shown
+from connectctl.ops.operations.connectors.observe import defined_passwords
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.session import Session
+    from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.connectors.config_history import ConfigVersion
+
+MOST_SHOWN = 3
+"""Properties that a line of the table names; ``-o json`` has all."""
+
+
+def history(session: Session, connector: str, show: int | None, output: Output) -> None:
+    """Print the versions of ``connector``, or the configuration of one."""
+    cluster, found, unseen = versions_of(session, connector)
+    rows = rows_of(cluster, found)
+    if show is not None:
+        chosen_version(found, connector, show)
+        row = rows[show - 1]
+        terminal.emit(
+            "ConnectorVersion", {"connector": connector, **row}, output, lambda wide: configuration(connector, row)
+        )
+        return
+    versions = [{key: value for key, value in row.items() if key != "config"} for row in rows]
+    data = {"connector": connector, "configTopicUnseen": unseen, "versions": versions}
+    terminal.emit("ConnectorHistory", data, output, lambda wide: table(versions, unseen))
+
+
+def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersion], str | None]:
+    """The cluster, the versions of ``name``, and why the config topic was not seen, None where it was."""
+    cluster = observed(session)
+    unseen: ConnectctlError | None = None
+    topic: list[ConfigVersion] = []
+    try:
+        topic = topic_versions(config_records(session, cluster), name)
+    except ConnectctlError as e:
+        unseen = e
+    found = merged(topic, journal_versions(open_journal(), name, cluster_id_of(cluster), group_id_of(cluster), KINDS))
+    if not found and unseen is not None:
+        raise unseen
+    if not found:
+        raise BadInput(
+            f"No configuration of {name} is known",
+            why="neither the config topic nor the journal of this machine has one",
+            next_step="See connectctl connectors list.",
+            code="unknown-connector",
+        )
+    return cluster, found, unseen.what if unseen is not None else None
+
+
+def config_records(session: Session, cluster: Cluster) -> list[ConsumerRecord]:
+    """All committed records of the config topic. Raises ``ConnectctlError`` where it is not read to its end."""
+    if cluster.kafka is None or cluster.group is None:
+        raise BadInput("The config topic was not read: the brokers are not given", next_step="Add --bootstrap-servers.")
+    topic = str(find_internal_topics(cluster.kafka, cluster.group, session.named_topics, needed=("config",)).config)
+    image = cluster.kafka.image([topic], patience=session.timeout, superseded=True)[topic]
+    if image.held_back:
+        raise TimedOut(f"{topic} was not read to its end", why="a transaction is open on it")
+    return [*image.superseded, *image.latest]
+
+
+def rows_of(cluster: Cluster, found: Sequence[ConfigVersion]) -> list[dict[str, Any]]:
+    """What is printed of each version, the newest first, secrets masked."""
+    rows = []
+    for number, each in enumerate(found, 1):
+        former = found[number] if number < len(found) else None
+        hidden = defined_passwords(cluster.calls, each.config or {})
+        if former is not None and former.config is not None:
+            hidden |= defined_passwords(cluster.calls, former.config)
+        rows.append(
+            {
+                "version": number,
+                "at": None if each.at is None or each.until else iso_utc(each.at),
+                "until": iso_utc(each.at) if each.until and each.at is not None else None,
+                "what": _what(each, former),
+                "changes": shown(changes(each, former), hidden),
+                "run": each.run if not each.until else None,
+                "configOffset": each.offset,
+                "config": None if each.config is None else shown(each.config, hidden),
+            }
+        )
+    return rows
+
+
+def _what(version: ConfigVersion, former: ConfigVersion | None) -> str:
+    if version.config is None:
+        return "deleted"
+    if former is None:
+        return "oldest known"
+    return "created" if former.config is None else "changed"
+
+
+def table(versions: Sequence[dict[str, Any]], unseen: str | None) -> None:
+    """Print the versions for people; ``unseen`` is why the config topic was not read."""
+    rows = [
+        [str(row["version"]), row["at"] or f"until {row['until']}", row["what"], _changed(row), _by(row)]
+        for row in versions
+    ]
+    terminal.table(["VERSION", "TIME", "WHAT", "PROPERTIES", "BY"], rows, empty="", spare=("BY", "PROPERTIES"))
+    if unseen:
+        terminal.note(f"warning: only versions in the journal of this machine are shown: {unseen}", style="yellow")
+    else:
+        terminal.say("Compaction of the config topic may have removed older versions.")
+
+
+def _changed(row: dict[str, Any]) -> str:
+    if row["what"] == "oldest known":
+        return f"{len(row['changes'])} properties"
+    parts = [f"{name}-" if value is None else f"{name}={value}" for name, value in row["changes"].items()]
+    return some_of(parts, MOST_SHOWN)
+
+
+def _by(row: dict[str, Any]) -> str:
+    if row["run"]:
+        return f"run {row['run']}"
+    return "another client" if row["configOffset"] is not None else "unknown"
+
+
+def configuration(connector: str, row: dict[str, Any]) -> None:
+    """Print the configuration of a version."""
+    if row["config"] is None:
+        terminal.say(f"{connector} was deleted.")
+    if row["config"] is not None:
+        terminal.table(["PROPERTY", "VALUE"], [[name, value or ""] for name, value in row["config"].items()], empty="")

@@ -1,0 +1,228 @@
+"""``connectctl preflight``: what will go wrong, before it does."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from enum import StrEnum
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli.options import (
+    ConnectorsArgument,
+    FailOn,
+    FailOnOption,
+    ForVersionOption,
+    IgnoreOption,
+    ReportOption,
+    ReportOutput,
+)
+from connectctl.cli.output import findings, terminal
+from connectctl.ops.checks.types import Goal
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.checks.context import CheckContext, Edges
+    from connectctl.ops.checks.runner import CheckRun
+    from connectctl.ops.checks.tasks_max.observe import Release
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.finding import Finding
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class Emit(StrEnum):
+    """What ``--emit`` takes."""
+
+    KAFKA_ACLS = "kafka-acls"
+    YAML = "yaml"
+
+
+@app.command()
+def preflight(
+    ctx: typer.Context,
+    connectors: ConnectorsArgument = None,
+    for_: Annotated[Goal, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = Goal.NOW,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--principal",
+            metavar="[[CONNECTOR:]ROLE=]User:NAME",
+            help="Check its ACLs. ROLE is worker, producer, consumer, admin or super. Repeatable.",
+        ),
+    ] = None,
+    emit: Annotated[
+        Emit | None, typer.Option("--emit", help="Print the ACLs that are missing, and nothing else.")
+    ] = None,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector.")
+    ] = False,
+    explain: Annotated[str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")] = None,
+    self_: Annotated[
+        bool, typer.Option("--self", help="Check what connectctl itself may do here, with the principal in use.")
+    ] = False,
+    command: Annotated[
+        list[str] | None,
+        typer.Option("--command", metavar="COMMAND", help="With --self: this command only. Repeatable."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
+    for_version: ForVersionOption = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    ignore: IgnoreOption = None,
+    output: ReportOption = ReportOutput.TABLE,
+) -> None:
+    """Check a cluster and its connectors before a change.
+
+    \b
+    Examples:
+      connectctl preflight                              the cluster as it is now
+      connectctl preflight --for enabled                may exactly-once support be rolled out?
+      connectctl preflight orders --for downgrade       may it be rolled back, for the connector orders?
+      connectctl preflight --for enabled --principal User:connect
+      connectctl preflight --for enabled --principal User:connect --emit kafka-acls > missing.sh
+      connectctl preflight --for-version 5.0            what will workers of that release refuse?
+      connectctl preflight --explain STORE001           what the finding means, and what to do
+      connectctl preflight --for enabled -o sarif > preflight.sarif
+      connectctl preflight --self                       which commands will work with my rights?
+      connectctl preflight --self --command "offsets set" --emit kafka-acls
+
+    Checks brokers, workers, internal topics, every source connector, and the consumers of the topics that they write;
+    changes nothing. A check that could not be made is a finding of its own. ACLs are checked if a principal is given, or
+    is in a connector's configuration.
+    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
+    """
+    if explain is not None:
+        _explain(explain)
+        return
+    if list_:
+        _list()
+        return
+    if command and not self_:
+        raise BadInput("--command requires --self")
+    if self_:
+        _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
+        return
+    release = findings.release(for_version)
+    run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
+    if emit is not None:
+        _emit(run, emit, prefixed=prefixed)
+    else:
+        _report(run, fail_on, ignore, output)
+
+
+def _report(run: CheckRun, fail_on: FailOn, ignore: list[str] | None, output: ReportOutput) -> None:
+    found = findings.kept(run.findings(), ignore)
+    data = {
+        "clusterId": run.context.view.cluster_id,
+        "groupId": run.context.group.id,
+        "for": run.goal.value,
+        "connectors": list(run.context.names),
+    }
+    findings.emit_report(
+        "Preflight", data, found, output, lambda wide: _print(run.context, found, wide), fail_on=fail_on
+    )
+    raise typer.Exit(findings.exit_code(found, fail_on))
+
+
+def _self(
+    session: Session,
+    connectors: list[str],
+    commands: list[str],
+    principals: list[str],
+    form: Emit | None,
+    fail_on: FailOn,
+    ignore: list[str] | None,
+    output: ReportOutput,
+) -> None:
+    from connectctl.cli.commands.preflight import own_rights as preflight_self
+
+    if form is Emit.YAML:
+        raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
+    if form is not None:
+        preflight_self.emit(session, connectors, commands, principals)
+        return
+    preflight_self.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
+
+
+def check_run(
+    session: Session,
+    connectors: list[str],
+    goal: Goal,
+    principals: list[str],
+    *,
+    acls: bool = False,
+    release: Release | None = None,
+) -> CheckRun:
+    """The checks of this session's cluster; ``acls`` also without a named principal."""
+    from connectctl.ops.checks.acls import principals as said
+    from connectctl.ops.checks.context import see
+    from connectctl.ops.checks.runner import CheckRun
+
+    given = said.parse_principals(principals)
+    group = session.group()
+    scene = see(edges_of(session, group), group, session.named_topics, connectors)
+    known = any(said.identity(each.config) for each in scene.sources)
+    return CheckRun(scene, goal, given if principals or acls or known else None, release)
+
+
+def edges_of(session: Session, group: ConnectGroup) -> Edges:
+    """The session's edges, as preflight takes them."""
+    from connectctl.ops.checks.context import Edges
+
+    driver = session.driver()
+
+    def configured(worker: str, name: str) -> str | None:
+        with suppress(ConnectctlError):
+            found = driver.configured(worker, name)
+            return found.value if found else None
+        return None
+
+    return Edges(
+        session.kafka,
+        session.connect_to(group),
+        lambda: session.transactions,
+        lambda: session.brokers,
+        lambda: session.acls,
+        session.other_acls,
+        session.other_kafka,
+        str(session.settings.get("bootstrap_servers")),
+        configured,
+    )
+
+
+def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:
+    findings.table_of(found, wide=wide)
+    if not found:
+        what = f"{len(scene.view.workers)} workers, {len(scene.names)} connectors"
+        terminal.note(f"Checked: {what}, their topics and brokers.", style="dim")
+
+
+def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
+    from connectctl.ops.checks.acls import emit as acls_emit
+
+    facts, unseen = run.acl_facts()
+    if facts is None:
+        whys = "; ".join(f"{each.what}: {each.why}" for each in unseen)
+        raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
+    for each in unseen:
+        terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
+    terminal.say(acls_emit.emit(facts, run.goal, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+
+
+def _explain(id_: str) -> None:
+    from connectctl.ops.core.rule_docs import rule_doc
+
+    doc = rule_doc(id_)
+    terminal.say(f"{doc.id} ({doc.severity}): {doc.title}")
+    for paragraph in doc.text.split("\n\n"):
+        terminal.say("\n" + (indent(paragraph, "") if "\n  " in paragraph else fill(" ".join(paragraph.split()), 100)))
+    if doc.source:
+        terminal.say(f"\nSource: {doc.source}")
+
+
+def _list() -> None:
+    from connectctl.ops.core.rule_docs import rule_docs
+
+    rows = [[doc.id, doc.severity, doc.title] for doc in rule_docs().values()]
+    terminal.table(["ID", "SEVERITY", "FINDING"], rows)

@@ -1,0 +1,215 @@
+"""``connectctl runs``: what was changed, what was interrupted, and how to resume it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, WaitOption, YesOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_same_cluster
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.journal import Journal, Run
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def runs() -> None:
+    """List the changes made from this machine; resume, apply and undo them."""
+
+
+@app.command("list")
+def list_(output: ListOption = Output.TABLE) -> None:
+    """List the runs of the journal, the newest first.
+
+    \b
+    Examples:
+      connectctl runs list
+      connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
+    """
+    from connectctl.ops.core.journal import Journal
+
+    found = Journal(paths.journal_directory()).runs()
+
+    def table(wide: bool) -> None:
+        columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
+        rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id] for r in found]
+        terminal.table(columns, rows, empty="No run yet.", spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"))
+
+    terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
+
+
+@app.command()
+def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show one run: its steps, and how far it got.
+
+    \b
+    Examples:
+      connectctl runs show 20260101-120000-ab12
+    """
+    from connectctl.ops.core.journal import Journal
+
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    steps = steps_of(found, journal)
+
+    def table(wide: bool) -> None:
+        terminal.say(f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}")
+        for number, step in enumerate(steps):
+            marks = [mark for mark in found.marks if mark.step == number]
+            last = marks[-1] if marks else None
+            detail = f": {last.detail}" if last and last.detail else ""
+            terminal.say(f"  {number + 1}. {(last.what if last else 'not begun'):<10} {step.describe()}{detail}")
+
+    data = as_json(found) | {"steps": [step.describe() for step in steps], "marks": [vars(m) for m in found.marks]}
+    terminal.emit("Run", data, output, table)
+
+
+def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
+    """The steps of a run of any operation; those of a roll name the workers that were taken."""
+    from connectctl.ops.all_steps import KINDS
+    from connectctl.ops.operations.upgrade import run_state, runs
+
+    if run.operation != run_state.OPERATION:
+        return journal.plan_of(run, KINDS).steps
+    restored = runs.restored(journal, run)
+    return tuple(map(restored.taken, range(len(restored.steps))))
+
+
+@app.command("apply")
+def apply_(
+    ctx: typer.Context,
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN", help="Plan that a command printed with --dry-run -o json; - for standard input."
+        ),
+    ],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Execute a plan that was saved earlier, exactly as it is written.
+
+    \b
+    Examples:
+      connectctl connectors stop orders --wait --dry-run -o json > plan.json
+      connectctl runs apply plan.json
+      connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
+
+    It accepts plans of connector and offset changes, of loggers set, of fence, of transactions abort and commit, of upgrade
+    plan, apply and abort, and of run. The cluster, and the job file of a run, are read again: a plan for another cluster,
+    or one that would be different if it were made now, is refused (exit code 4). The output is that of the command itself.
+    """
+    from connectctl.cli.commands.runs.apply import apply_file
+
+    apply_file(ctx.obj, plan, dry_run=dry_run, yes=yes, output=output)
+
+
+@app.command()
+def resume(
+    ctx: typer.Context,
+    run: RunArgument,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Resume a run that was interrupted or failed: completed steps are recognized, the rest is executed.
+
+    \b
+    Examples:
+      connectctl runs resume 20260101-120000-ab12 --dry-run     the steps that are left
+      connectctl runs resume 20260101-120000-ab12
+    """
+    from connectctl.cli.commands.offsets.execution import carry_out, context_of, look_at
+    from connectctl.ops.all_steps import KINDS
+    from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.offsets.planning import first_to_do
+
+    session: Session = ctx.obj
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    if found.operation == "upgrade":
+        from connectctl.cli.commands.upgrade.apply import Options, take_up
+
+        take_up(session, run, Options(dry_run=dry_run, yes=yes, output=output))
+        return
+    if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
+    plan = journal.plan_of(found, KINDS)
+    if not found.operation.startswith("offsets "):
+        from connectctl.cli.commands.runs.resume import take_up as resume_run
+
+        resume_run(session, journal, found, plan, dry_run=dry_run, yes=yes, output=output)
+        return
+    looked, _ = look_at(session, [])
+    check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+    steps, start = plan.steps, first_to_do(found, plan.steps)
+    left = Plan(f"resume {found.operation}", found.cluster_id, steps[start:], group_id=found.group_id)
+    if dry_run:
+        apply.show(left, output)
+        return
+    apply.confirm(session, left, yes=yes)
+    context = context_of(session, looked, journal)
+    context.resumed = True
+    results = carry_out(context, steps, found, journal, start=start)
+
+    def table(wide: bool) -> None:
+        for result in results:
+            terminal.say(apply.line_of(result))
+
+    data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
+    terminal.emit("Result", data, output, table)
+
+
+@app.command()
+def undo(
+    ctx: typer.Context,
+    run: RunArgument,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Undo a run of connectors create, apply, edit, patch or delete: restore the former configurations.
+
+    \b
+    Examples:
+      connectctl runs undo 20260101-120000-ab12 --dry-run
+      connectctl runs undo 20260101-120000-ab12 --yes --wait
+
+    Connectors that the run created are deleted, those that it changed get their former configuration, and those that it
+    deleted are created again, with the offsets that it deleted. If a connector was changed since, nothing is undone
+    (exit code 4).
+    """
+    from connectctl.cli.commands.runs.undo import undo as undo_run
+    from connectctl.ops.all_steps import KINDS
+    from connectctl.ops.core.journal import Journal
+
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
+    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), wait=wait, **how)
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    """A run as scripts get it."""
+    return {
+        "id": run.id,
+        "operation": run.operation,
+        "subjects": list(run.subjects),
+        "state": run.state.value,
+        "clusterId": run.cluster_id,
+        "groupId": run.group_id,
+        "startedAt": run.started_at,
+        "endedAt": run.ended_at,
+    }

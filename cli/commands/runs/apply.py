@@ -1,0 +1,253 @@
+"""``connectctl runs apply``: the plan that a dry run printed, carried out as it is written, or refused as stale.
+
+What it depends on is observed again and planned again, only to compare: the plan that is carried out is the saved one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.cli.commands import fence
+from connectctl.cli.commands.connectors import apply as connectors_apply
+from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli.commands.connectors import cure as connectors_cure
+from connectctl.cli.commands.connectors.cluster import chosen
+from connectctl.cli.commands.connectors.topics import known_topics
+from connectctl.cli.commands.transactions.end import context_of, plan_again
+from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
+from connectctl.cli.transaction_sources import group_of, sources_of
+from connectctl.ops.all_steps import KINDS
+from connectctl.ops.clients.secrets import reveal
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.cluster import loggers
+from connectctl.ops.operations.connectors import config_files, tracked_topics
+from connectctl.ops.operations.connectors.config_plan import ConfigPlan
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
+from connectctl.ops.operations.connectors.config_validation import resolved
+from connectctl.ops.operations.connectors.steps import Await, Restart, RestartTask, plan_restart, plan_state
+from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.planning import check, plan_fence
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.fencing.steps import FenceIds
+from connectctl.ops.operations.offsets import changes
+from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
+from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
+from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
+from connectctl.ops.task_runtime.job.steps import RunTasks
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors.cluster import Cluster
+    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.fencing.snapshot import FencePlan
+
+CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
+CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
+VERBS = {"connectors": CONNECTORS, "loggers": ("set",)}
+"""What of an operation's plans can be applied, where not all can."""
+
+
+def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
+    """Carry out the plan in ``path``. Raises ``Refused`` for a stale one and another cluster's, ``BadInput`` for none."""
+    data = read_plan(path)
+    operation = str(data.get("operation"))
+    noun, _, verb = operation.partition(" ")
+    if operation == "upgrade":
+        from connectctl.cli.commands.upgrade.apply import Options, apply_saved
+
+        apply_saved(session, data, path, Options(dry_run=dry_run, yes=yes, output=output))
+        return
+    known = {
+        "connectors": _connectors,
+        "loggers": _connectors,
+        "offsets": _offsets,
+        "fence": _fence,
+        "transactions": _transactions,
+        "run": _run,
+    }
+    if noun not in known or verb not in VERBS.get(noun, (verb,)):
+        raise BadInput(
+            f"{path} is not a plan that runs apply accepts: it is a plan of {operation}",
+            next_step="To continue an unfinished run: connectctl runs resume RUN.",
+        )
+    if "digest" not in data:
+        raise BadInput(f"{path} is not a plan", why="it has no digest")
+    known[noun](session, Plan.from_json(data, KINDS), dry_run, yes, output)
+
+
+def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    cluster = connectors_cluster.observed(session)
+    check_where(
+        (saved.cluster_id, saved.group_id),
+        (connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)),
+    )
+    if saved.operation.removeprefix("connectors ") in CONFIGURATIONS:
+        _configurations(session, cluster, saved, dry_run, yes, output)
+        return
+    if saved.operation == "connectors cure":
+        (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
+        check_fresh(saved, connectors_cure.planned(session, cluster, name))
+        context = connectors_cure.context_of(session, cluster, saved)
+        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+        return
+    check_fresh(saved, _again(cluster, saved))
+    connectors_cluster.perform(session, cluster, saved, dry_run, yes, output)
+
+
+def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
+    if any(isinstance(step, Change) for step in saved.steps):
+        hint = "Give the files: connectctl connectors create -f FILE --offsets FILE."
+        raise BadInput(
+            "The plan writes initial offsets to the offsets topic, and cannot be applied from a file", next_step=hint
+        )
+    named = {
+        Path(step.file) for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector) and step.file
+    }
+    # A plan without secrets is applied on a machine that has not its files, too.
+    files = sorted(path for path in named if path.exists())
+    given = {each.name: each for each in config_files.desired(files, reveal)}
+    configs = resolved(cluster.calls, saved, given)
+    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
+
+
+def _again(cluster: Cluster, saved: Plan) -> Plan:
+    """What would be planned now for the connectors, or for the loggers, of ``saved``."""
+    if saved.operation == "loggers set":
+        return loggers.plan_again(saved.cluster_id, cluster.calls, saved) if saved.steps else saved
+    if saved.operation == "connectors topics":
+        (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
+        return tracked_topics.plan_reset(saved.cluster_id, name, known_topics(cluster.calls, name), saved.group_id)
+    return _states_again(cluster, saved)
+
+
+def _states_again(cluster: Cluster, saved: Plan) -> Plan:
+    """What would be planned now for the connectors of a stop, pause, resume or restart."""
+    waits = [step.subject for step in saved.steps if isinstance(step, Await)]
+    noops = [noop.subject for noop in saved.noops]
+    found = chosen(cluster, list(dict.fromkeys((*waits, *saved.subjects, *noops))))
+    where: Any = {"wait": bool(waits), "group_id": saved.group_id}
+    verb = saved.operation.removeprefix("connectors ")
+    if verb != "restart":
+        return plan_state(saved.cluster_id, found, verb, **where)
+    only_failed = any(isinstance(step, Restart) and step.only_failed for step in saved.steps)
+    task = next((step.task for step in saved.steps if isinstance(step, RestartTask)), None)
+    return plan_restart(saved.cluster_id, found, only_failed=only_failed, task=task, named=False, **where)
+
+
+def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    check_where((saved.cluster_id, saved.group_id), (session.transactions.cluster_id(), group_of(session) or ""))
+    check_fresh(saved, plan_again(session, saved))
+    apply.apply(session, saved, context_of(session), dry_run=dry_run, yes=yes, output=output)
+
+
+def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    """The ids of a fence are looked at again: epochs move on, but not who has an id, and not which there are."""
+    if not saved.steps:
+        apply.apply(session, saved, None, dry_run=dry_run, yes=yes, output=output)
+        return
+    step = saved.steps[0]
+    assert isinstance(step, FenceIds)
+    ids = tuple(row.id for row in step.rows)
+    creates = any(row.action is Action.CREATE for row in step.rows)
+    request = FenceRequest(connectors=step.connectors, ids=ids, leader=True, create=creates, force=step.force)
+    sources = sources_of(session, request)
+    check_where((saved.cluster_id, saved.group_id), (sources.calls.cluster_id(), group_of(session) or ""))
+
+    def look() -> FencePlan:
+        seen = plan_fence(observe(sources, request), request)
+        meant = {*ids, *(row.id for row in seen.rows if row.connector in step.connectors)}
+        now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
+        if now.essence != replace(now, rows=step.rows).essence:
+            hint = "Make a new plan: connectctl fence … --dry-run -o json."
+            raise stale("the ids to fence or their running tasks have changed", hint)
+        check(now, request)
+        return now
+
+    now = look()
+    if dry_run:
+        apply.show(saved, output)
+        return
+    fence.agree_and_fence(session, sources.calls, now, saved, lambda: None, look, yes=yes, output=output)
+
+
+def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    from connectctl.cli.commands.offsets.execution import Looked, Options, Target, change
+    from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
+
+    def same_cluster(looked: Looked) -> None:
+        check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
+
+    options = Options(True, dry_run, yes, output)
+    if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:
+        every = [step.subject for step in groups if step.change.exact and not step.change.entries]
+        change_groups(
+            session,
+            saved.operation,
+            [GroupTarget(step.subject, step.change, step.connector) for step in groups],
+            options,
+            via=groups[0].via,
+            typed=every[0] if every and saved.operation == "offsets reset" else None,
+            undoes=groups[0].undoes,
+            check=same_cluster,
+            saved=saved,
+        )
+        return
+    requests: dict[str, Any] = {}
+    targets = []
+    for step in saved.steps:
+        if isinstance(step, Change):
+            request = requests[step.subject] = changes.from_data(step.request)
+            purpose = request if isinstance(request, MergeOffsets | RestoreOffsets) else None
+            via = step.via
+            targets.append(
+                Target(step.subject, lambda subject: requests[subject.name], step.dedicated_topic, True, via, purpose)
+            )
+    resets = (request for request in requests.values() if isinstance(request, ResetOffsets))
+    whole = [request.connector for request in resets if request.partitions is None]
+    typed = whole[0] if whole else None
+    change(session, saved.operation, targets, options, typed=typed, check=same_cluster, saved=saved)
+
+
+def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    # What runs tasks is not loaded for other plans.
+    if saved.operation == MEMBERS:
+        from connectctl.cli.commands.run.execution import scene_of
+        from connectctl.cli.commands.run.status import members_context, planned_removal
+
+        scene = scene_of(session)
+        check_where((saved.cluster_id, saved.group_id), (scene.kafka.cluster_id(), session.group_id))
+        names = list(dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops))))
+        check_fresh(saved, planned_removal(scene, session.group_id, names))
+        context = members_context(scene, session.group_id)
+        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+        return
+    if saved.operation == SWEEP:
+        from connectctl.cli.commands.run.sweep import sweep_saved
+
+        sweep_saved(session, saved, dry_run=dry_run, yes=yes, output=output)
+        return
+    from connectctl.cli.commands.run.execution import SavedRun, run_job
+
+    tasks = next((step for step in saved.steps if isinstance(step, RunTasks)), None)
+    if tasks is None or tasks.request is None:
+        raise BadInput(
+            "The plan does not say which job file it is for",
+            why="an older version of connectctl made it",
+            next_step="Make a new plan: connectctl run JOB --dry-run -o json.",
+        )
+    job = Path(tasks.request.job)
+    run = SavedRun(saved, tasks)
+    try:
+        run.check({str(job): sha256(job.read_bytes()).hexdigest()})  # before anything is made of what is in it
+    except OSError as e:
+        hint = f"Restore the job file, or make a new plan: connectctl run {job.name} --dry-run -o json."
+        raise stale(f"the job file {job} cannot be read: {e.strerror}", hint) from e
+    run_job(session, tasks.request, run, dry_run=dry_run, yes=yes, output=output)

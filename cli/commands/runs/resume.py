@@ -1,0 +1,154 @@
+"""Runs of connectors, fences and transactions, resumed: what their steps work with, and whether they may continue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli.commands.connectors import cure as connectors_cure
+from connectctl.cli.commands.offsets import execution
+from connectctl.cli.commands.run.execution import scene_of
+from connectctl.cli.commands.run.status import members_context
+from connectctl.cli.commands.transactions.end import context_of
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_same_cluster
+from connectctl.cli.transaction_sources import Workers, group_of, sources_of
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.planning import check, plan_fence
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
+from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.journal import Journal, Run
+
+LEAST_PATIENCE = 60.0
+"""Seconds that a connector gets to start on its workers, at least."""
+
+
+def take_up(
+    session: Session, journal: Journal, run: Run, plan: Plan, *, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Print, or carry out, what is left of ``run``.
+
+    Raises ``Refused`` where the cluster is another, or not as it was agreed to.
+    """
+    from connectctl.ops.task_runtime.job.steps import OPERATION
+
+    if plan.operation == OPERATION:
+        _hand_back(session, journal, run, plan, dry_run=dry_run, yes=yes, output=output)
+        return
+    context, cluster_id, group_id = _context_of(session, journal, run, plan)
+    check_same_cluster(run, cluster_id, group_id)
+    context.resumed = True
+    steps = tuple(step for number, step in enumerate(plan.steps) if not run.done(number))
+    left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
+    if dry_run:
+        apply.show(left, output)
+        return
+    apply.confirm(session, left, yes=yes)
+    on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
+    apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), output)
+
+
+def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
+    """What the steps of ``plan`` work with, and the Kafka cluster and the group that it changes."""
+    if plan.operation == "fence":
+        return _fence(session, journal, run, plan)
+    if plan.operation == MEMBERS:
+        scene = scene_of(session)
+        return members_context(scene, session.group_id), scene.kafka.cluster_id(), session.group_id
+    if plan.operation == SWEEP:
+        from connectctl.cli.commands.run.sweep import sweep_again  # it loads pyarrow
+
+        return sweep_again(session, plan)
+    if plan.operation.startswith("transactions "):
+        return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
+
+    if any(isinstance(step, Change) for step in plan.steps):
+        looked, _ = execution.look_at(session, [])
+        kafka = looked.sources.kafka
+        return execution.context_of(session, looked, journal), kafka.cluster_id(), looked.group_id
+    cluster = connectors_cluster.observed(session)
+    context = (
+        connectors_cure.context_of(session, cluster, plan)
+        if plan.operation == "connectors cure"
+        else connectors_cluster.context_of(session, cluster)
+    )
+    return context, connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)
+
+
+def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
+    step = plan.steps[0]
+    assert isinstance(step, FenceIds)
+    sources = sources_of(session, FenceRequest(connectors=step.connectors))
+    context = FenceContext(
+        Workers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
+    )
+    context.run = run
+    if left := [] if run.done(0) else step.left(context):
+        ids = {row.id for row in left}
+        creates = any(row.action is Action.CREATE for row in left)
+        request = FenceRequest(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
+        now = plan_fence(observe(sources, request), request)
+        # A task that was started since the run began has taken its id back, and would fail.
+        check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)
+    return context, sources.calls.cluster_id(), group_of(session) or ""
+
+
+def _hand_back(
+    session: Session, journal: Journal, run: Run, plan: Plan, *, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Give the connector of a ``connectctl run --take-over`` that was killed back to its workers.
+
+    Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
+    """
+    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+    from connectctl.ops.task_runtime.job.hand_back import hand_back
+    from connectctl.ops.task_runtime.job.steps import HandBack, JobContext, hand_back_left
+
+    (name,), kafka = run.subjects, session.kafka
+    check_same_cluster(run, kafka.cluster_id(), session.group_id)
+    number = hand_back_left(plan, run)
+    topics = find_internal_topics(kafka, kafka.group(run.group_id), session.named_topics, needed=("config",))
+    presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]  # needed="config" gives a config topic
+    presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
+    try:
+        if number is None:
+            if not dry_run:
+                journal.end(run.id, RunState.FAILED)
+            raise Refused(
+                f"The run {run.id} has ended; there is nothing to hand back to the workers",
+                next_step="Run its job file again: connectctl run FILE continues from its source offsets.",
+                code="nothing-to-resume",
+            )
+        step = plan.steps[number]
+        assert isinstance(step, HandBack)
+        left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
+        if dry_run:
+            apply.show(left, output)
+            return
+
+        def work() -> str | None:
+            request = FenceRequest(connectors=(name,))
+            sources = sources_of(session, request)
+            context = connectors_cluster.context_of(session, connectors_cluster.observed(session))
+            context.timeout = max(session.timeout, LEAST_PATIENCE)
+            return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
+
+        apply.confirm(session, left, yes=yes)
+        on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
+        context = JobContext(work=work)
+        results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, start=number)
+    finally:
+        presence.leave()
+    apply.report(plan, results, output)

@@ -1,0 +1,205 @@
+"""``connectctl transactions``: see transactions, find those that hang, end them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli.commands.transactions import end as transactions_end
+from connectctl.cli.commands.transactions.end import searched
+from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.transaction_sources import directory_of, group_of, roles_of
+from connectctl.cli.views import transactions
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.finding import Finding
+
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List transactions, and end them."
+)
+
+TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")]
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    connectors: ConnectorsArgument = None,
+    states: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only this state; may be repeated.")
+    ] = None,
+    longer_than: Annotated[
+        float | None,
+        typer.Option("--longer-than", metavar="SECONDS", min=0, help="Only transactions that are open for longer."),
+    ] = None,
+    prefixes: Annotated[
+        list[str] | None, typer.Option("--prefix", metavar="P", help="Only ids that begin with P; may be repeated.")
+    ] = None,
+    open_only: Annotated[bool, typer.Option("--open", help="Only open transactions.")] = False,
+    output: ListOption = Output.TABLE,
+) -> None:
+    """List transactional ids with their transactions.
+
+    \b
+    Examples:
+      connectctl transactions list --open
+      connectctl transactions list --longer-than 60         open for more than a minute
+      connectctl transactions list orders -o wide           of a connector, with partitions
+      connectctl transactions list --state PrepareCommit -o json
+
+    States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
+    """
+    from connectctl.ops.kafka.visibility import gap_findings
+    from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find
+
+    session: Session = ctx.obj
+    criteria = Filter(_known_states(states), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only)
+    if criteria.connectors:
+        _ = session.group_id
+    directory = directory_of(session)
+    now = time.time()
+    found = find(session.transactions, directory.seen, criteria, group_of(session), now)
+    check_connectors(found, directory, criteria, group_of(session))
+    findings = (*gap_findings(directory.gaps), *found.findings)
+    data = {
+        "clusterId": session.transactions.cluster_id(),
+        "transactions": [each.as_json(now) for each in found.found],
+        "findings": [finding.as_json() for finding in findings],
+    }
+    terminal.emit("TransactionList", data, output, lambda wide: transactions.print_list(found.found, now, wide))
+    _findings(findings, output)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL-ID")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one transactional id: its state, epoch and time-out, since when it is open and where, and its owner.
+
+    \b
+    Examples:
+      connectctl transactions show connect-prod-orders-0
+      connectctl transactions show connect-prod-orders-0 -o json | jq .transaction.state
+    """
+    from connectctl.ops.connect.transactional_ids import ambiguities
+    from connectctl.ops.kafka.visibility import gap_findings
+    from connectctl.ops.operations.transactions import listing
+
+    session: Session = ctx.obj
+    directory = directory_of(session)
+    found = listing.show(session.transactions, directory.seen, id)
+    now = time.time()
+    gaps = (*directory.gaps, *listing.hidden_topics(found.transaction))
+    doubts = [*gap_findings(gaps), *ambiguities(directory.seen, [id])]
+    data = {
+        "clusterId": session.transactions.cluster_id(),
+        "transaction": found.as_json(now),
+        "findings": [finding.as_json() for finding in doubts],
+    }
+    terminal.emit("Transaction", data, output, lambda wide: transactions.print_one(found, now))
+    _findings(doubts, output)
+
+
+@app.command()
+def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE) -> None:
+    """Find open transactions that their coordinator no longer knows, on all topics, internal ones included.
+
+    \b
+    Examples:
+      connectctl transactions hanging
+      connectctl transactions hanging --topic connect-offsets -o json
+
+    No coordinator ends such a transaction, and read_committed consumers cannot read past it. Each partition is read
+    before and after the coordinators, so every transaction that is listed is certain to hang. One that may hang, but
+    whose transactional id this principal may not see, is a finding (TXN010), and notProven in JSON. DECIDED is the
+    outcome that the coordinator had decided before the marker was lost, if __transaction_state proves it; -o wide says
+    why.
+    Exit code 1: a transaction hangs, or something could not be read.
+    """
+    session: Session = ctx.obj
+    found = searched(session, topics)
+    now = time.time()
+    data = {
+        "clusterId": session.transactions.cluster_id(),
+        "partitionsSearched": found.partitions,
+        "hanging": [each.as_json(now) for each in found.found],
+        "notProven": [each.as_json(now) for each in found.unproven],
+        "findings": [finding.as_json() for finding in found.findings],
+    }
+    terminal.emit("HangingTransactions", data, output, lambda wide: transactions.print_hanging(found, now, wide))
+    _findings(found.findings, output)
+    if found.found or _troubling(found.findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = Output.TABLE) -> None:
+    """Compare last stable offset and high watermark on the internal topics, and list what blocks consumers.
+
+    \b
+    Examples:
+      connectctl transactions lag
+      connectctl transactions lag --topic orders            another topic instead
+      connectctl transactions lag -o json | jq '.partitions[] | select(.lag > 0)'
+
+    Workers and tasks read config and offsets topics to their end before they start; an open transaction there makes them
+    wait, a hanging one forever. Exit code 1: a transaction hangs, is open for more than a minute, or a partition could
+    not be read.
+    """
+    from connectctl.ops.kafka.visibility import Complete, gap_findings
+    from connectctl.ops.operations.transactions.lag import measure
+
+    session: Session = ctx.obj
+    known = roles_of(session) if group_of(session) or not topics else Complete({})
+    roles = {topic: known.seen.get(topic, "data") for topic in topics} if topics else known.seen
+    now = time.time()
+    directory = directory_of(session)
+    found = measure(session.transactions, directory.seen, roles, now)
+    findings = (*gap_findings((*known.gaps, *directory.gaps)), *found.findings)
+    missing = sorted(set(roles) - {each.place.topic for each in found.partitions} - {f.subject for f in found.findings})
+    if missing:
+        raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
+    data = {
+        "clusterId": session.transactions.cluster_id(),
+        "partitions": [each.as_json(now) for each in found.partitions],
+        "findings": [finding.as_json() for finding in findings],
+    }
+    terminal.emit("TransactionLag", data, output, lambda wide: transactions.print_lag(found.partitions, now, wide))
+    _findings(findings, output)
+    if _troubling(findings):
+        raise typer.Exit(1)
+
+
+transactions_end.register(app)
+
+
+def _known_states(given: list[str] | None) -> tuple[str, ...]:
+    """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
+    from connectctl.ops.kafka.transactions import STATES
+
+    by_name = {state.lower(): state for state in STATES}
+    unknown = [state for state in given or () if state.lower().replace("-", "") not in by_name]
+    if unknown:
+        raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
+    return tuple(by_name[state.lower().replace("-", "")] for state in given or ())
+
+
+def _troubling(findings: Iterable[Finding]) -> bool:
+    """Whether there is more than what is good to know."""
+    from connectctl.ops.core.finding import Severity
+
+    return any(finding.severity is not Severity.INFO for finding in findings)
+
+
+def _findings(findings: Iterable[Finding], output: Output) -> None:
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(findings)
