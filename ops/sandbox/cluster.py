@@ -148,6 +148,7 @@ def _start(launch: Launcher) -> None:
     for number in numbers:
         launch.format_broker(number)
     launch.start_brokers(numbers)
+    launch.wait_for_brokers(numbers)
     if spec.secured:
         granting.grant(launch.access().client)
     if spec.workers:

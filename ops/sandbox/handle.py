@@ -11,6 +11,7 @@ from connectctl.ops.sandbox import groups, properties
 from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current, launcher
 from connectctl.ops.sandbox.jars.cache import cached
+from connectctl.ops.sandbox.launch import Launcher
 from connectctl.ops.sandbox.layout import SandboxLayout, broker_name
 from connectctl.ops.sandbox.record import SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec
@@ -102,8 +103,10 @@ class Sandbox:
         with launcher(self.layout) as launch:
             launch.end(broker_name(number), kill=True)
 
-    def start_broker(self, number: int = 1, *, wait: bool = True) -> None:
+    def start_broker(self, number: int = 1) -> None:
         """Start a broker on its data and properties file, and wait until it answers; the workers find it again."""
         with launcher(self.layout) as launch:
             launch.end(broker_name(number), kill=True)
-            launch.start_brokers([number], wait=wait)
+            launch.start_brokers([number])
+        # Without the lock: a broker of a cluster that has lost its quorum answers when another one was started, too.
+        Launcher(self.layout, self.record).wait_for_brokers([number])

@@ -102,16 +102,17 @@ class Launcher:
         if run.returncode != 0:
             raise self._failed(name, "could not format its storage")
 
-    def start_brokers(self, numbers: Sequence[int], *, wait: bool = True) -> None:
-        """Start brokers at once, and wait until each answers."""
+    def start_brokers(self, numbers: Sequence[int]) -> None:
+        """Start brokers at once, without waiting."""
         spec = self.record.spec
         version = spec.version.broker
-        names = [broker_name(number) for number in numbers]
-        for name in names:
+        for name in map(broker_name, numbers):
             node = Node(name, self.record.brokers[name][access.internal(spec)], str(version))
             self._spawn(node, self._command(version, "kafka.Kafka", name))
-        if not wait:
-            return
+
+    def wait_for_brokers(self, numbers: Sequence[int]) -> None:
+        """Wait until each of these brokers, which were started, answers."""
+        names = [broker_name(number) for number in numbers]
         with self._watching(names) as check:
             deadline = time.monotonic() + PATIENCE
             for name in names:

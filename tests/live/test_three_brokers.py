@@ -310,7 +310,7 @@ def test_a_run_outlives_seventy_seconds_without_a_quorum(three: Broker, tmp_path
 def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(three: Broker, tmp_path: Path) -> None:
     counting = CountingRun(three, tmp_path, 2, 100)
     for number in range(1, three.count + 1):
-        three.kill(20.0, number)
+        three.kill(60.0, number)  # longer than one request waits
     with counting.started() as run:
         three.wait()
         out, err = run.communicate(timeout=400)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.fence_attempt import Problem
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -47,17 +48,19 @@ def verify(
     """Describe every fenced id and the partitions of its transaction, until verified or ``VERIFY_TIMEOUT``."""
     fenced = {result.id: result for result in results if result.outcome is FenceOutcome.FENCED}
     places = sorted({place for id in fenced for older in held.get(id, ()) for place in older.partitions})
-    deadline = now() + VERIFY_TIMEOUT
-    while True:
+
+    def verified() -> dict[str, Finding | Problem | None]:
         described = calls.describe(list(fenced)) if fenced else {}
         producers = calls.producers(places)
-        verdicts = {
+        return {
             id: verify_id(result, described.get(id, Code.NO_ANSWER), held.get(id, ()), producers)
             for id, result in fenced.items()
         }
-        if now() >= deadline or not any(isinstance(verdict, Problem) for verdict in verdicts.values()):
-            break
-        sleep(_PAUSE)
+
+    def clear(verdicts: dict[str, Finding | Problem | None]) -> bool:
+        return not any(isinstance(verdict, Problem) for verdict in verdicts.values())
+
+    verdicts = observe_until(verified, clear, VERIFY_TIMEOUT, _PAUSE, now=now, sleep=sleep)
     proven = [_after(result, verdicts.get(result.id)) for result in results]
     return Verification(tuple(proven), tuple(v for v in verdicts.values() if isinstance(v, Finding)))
 

@@ -48,6 +48,8 @@ IDLE_PAUSE = REST
 """Seconds between two looks at a supply that has nothing."""
 ABORT_PATIENCE = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+SUSPENDED = 2
+"""Times ``patience`` that no call waits for Kafka: one that took longer was suspended with its process."""
 MOST_DOUBTS_KEPT = 100
 MOST_EXPIRED = 3
 """Transactions one after the other that ran into their time-out, of which a supply may make each smaller."""
@@ -115,7 +117,7 @@ class ExactlyOnceTask:
                 self.checked_topics.clear()
                 if len(self.stats.doubts) < MOST_DOUBTS_KEPT:
                     self.stats.doubts.append(str(e))
-                first = doing.failed(str(e))
+                first = doing.failed(str(e), SUSPENDED * self.patience)
                 if first or self.stats.transactions > before:
                     pause, expired = FIRST_PAUSE, 0
                 if isinstance(e, Expired):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,11 +34,15 @@ class TaskProgress:
         """What the call that is not answered waits for."""
         self._why = why
 
-    def failed(self, why: str) -> bool:
-        """Kafka is in the way, or in doubt; whether it was not before."""
+    def failed(self, why: str, longest: float = math.inf) -> bool:
+        """Kafka is in the way, or in doubt; whether it was not before.
+
+        It is since it was asked, but for a call that took more than ``longest`` seconds: then the process was suspended.
+        """
         new = self._failing is None
         if self._failing is None:
-            self._failing = self._now() if self._asked is None else self._asked
+            now = self._now()
+            self._failing = now if self._asked is None or now - self._asked > longest else self._asked
         self._asked, self._why = None, why
         return new
 

@@ -103,6 +103,17 @@ def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_an
     assert (doing.message, doing.waited) == (None, 0)
 
 
+@pytest.mark.parametrize(("seconds", "waited"), [(60, 60), (61, 0)])
+def test_a_process_that_was_suspended_in_a_call_has_not_waited_for_kafka(
+    clock: Clock, seconds: float, waited: float
+) -> None:
+    doing = TaskProgress(now=clock)
+    doing.asking("write its offsets").__enter__()  # and never left, as one that raises
+    clock.now += seconds
+    doing.failed("another member has the partition", 60)
+    assert doing.waited == waited
+
+
 class Slow(FakeHandle):
     """Its commit takes as long as ``during`` needs."""
 
