@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from live.real import await_topic
 
-PATIENCE = 90.0
+PATIENCE = 600.0
 """Seconds that a broker may take to make its offsets topic, and a group to settle."""
 
 

@@ -33,7 +33,7 @@ from live.real import create_topic, write
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 LONG = 3600.0
 """Seconds between two commits of a slot that only commits when it has to."""
 

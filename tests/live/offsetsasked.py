@@ -20,7 +20,7 @@ Asked = dict[str, Any]
 """Offsets that were given by source partitions, as JSON texts; None for none."""
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 LINES = 3
-DEADLINE = 120.0
+DEADLINE = 900.0
 
 
 def text_of(value: Any) -> str:

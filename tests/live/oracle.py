@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.kafka.records import ConsumerRecord
 
-PATIENCE = 90.0
+PATIENCE = 600.0
 """Seconds for the transactions of those that were killed to time out."""
 Whose = Callable[[dict[str, Any]], bytes | None]
 

@@ -112,8 +112,8 @@ def test_a_death_frees_the_lock_and_who_was_not_heard_has_lost_it(cluster: Sandb
         sleeps.signal(signal.SIGSTOP)
         with pytest.raises(Refused, match=r"run run-d of .*since"), lock(cluster, "dies").held("run-e"):
             pass
-        eventually(lambda: lock(cluster, "dies").holder() is None, 300)
-        eventually(lambda: lock(cluster, "sleeps").holder() is None, 300)
+        eventually(lambda: lock(cluster, "dies").holder() is None)
+        eventually(lambda: lock(cluster, "sleeps").holder() is None)
         with lock(cluster, "sleeps").held("run-t") as confirm:
             sleeps.signal(signal.SIGCONT)
             assert "lock was lost" in sleeps.confirms()
@@ -159,7 +159,7 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
             status = connectctl(*context, "upgrade", "status", "-o", "json").json
             assert status["lock"]["holder"]["run"] == "20260101-103100-ab12"
             assert other.confirms() == "confirmed"
-        eventually(lambda: lock(cluster, cluster.group_id).holder() is None, 300)
+        eventually(lambda: lock(cluster, cluster.group_id).holder() is None)
         assert connectctl(*reset).code == 0
     finally:
         rest.delete(name)

@@ -57,7 +57,7 @@ def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox)
         # Two tasks less make new task configs, for which the leader fences the ids of all that were.
         fewer = config | {"tasks.max": str(TASKS - 2), "name": source}
         workers.call("PUT", f"/connectors/{source}/config", fewer)
-        told = eventually(lambda: findings(cluster, source).get("FENCE008"), 20)
+        told = eventually(lambda: findings(cluster, source).get("FENCE008"))
         assert "blocked by zombie fencing (14 ids, sequential" in told["message"]
         assert "s are left" in told["message"]
         assert told["nextStep"] == f"connectctl connectors cure {source}"
@@ -72,6 +72,6 @@ def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox)
 
         # With the cure the next round is over before anyone could look.
         workers.call("PUT", f"/connectors/{source}/config", now | {"tasks.max": str(TASKS - 4)})
-        eventually(lambda: workers.state(source) == ["RUNNING"] * (TASKS - 3), 10)
+        eventually(lambda: workers.state(source) == ["RUNNING"] * (TASKS - 3))
         again = ("connectors", "cure", source, "--yes")
-        eventually(lambda: run(cluster, *again)["results"][0]["outcome"] == "already", 30)
+        eventually(lambda: run(cluster, *again)["results"][0]["outcome"] == "already")

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 240_000
 """Of transactions: only what is looked at may end one."""
-AT_ONCE = 8.0
-"""Seconds within which a successor has everything carried over."""
+WITHIN, LATE = 8.0, 200.0
+"""Seconds within which what is missing does not come, and within which everything else does on a slow machine."""
 
 
-def found(slots: Slots, within: float = PATIENCE) -> set[str]:
-    """What readers with read_committed find wrong, when all is there or ``within`` seconds are over."""
-    end = time.monotonic() + within
+def found(slots: Slots, wrong: set[str]) -> set[str]:
+    """What readers with read_committed find wrong when all is there; ``wrong`` is what they are to find."""
+    end = time.monotonic() + (WITHIN if "missing" in wrong else LATE)
     while not set(slots.each_once) <= (seen := Counter(slots.seen())).keys() and time.monotonic() < end:
         time.sleep(0.2)
-    wrong = {"twice": seen.total() > len(seen), "missing": set(slots.each_once) - seen.keys()}
-    wrong["never committed to the input"] = seen.keys() - set(slots.each_once)
-    print({what: each for what, each in wrong.items() if each})
-    return {what for what, each in wrong.items() if each}
+    seen_wrong = {"twice": seen.total() > len(seen), "missing": set(slots.each_once) - seen.keys()}
+    seen_wrong["never committed to the input"] = seen.keys() - set(slots.each_once)
+    print({what: each for what, each in seen_wrong.items() if each})
+    return {what for what, each in seen_wrong.items() if each}
 
 
 class Died(Exception):
@@ -86,7 +86,7 @@ def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
         assert isinstance(older.error, Died)
         slots.slot(0)
         slots.write()
-        assert found(slots, AT_ONCE) == wrong
+        assert found(slots, wrong) == wrong
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_read_uncommitted_member_carries_over_what_was_aborted(
             slot = slots.slot(0)
             eventually(lambda: slot.assignment)
         slots.write()
-        assert found(slots) == wrong
+        assert found(slots, wrong) == wrong
 
 
 class Held(TransactionalProducer):
@@ -122,7 +122,7 @@ class Held(TransactionalProducer):
 
     def commit(self, patience: float) -> None:
         self.asked.set()
-        assert self.go.wait(2 * PATIENCE)
+        assert self.go.wait(LATE)
         super().commit(patience)
 
 
@@ -150,7 +150,7 @@ def test_whoever_does_not_wait_for_pending_offsets_carries_records_over_again(
         held.go.set()
         eventually(lambda: older.task.stats.transactions)
         slots.write()
-        assert found(slots) == wrong
+        assert found(slots, wrong) == wrong
 
 
 class CommitsLater(GroupLedger):
@@ -173,7 +173,7 @@ def test_a_commit_after_the_revocation_is_of_records_that_another_one_has_carrie
         eventually(lambda: len(taking.assignment) == len(giving.assignment) == 2)
         eventually(lambda: giving.task.stats.transactions)
         slots.write()
-        assert found(slots, 2 * PATIENCE) == wrong
+        assert found(slots, wrong) == wrong
 
 
 def fixed(slots: Slots) -> str:
@@ -195,6 +195,6 @@ def test_a_successor_with_another_transactional_id_waits_for_what_its_predecesso
         eventually(held.asked.is_set)
         opened = lambda: TransactionalProducer(slots.kafka, id_of(slots), timeout_ms=TIMEOUT_MS)  # noqa: E731
         slots.slot(0, open_producer=opened)
-        assert found(slots, AT_ONCE) == wrong
+        assert found(slots, wrong) == wrong
         held.go.set()
-        assert found(slots) == set()
+        assert found(slots, set()) == set()

@@ -67,7 +67,7 @@ def test_a_zombie_that_sleeps_past_its_session_writes_nothing_that_readers_see(
         slots.write()
         with zombie(slots, columnar=columnar) as process:
             successor = slots.slot(1)
-            eventually(lambda: successor.assignment == slots.places, 90)
+            eventually(lambda: successor.assignment == slots.places)
             eventually(lambda: len(slots.committed()) == slots.partitions)  # of all that the zombie has read
             process.send_signal(signal.SIGCONT)
             eventually(lambda: slots.seen() == slots.each_once)

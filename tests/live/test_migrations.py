@@ -46,7 +46,7 @@ def plan(cluster: Sandbox, migration: str, *sets: str, code: int = 0) -> Any:
 
 
 def apply(cluster: Sandbox, migration: str, *sets: str, more: tuple[str, ...] = (), code: int = 0) -> Any:
-    command = ("upgrade", "apply", "--migration", migration, *_sets(sets), "--yes", "--gate-timeout", "120", *more)
+    command = ("upgrade", "apply", "--migration", migration, *_sets(sets), "--yes", "--gate-timeout", "600", *more)
     ran = ctl(cluster, *command, "-o", "json", code=code)
     return ran.json if code == 0 else ran.err
 
@@ -94,7 +94,7 @@ def test_a_run_that_was_paused_in_the_middle_is_taken_back_whole(cluster: Sandbo
         number = next(n for n, step in enumerate(says, 1) if step.startswith("set offsets.storage.topic"))
         run = apply(cluster, "own-offsets-topic", f"connector={name}", more=("--pause-after", str(number)))["run"]
         eventually(lambda: rest.state(name) == ["STOPPED"])  # its new configuration makes the workers rebalance
-        ctl(cluster, "upgrade", "abort", run, "--yes", "--gate-timeout", "120")
+        ctl(cluster, "upgrade", "abort", run, "--yes", "--gate-timeout", "600")
         assert "offsets.storage.topic" not in rest.call("GET", f"/connectors/{name}/config").json()
         assert live(cluster, cluster.topics["offsets"], name) == before
         assert live(cluster, f"{name}-offsets", name) == {}

@@ -149,7 +149,7 @@ def test_a_timeout_above_the_brokers_is_foretold_and_the_task_fails_by_it(here: 
     (foretold, _) = here.of_brokers(Checked(Connector(name, None, config=config, type="source")))
     assert {id_: finding.subject for id_, finding in foretold.items()} == {"BROKER013": name}
     with connector(cluster, name, config) as rest:
-        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"], 120)
+        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"])
         trace = rest.call("GET", f"/connectors/{name}/status").json()["tasks"][0]["trace"]
         assert "transaction timeout is larger than the maximum value allowed by the broker" in trace
         assert set(here.of_brokers(*here.checked(name))[0]) == {"BROKER013"}
@@ -257,7 +257,7 @@ def test_a_sink_of_a_sources_topic_is_told_until_it_reads_committed(
         assert found() == {"READER001", "SINK001"}
         assert found(Goal.NOW) == {"READER001"}
         with held(here.bootstrap, topic):
-            eventually(lambda: found(Goal.NOW) == {"READER001", "READER003"}, 120)
+            eventually(lambda: found(Goal.NOW) == {"READER001", "READER003"})
         rest.call(
             "PUT", f"/connectors/{topic}-to/config", out | {"consumer.override.isolation.level": "read_committed"}
         )
@@ -309,12 +309,12 @@ def test_a_share_groups_isolation_level_is_seen_and_can_be_set(here: Edges, made
             consumer.poll(timeout=0.2)
             return set(here.of_readers(source_of(topic)))
 
-        eventually(lambda: told() == {("READER004", group)}, 120)
+        eventually(lambda: told() == {("READER004", group)})
         set_isolation(here.bootstrap, group, "read_committed")
         eventually(lambda: told() == set())
     finally:
         consumer.close()
-        eventually(lambda: deleted(here.bootstrap, group), 120)
+        eventually(lambda: deleted(here.bootstrap, group))
 
 
 def set_isolation(bootstrap: str, group: str, level: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 def test_of_several_that_come_at_once_one_has_the_connector_until_it_leaves(

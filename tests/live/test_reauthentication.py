@@ -27,7 +27,7 @@ pytestmark = pytest.mark.live
 WAYS = ("SCRAM", "PLAIN", "OAUTH")
 LIFETIME = 10.0
 """Seconds that a session lasts on the listeners of the fixture ``secured``."""
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds for new attempts: on a machine that stalls, a session may end before the new login is through."""
 
 

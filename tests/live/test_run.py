@@ -99,7 +99,7 @@ class Place:
     def sees(self, more: int) -> None:
         """Wait until so many more lines are there."""
         before = len(self.seen())
-        eventually(lambda: len(self.seen()) >= before + more, 300)
+        eventually(lambda: len(self.seen()) >= before + more)
 
     def standing(self) -> ConfigTopicState:
         """What the group's config topic says of the connector."""
@@ -196,7 +196,7 @@ def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_doubl
         os.kill(run.pid, signal.SIGKILL)
     generation = place.standing().fenced
     with place.running() as older:
-        eventually(lambda: place.standing().fenced > generation, 300)
+        eventually(lambda: place.standing().fenced > generation)
         place.sees(50)
         place.config["batch.size"] = "2000"
         assert well(place.run())["outcome"] == "ended"
@@ -228,7 +228,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
                 leader.start(place.name, place.config | {"batch.size": "7"}, lambda before: before.tasks)
         dead = place.standing()
         assert dead.fenced < dead.commit
-        eventually(lambda: place.standing().fenced > dead.commit, 120)
+        eventually(lambda: place.standing().fenced > dead.commit)
         place.sees(50)
         run.terminate()
         out, err = run.communicate(timeout=120)
@@ -250,9 +250,9 @@ def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_
         refused = place.run(own=False)
         assert (refused.code, "--take-over" in refused.err) == (4, True)
         with place.running("--take-over", own=False) as run:
-            eventually(lambda: rest.state(place.name)[1:] == [], 300)
+            eventually(lambda: rest.state(place.name)[1:] == [])
             place.append(50)
-            eventually(lambda: len(place.seen()) == 100, 120)
+            eventually(lambda: len(place.seen()) == 100)
             run.send_signal(signal.SIGTERM)
             out, err = run.communicate(timeout=300)
         assert run.returncode == 0, err

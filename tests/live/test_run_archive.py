@@ -108,13 +108,13 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_archives_none_twic
     place = Archived(cluster, tmp_path)
     place.append(400)
     with place.running() as process:
-        eventually(lambda: place.rows >= 400, 300)
+        eventually(lambda: place.rows >= 400)
         for _ in range(2):
             place.append(400)  # not waited for
             for worker in python_workers(process)[:1]:
                 worker.kill()
             place.append(400)
-            eventually(lambda: place.rows >= place.written, 300)
+            eventually(lambda: place.rows >= place.written)
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
     place.each_once()
@@ -127,7 +127,7 @@ def test_members_that_a_killed_driver_left_are_shown_and_removed(cluster: Sandbo
     place.append(40)
     status = (*place.args("status", place.name), "-o", "json")
     with place.running() as process:
-        eventually(lambda: place.rows >= 40, 300)
+        eventually(lambda: place.rows >= 40)
         assert place.status()["leftMembers"]["instanceIds"] == []
         alive = connectctl(*status, "--remove-members", "--yes")
         assert (alive.code, "belong to its run" in alive.err) == (4, True)
@@ -135,7 +135,7 @@ def test_members_that_a_killed_driver_left_are_shown_and_removed(cluster: Sandbo
             below.kill()
         process.kill()
     left = [f"{place.group}-{place.name}-{task}" for task in range(2)]
-    eventually(lambda: place.status()["leftMembers"]["instanceIds"] == left, 90)
+    eventually(lambda: place.status()["leftMembers"]["instanceIds"] == left)
     assert connectctl(*status, "--remove-members", "--yes").code == 0
     assert place.status()["leftMembers"]["instanceIds"] == []
 
@@ -151,11 +151,11 @@ def refused_and_swept(place: Archived) -> None:
     group = {"group.id": f"connect-{place.name}", "group.instance.id": "other", "session.timeout.ms": 6_000}
     with closing(Consumer(place.kafka.client | group)) as member:
         member.subscribe([place.source])
-        eventually(lambda: member.poll(0.1) is None and member.assignment(), 60)
+        eventually(lambda: member.poll(0.1) is None and member.assignment())
         refused = connectctl(*place.args(place.job(forever=True), "--sweep", "--yes"))
         assert (refused.code, f"members of the group connect-{place.name}" in refused.err) == (4, True)
     command = place.args(place.job(forever=True), "--sweep", "--yes", "-o", "json")
-    eventually(lambda: connectctl(*command).code == 0, 60)  # once the static member's session is over
+    eventually(lambda: connectctl(*command).code == 0)  # once the static member's session is over
     left = {str(path.relative_to(place.out)) for path in place.out.rglob("*.parquet*")}
     assert left == named
     place.each_once()

@@ -59,7 +59,7 @@ def test_records_are_visible_while_the_poll_behind_them_has_nothing_to_give(clus
     (tmp_path / "patient.py").write_text(PLUGIN)
     place = Place(cluster, tmp_path, **{"connector.class": "patient:Patient", "go": str(go), LATENCY: "200"})
     with place.running() as process:
-        eventually(lambda: len(place.seen()) == 5, 300)
+        eventually(lambda: len(place.seen()) == 5)
         go.touch()
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err

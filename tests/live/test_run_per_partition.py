@@ -80,13 +80,13 @@ def test_a_killed_worker_of_spark_and_the_rebalances_behind_it_cost_no_record_an
     place = Piped(cluster, tmp_path, "Shout", **WAY)
     place.append(400)
     with place.running() as process:
-        eventually(lambda: len(place.seen()) >= 400, 300)
+        eventually(lambda: len(place.seen()) >= 400)
         for _ in range(2):
             place.append(400)  # not waited for
             for worker in python_workers(process)[:1]:
                 worker.kill()
             place.append(400)
-            eventually(lambda: len(place.seen()) >= place.written, 300)
+            eventually(lambda: len(place.seen()) >= place.written)
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
     place.each_once()

@@ -69,10 +69,10 @@ def test_a_killed_worker_of_spark_costs_a_sink_no_record(cluster: Sandbox, tmp_p
     place = Sunk(cluster, tmp_path, **{"offset.flush.interval.ms": "500"})
     place.append(40)
     with place.running() as process:
-        eventually(lambda: len(place.lines()) >= 40, 300)
+        eventually(lambda: len(place.lines()) >= 40)
         python_workers(process)[0].kill()
         place.append(40)
-        eventually(lambda: set(place.lines()) == {f"line {n}" for n in range(80)}, 300)
+        eventually(lambda: set(place.lines()) == {f"line {n}" for n in range(80)})
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
 
@@ -130,11 +130,11 @@ def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(clus
 
         place.append(400)  # not waited for
         with place.running("--take-over", own=False) as run:
-            eventually(lambda: owned(place.kafka, group) == {task: 4} or run.poll() is not None, 300)
+            eventually(lambda: owned(place.kafka, group) == {task: 4} or run.poll() is not None)
             place.append(400)
-            eventually(lambda: len(place.lines()) >= 600, 120)
+            eventually(lambda: len(place.lines()) >= 600)
             run.send_signal(signal.SIGTERM)
-            eventually(lambda: rest.state(place.name)[0] != "STOPPED", 300)
+            eventually(lambda: rest.state(place.name)[0] != "STOPPED")
             handed_back = time.monotonic()
             eventually(lambda: sum(n for who, n in owned(place.kafka, group).items() if who != task) == 4)
             took = time.monotonic() - handed_back
@@ -143,6 +143,6 @@ def test_a_sink_of_live_workers_is_taken_over_in_the_middle_and_handed_back(clus
         print(f"the workers' tasks have partitions {took:.2f} s after the hand-back")
         assert took < WITHIN
         place.append(40)
-        eventually(lambda: len(set(place.lines())) >= place.written, 120)
+        eventually(lambda: len(set(place.lines())) >= place.written)
 
     place.all_there()

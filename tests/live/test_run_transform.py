@@ -108,13 +108,13 @@ def test_what_a_function_of_dataframes_gives_is_written_as_columns_each_record_o
     place = Piped(cluster, tmp_path, "evens")
     place.append(2000)
     with place.running() as process:
-        eventually(lambda: len(place.seen()) >= 1000, 300)
+        eventually(lambda: len(place.seen()) >= 1000)
         for _ in range(2):
             place.append(400)  # not waited for
             for worker in python_workers(process)[:1]:
                 worker.kill()
             place.append(400)
-            eventually(lambda: len(place.seen()) >= place.written / 2, 300)
+            eventually(lambda: len(place.seen()) >= place.written / 2)
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
     assert sorted(int(line.split()[1]) for line in place.seen()) == list(range(0, place.written, 2))
@@ -127,13 +127,13 @@ def test_a_worker_of_spark_that_is_killed_costs_no_record_and_gives_none_twice(
     place = Piped(cluster, tmp_path, "Shout")
     place.append(400)
     with place.running() as process:
-        eventually(lambda: len(place.seen()) >= 400, 300)
+        eventually(lambda: len(place.seen()) >= 400)
         for _ in range(2):
             place.append(400)  # not waited for
             for worker in python_workers(process)[:1]:
                 worker.kill()
             place.append(400)
-            eventually(lambda: len(place.seen()) >= place.written, 300)
+            eventually(lambda: len(place.seen()) >= place.written)
         process.send_signal(signal.SIGTERM)
         assert process.wait(300) == 0
     place.each_once()

@@ -50,9 +50,9 @@ def test_tasks_become_fewer_and_more_and_each_record_is_there_once(cluster: Sand
             if older is not None:
                 out, err = older.communicate(timeout=300)
                 assert (older.returncode, json.loads(out)["outcome"]) == (1, "taken"), err
-            eventually(partial(is_shared_by, place, tasks), 300)
+            eventually(partial(is_shared_by, place, tasks))
             place.append(400)
-            eventually(lambda: len(place.seen()) >= place.written, 120)
+            eventually(lambda: len(place.seen()) >= place.written)
             place.each_once()
             older = run
         assert older is not None

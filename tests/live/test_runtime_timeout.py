@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordLists, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordLists, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task import columnar_producer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.progress import TaskProgress
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from fakes.faultproxy import FaultProxy
 from live.real import eventually
@@ -47,12 +49,12 @@ def calls(cluster: Sandbox) -> Iterator[Transactions]:
     made.close()
 
 
-@pytest.mark.parametrize(("more", "most"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize(("more", "most"), [(False, 2), (True, 3)])
 def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be_done(
     place: Place, calls: Transactions, monkeypatch: pytest.MonkeyPatch, more: bool, most: int
 ) -> None:
     monkeypatch.setattr("connectctl.ops.task_runtime.task.exactly_once_task.MOST_EXPIRED", most)
-    slow = [True]
+    slow, later = [True], [0.0]
     id_ = f"g-{place.connector}-0"
 
     def over() -> bool:
@@ -71,11 +73,16 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
                     else TransactionBatch(record_batches=[RecordLists(place.topic, [b"0"])], more=True)
                 )
             eventually(over)
-            slow.clear()
+            later.append(1000.0)  # than a task waits for brokers that are in its way for a while
+            if more:
+                slow.clear()
             return step if more else TransactionBatch(offsets=step.offsets)
 
-    kernel = place.kernel(open_producer=lambda: place.kind(place.kafka, id_, timeout_ms=1000))
-    if most > 1:
+    progress = TaskProgress(now=lambda: time.monotonic() + sum(later))
+    kernel = place.kernel(
+        open_producer=lambda: place.kind(place.kafka, id_, timeout_ms=1000), stats=TaskStats(progress=progress)
+    )
+    if more:
         ended = kernel.run(Slow(place, 20))
         assert (ended.reason, ended.stats.instances, place.seen()) == (EndReason.ENDED, 2, list(range(20)))
         return

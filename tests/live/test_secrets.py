@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 FORMS = ("table", "wide", "json", "yaml")
-PATIENCE = 240.0
+PATIENCE = 600.0
 
 
 def test_secrets_of_a_connector_are_in_nothing_that_is_printed_or_written(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 SOURCE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
-PATIENCE = 240.0
+PATIENCE = 600.0
 """Seconds for what a slow machine may take its time with."""
 
 

@@ -251,7 +251,7 @@ class CountingRun:
             assert run.poll() is None, run.communicate()
             return self.committed() > 0
 
-        eventually(begun, 300)
+        eventually(begun)
 
     def ended_well(self, code: int, out: str, err: str) -> None:
         """It ended with its tasks, and each number is there once."""

@@ -143,7 +143,7 @@ def test_batches_of_a_compacted_topic_are_opened_where_records_are_gone(cluster:
         write(copy.bootstrap, copy.topic, ("tick", "tock"))  # a segment becomes old by a record behind it
         return len(copy.seen(copy.topic)[0]) < 500
 
-    eventually(thinned, 90)
+    eventually(thinned)
     ended = copy.run_here(offsets, copy.start())
     unopened, opened = ways(ended)
     assert opened > 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 NAME = "rolling"
 TOPIC = "rolling-lines"
-PATIENCE = ("--gate-timeout", "180")
+PATIENCE = ("--gate-timeout", "600")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def all_there(sandbox: Sandbox, count: int) -> Counter[str]:
         found = lines(sandbox)
         return found if found.keys() >= wanted else None
 
-    found: Counter[str] = eventually(look, 120)
+    found: Counter[str] = eventually(look)
     return found
 
 

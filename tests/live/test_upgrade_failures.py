@@ -29,7 +29,7 @@ NAME = "failing"
 TOPIC = "failing-lines"
 INJECTED = "failing-injected"
 SOON = ("--gate-timeout", "6")
-LONG = ("--gate-timeout", "180")
+LONG = ("--gate-timeout", "600")
 TURN = 5
 """The last step of the first worker's turn; the second's is the fourth after it, and then modes are checked."""
 
@@ -117,7 +117,7 @@ class Scene:
             ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", "status", "-o", "json")
             return ran.json if ran.code == 0 else None
 
-        return eventually(look, 120)
+        return eventually(look)
 
     def begun(self) -> tuple[str, ...]:
         """The command that goes on with what an earlier test left, or begins a roll to a mode that is one roll away."""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 NAME, TOPIC = "versions", "versions-lines"
 OLD = "3.2.3"
 """Older than exactly-once source support, which came with 3.3."""
-LONG = ("--gate-timeout", "240")
+LONG = ("--gate-timeout", "600")
 ONE, TWO = "hard-downgrade-one-step", "hard-downgrade-two-steps"
 CASES = [pytest.param(OLD, ONE), pytest.param(OLD, TWO, marks=pytest.mark.slow)] + [
     pytest.param(version, way, marks=pytest.mark.slow) for version in ("3.5.2", "3.7.2", "3.9.2") for way in (ONE, TWO)

@@ -328,7 +328,7 @@ def _compare(group: Group, cases: list[Case], directory: Path) -> None:
         became = {}
         for name, (case, _) in configs.items():
             if answers[name] == 201:
-                became[name] = eventually(partial(_becomes, workers, name, case), 120)
+                became[name] = eventually(partial(_becomes, workers, name, case))
             else:
                 assert answers[name] in (400, 500), case.label
                 became[name] = REFUSED
@@ -433,7 +433,7 @@ def test_a_timeout_of_nothing_keeps_tasks_from_starting_without_a_failure(cluste
     logs = cluster.layout.logs
     with _created(group.workers, configs):
         sign = f"connector-producer-{name}-0"
-        eventually(lambda: _logged(logs, sign, "transaction timeout value is not positive: 0"), 120)
+        eventually(lambda: _logged(logs, sign, "transaction timeout value is not positive: 0"))
         assert "FAILED" not in group.workers.state(name)
         assert group.workers.state(name)[1:] in ([], ["UNASSIGNED"])
 
@@ -486,11 +486,11 @@ def test_a_connector_that_requires_exactly_once_goes_on_where_it_is_not_enabled_
         "exactly.once.support": "required",
     }
     with _from_before(group, name, config) as workers:
-        eventually(partial(_runs, workers, name), 120)
+        eventually(partial(_runs, workers, name))
         identical = workers.call("PUT", f"/connectors/{name}/config", config)
         assert (identical.status_code, NOT_ENABLED in identical.text) == (400, True)
         assert workers.call("POST", f"/connectors/{name}/restart?includeTasks=true").status_code < 300
-        eventually(partial(_runs, workers, name), 120)
+        eventually(partial(_runs, workers, name))
         where = ("--bootstrap-servers", group.bootstrap, *group.options)
         ran = connectctl(*where, "preflight", name, "--for", "downgrade", "-o", "json")
         (found,) = [finding for finding in ran.json["findings"] if finding["id"] == "EOS001"]
@@ -512,7 +512,7 @@ def test_an_override_that_the_policy_refuses_fails_the_connector_that_was_there_
             status = answer.json()["connector"] if answer.status_code == 200 else {"state": None}
             return str(status["trace"]) if status["state"] == "FAILED" else None
 
-        assert "Client Config Overrides not allowed" in eventually(failed, 120)
+        assert "Client Config Overrides not allowed" in eventually(failed)
 
 
 def test_a_creation_that_workers_refuse_for_what_stands_beside_the_configuration(

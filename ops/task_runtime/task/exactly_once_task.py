@@ -52,7 +52,8 @@ SUSPENDED = 2
 """Times ``patience`` that no call waits for Kafka: one that took longer was suspended with its process."""
 MOST_DOUBTS_KEPT = 100
 MOST_EXPIRED = 3
-"""Transactions one after the other that ran into their time-out, of which a supply may make each smaller."""
+"""Transactions one after the other that ran into their time-out, of which a supply may make each smaller. They end a task
+where they go on for longer than an outage of brokers may: brokers that are restarted make transactions slow, too."""
 
 REMEDIES = (
     "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), let it "
@@ -99,7 +100,7 @@ class ExactlyOnceTask:
         """
         doing = self.stats.progress
         pause = FIRST_PAUSE
-        expired = 0
+        expired, slow = 0, 0.0
         while True:
             before = self.stats.transactions
             try:
@@ -121,9 +122,10 @@ class ExactlyOnceTask:
                 if first or self.stats.transactions > before:
                     pause, expired = FIRST_PAUSE, 0
                 if isinstance(e, Expired):
+                    slow = slow + doing.waited if expired else 0.0
                     expired += 1
                     doing.restart()
-                    if expired >= MOST_EXPIRED:
+                    if expired >= MOST_EXPIRED and slow >= max(self.patience, self.outage):
                         raise _too_slow(e, self.remedies) from e
                 if not first and doing.waited > max(self.patience, self.outage):
                     raise _timed_out(max(self.patience, self.outage), e) from e

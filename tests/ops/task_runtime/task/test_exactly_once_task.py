@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
+from connectctl.ops.task_runtime.task.progress import TaskProgress
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 KEY = b'["c",{"f":1}]'
@@ -292,10 +293,21 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
     ) -> None:
         monkeypatch.setattr(FakeHandle, "whose", True)
         monkeypatch.setattr(FakeHandle, "commit", lambda self, patience: _raise(Fenced("the epoch is old")))
-        log = Log()
+        log, clock = Log(), [0.0]
+        more: Any = {"stats": TaskStats(progress=TaskProgress(now=lambda: sum(clock)))}
         with pytest.raises(ConnectctlError, match=r"transaction\.timeout\.ms of 60 s\. Make it longer") as caught:
-            kernel(log, remedies="Make it longer.").run(Numbers(8))
+            kernel(log, remedies="Make it longer.", sleep=lambda seconds: clock.append(20), **more).run(Numbers(8))
         assert (caught.value.code, log.trace.count("initialise")) == ("transaction-timeout", 3)
+
+    def test_is_sent_again_as_often_as_it_takes_while_brokers_may_be_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", True)
+        real, slow = FakeHandle.commit, [Fenced("the epoch is old")] * 10
+        monkeypatch.setattr(
+            FakeHandle, "commit", lambda self, patience: _raise(slow.pop()) if slow else real(self, patience)
+        )
+        log = Log()
+        ended = kernel(log).run(Numbers(8))
+        assert (ended.reason, log.committed, ended.stats.instances) == (EndReason.ENDED, EVERYTHING, 11)
 
     def test_ends_the_task_as_fenced_where_another_producer_has_its_id(self) -> None:
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
