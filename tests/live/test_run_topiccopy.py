@@ -120,6 +120,7 @@ class Copy:
             SourceOffsetsLedger(offsets, OffsetStore(CommittedOffsets(kafka, offsets, self.name))),
             stopped=lambda: kernel.stats.instances > 0 and not supply.has_more,
             patience=60,
+            outage=600,
             strict=how.strict,
             stats=stats,
         )
