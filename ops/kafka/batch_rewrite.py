@@ -11,7 +11,9 @@ Layout: ``DefaultRecordBatch`` of Kafka's clients; the rules: ``LogValidator`` o
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from connectctl.ops.kafka.batch_decompression import NAMES, unpacked
@@ -87,15 +89,21 @@ def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | m
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
     """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError`` for what is none."""
+    return opened_together(data, [batch]).between(wanted, batch.next_offset)
+
+
+def opened_together(data: Any, batches: Sequence[BatchAt]) -> Columns:
+    """The records of ``batches`` of one codec. Raises ``ValueError`` and ``OSError`` for what is none."""
     import numpy as np
 
-    body = body_of(batch)
-    codec = batch.attributes & CODEC
-    if codec:
-        raw = unpacked(bytes(data[body.start : body.end]), codec)
-        data = np.frombuffer(raw + bytes(PADDING), np.uint8)
-        body = body._replace(start=0, end=len(raw))
-    return columns(data, [body]).between(wanted, batch.next_offset)
+    bodies = [body_of(batch) for batch in batches]
+    if not (codec := batches[0].attributes & CODEC):
+        return columns(data, bodies)
+    raw = [unpacked(bytes(data[body.start : body.end]), codec) for body in bodies]
+    ends = list(accumulate(map(len, raw)))
+    starts = [0, *ends]
+    bodies = [body._replace(start=start, end=end) for body, start, end in zip(bodies, starts, ends, strict=False)]
+    return columns(np.frombuffer(b"".join([*raw, bytes(PADDING)]), np.uint8), bodies)
 
 
 def remade(rows: Columns, limit: int) -> list[Batch]:

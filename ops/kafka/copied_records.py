@@ -7,12 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete, opened, remade, restamped
+from connectctl.ops.kafka.batch_rewrite import (
+    TargetTopic,
+    codec_of,
+    fits,
+    is_complete,
+    opened,
+    opened_together,
+    remade,
+    restamped,
+)
 from connectctl.ops.kafka.fetched_batches import BatchAt, check
 from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
 
+SMALL = 4096
+"""Bytes of a batch up to which a request for it alone takes longer than making one batch of it and its neighbours."""
+MOST_TOGETHER = 1000
+"""Small batches that are put together at once."""
 Encode = Callable[[ProducerState], list[bytes | memoryview]]
 """Makes the bytes of a batch for the state of its producer, in parts."""
 
@@ -31,12 +44,15 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRecords:
-    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows`` where it was opened."""
+    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows`` where it was opened, and
+    with it those that follow it, ``batches`` in all.
+    """
 
     partition: int
     data: Any
     batch: BatchAt
     rows: Columns | None = None
+    batches: int = 1
 
     def __len__(self) -> int:
         return self.batch.records if self.rows is None else len(self.rows)
@@ -64,16 +80,35 @@ class CopiedRecords:
         ]
 
 
-def copied_records(partition: int, data: Any, batches: Sequence[BatchAt], wanted: int) -> Iterator[CopiedRecords]:
-    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch. Raises ``ValueError`` and
-    ``OSError`` for bytes that are no records.
+def copied_records(
+    partition: int, data: Any, batches: Sequence[BatchAt], wanted: int, together: bool = False
+) -> Iterator[CopiedRecords]:
+    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch; small ones in a row
+    ``together``. Raises ``ValueError`` and ``OSError`` for bytes that are no records.
     """
+    small: list[BatchAt] = []
     for batch in batches:
         if not batch.is_old:
             check(data, batch)
-        if is_complete(batch, wanted):
+        complete = is_complete(batch, wanted)
+        is_small = together and complete and batch.end - batch.start <= SMALL
+        if small and not (is_small and len(small) < MOST_TOGETHER and codec_of(batch) == codec_of(small[0])):
+            yield _put_together(partition, data, small)
+            small = []
+        if is_small:
+            small.append(batch)
+            continue
+        if complete:
             yield CopiedRecords(partition, data, batch)
             continue
         rows = opened_old(data, batch, wanted) if batch.is_old else opened(data, batch, wanted)
         if len(rows):
             yield CopiedRecords(partition, data, batch, rows)
+    if small:
+        yield _put_together(partition, data, small)
+
+
+def _put_together(partition: int, data: Any, small: Sequence[BatchAt]) -> CopiedRecords:
+    if len(small) == 1:
+        return CopiedRecords(partition, data, small[0])
+    return CopiedRecords(partition, data, small[0], opened_together(data, small), len(small))

@@ -33,12 +33,15 @@ class BatchAt(NamedTuple):
     @property
     def offset(self) -> int:
         """The offset that its header tells: of its first record, of old formats the last one's."""
-        return int(self.fields[_BASE])
+        base: int = self.fields[_BASE]
+        return base
 
     @property
     def next_offset(self) -> int:
         """The offset that follows it in the log."""
-        return self.offset + 1 + (0 if self.is_old else int(self.fields[_DELTA]))
+        fields = self.fields
+        behind: int = fields[_BASE] + 1 + (fields[_DELTA] if fields[_MAGIC] >= 2 else 0)
+        return behind
 
     @property
     def is_old(self) -> bool:

@@ -95,12 +95,22 @@ def delete_topic(bootstrap: str, name: str) -> None:
     admin.delete_topics([name])[name].result()
 
 
-def fill(bootstrap: str, topic: str, partitions: int, records: int, *, size: int = SIZE, codec: str = "none") -> None:
+def fill(
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    records: int,
+    *,
+    size: int = SIZE,
+    codec: str = "none",
+    batch: int = 10_000,
+) -> None:
     """A new topic with ``records`` of ``size`` bytes: number n is in partition n modulo ``partitions``, in the order of the
-    numbers. With a ``codec`` their bytes are digits at random, which become half as many.
+    numbers, at most ``batch`` of them in one. With a ``codec`` their bytes are digits at random, which become half as many.
     """
     create_topic(bootstrap, topic, partitions)
     client = {"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 500_000, "linger.ms": 20}
+    client |= {"batch.num.messages": batch}
     producer = Producer(client | {"enable.idempotence": True, "compression.type": codec})
     plain, rest = codec == "none", size - DIGITS
     pads = [b"x" * rest] if plain else [os.urandom(rest).hex().encode()[:rest] for _ in range(VARIETY)]

@@ -1,15 +1,16 @@
 """A topic copied to another, exactly once: ``connectctl run`` beside Kafka's own MirrorSourceConnector on a real worker.
 
-    python tests/bench/topiccopy.py [--records 2000000] [--size 256] [--codec none] [--runs 3]
-        [--sides ready-made,fetched,unopened,opened,worker,tuned,strict]
+    python tests/bench/topiccopy.py [--records 2000000] [--size 256] [--codec none] [--batch 10000] [--runs 3]
+        [--sides ready-made,fetched,unopened,auto,opened,worker,tuned,strict]
 
 One broker, which is source and target, one source topic of records in four partitions, two tasks on every side (ours on
 Spark ``local[2]``), transactions of the boundary poll. The sides take turns, after a turn of each that is not counted, so
 that the worker's JVM is warm. Broker and worker have the JVM options of Kafka's own start scripts, and not those of a
 sandbox, which is made for a short life. MirrorSourceConnector emits no offset syncs and syncs nothing here, as ours never
-does; where the source is compressed, its producer has the same codec. ``unopened`` and ``opened`` are ours with that
-``copy.batches``, ``strict`` is ``unopened`` with ``epoch.per.transaction``. ``worker`` is the worker's connector as it
-comes, ``tuned`` as an operator makes it quick: transactions of a second, large polls and large batches (``TUNED``).
+does; where the source is compressed, its producer has the same codec. ``unopened``, ``auto`` and ``opened`` are ours
+with that ``copy.batches``, which differ where batches are small (``--batch`` records), and ``strict`` is ``unopened``
+with ``epoch.per.transaction``. ``worker`` is the worker's connector as it comes, ``tuned`` as an operator makes it
+quick: transactions of a second, large polls and large batches (``TUNED``).
 ``ready-made`` is the ceiling: two processes send the source's own batches, made ready before the clock starts, in one
 transaction each; ``fetched`` is the same where each batch is sent once it was fetched: what a copy costs that does nothing
 with what it fetches (``readymade.py``). The difference of the two is the source's, which sends from the same cores.
@@ -63,6 +64,9 @@ GOALS = {
     ("unopened", "fetched"): 0.8,
     ("fetched", "ready-made"): 0.0,
     ("unopened", "opened"): 2.0,
+    ("auto", "unopened"): 0.9,
+    ("auto", "opened"): 1.0,
+    ("auto", "worker"): 1.5,
     ("unopened", "worker"): 5.0,
     ("unopened", "tuned"): 1.0,
     ("opened", "worker"): 1.5,
@@ -113,17 +117,22 @@ def config(bootstrap: str, alias: str, side: str = "unopened", codec: str = "non
         **(TUNED if side == "tuned" else {}),
         **({"epoch.per.transaction": "true"} if strict else {}),
         **({} if worker else {"copy.batches": "unopened" if strict else side}),
-        **({"producer.override.compression.type": codec} if codec != "none" and side != "unopened" else {}),
+        **(
+            {"producer.override.compression.type": codec}
+            if codec != "none" and side not in ("unopened", "auto")
+            else {}
+        ),
     }
 
 
 @dataclass(frozen=True)
 class Load:
-    """What is copied: so many ``records`` of ``size`` bytes, in batches that have a ``codec``."""
+    """What is copied: so many ``records`` of ``size`` bytes, in batches of a ``codec``, at most ``batch`` in one."""
 
     records: int
     size: int
     codec: str
+    batch: int
 
 
 @dataclass(frozen=True)
@@ -206,14 +215,23 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--size", type=int, default=SIZE)
     parser.add_argument("--codec", default="none")
+    parser.add_argument("--batch", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--sides", default="ready-made,unopened,opened,worker,tuned")
     given = parser.parse_args()
-    load = Load(given.records, given.size, given.codec)
-    told = f"{given.records:,} records of {given.size} bytes, codec {given.codec}"
+    load = Load(given.records, given.size, given.codec, given.batch)
+    told = f"{given.records:,} records of {given.size} bytes, codec {given.codec}, at most {given.batch:,} in a batch"
     print(f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs, {told}", flush=True)
     with broker(NAME, workers=1) as sandbox:
-        fill(sandbox.bootstrap_servers, SOURCE, PARTITIONS, load.records, size=load.size, codec=load.codec)
+        fill(
+            sandbox.bootstrap_servers,
+            SOURCE,
+            PARTITIONS,
+            load.records,
+            size=load.size,
+            codec=load.codec,
+            batch=load.batch,
+        )
         turns = in_turns(given.sides.split(","), given.runs, lambda side, turn: timed(sandbox, side, turn, load), str)
     sys.exit(verdict(turns))
 

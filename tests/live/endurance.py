@@ -34,7 +34,7 @@ from live.campaigndrivers import CONF, TIMEOUT_MS, Driver, job_file, pack, start
 from live.campaignkinds import whose
 from live.campaignoperator import Operator
 from live.endurancestream import SOURCES
-from live.enduranceturns import RUN_KILLED, WORKER_KILLED, Turns
+from live.enduranceturns import RESTARTED, RUN_KILLED, WORKER_KILLED, Turns
 from live.oracle import Verdict, in_order, judge, open_partitions
 from live.real import create_topic
 from live.sparkclusters import executors, python_workers, send
@@ -52,7 +52,7 @@ DRIVER, DRIVER_STOPPED = "driver kill -9", "driver stopped"
 WEIGHTS = {ALL_CUT: 8, CUT: 24, DELAYED: 24, WORKER: 4, WORKER_STOPPED: 2}
 WEIGHTS |= {EXECUTOR: 2, EXECUTOR_STOPPED: 1, DRIVER: 2, DRIVER_STOPPED: 1}
 """How often each comes in a cycle. What costs a driver or an executor its life comes seldom, so that all get to work."""
-KINDS = (*WEIGHTS, WORKER_KILLED, RUN_KILLED, *brokerfaults.KINDS)
+KINDS = (*WEIGHTS, WORKER_KILLED, RUN_KILLED, RESTARTED, *brokerfaults.KINDS)
 BROKERS = 0.25
 """The share of faults that are the brokers' own."""
 LOOKED_AT = 25

@@ -1,7 +1,8 @@
 """Turns: a connector that Connect's workers and ``connectctl run`` take over from each other, while either side is killed.
 
 Every line of a growing file is there once in the end, in its order. What is killed is started again, as a supervisor or an
-operator would; that a take-over or a return is refused for a moment is asked for again.
+operator would; that a take-over or a return is refused for a moment is asked for again. Workers leave a task FAILED whose
+fencing or transaction met a broker that was away: an operator restarts it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 PATIENCE = 900.0
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER_KILLED, RUN_KILLED = "Connect worker kill -9", "run kill -9 in a take-over"
+RESTARTED = "FAILED task of the workers restarted"
 LINES = 30
 """Lines that are appended for each side to carry over."""
 _ENDED = (0, 143, -signal.SIGKILL)
@@ -87,6 +89,8 @@ class Turns:
 
     def findings(self) -> list[str]:
         """What is wrong with the topic: lines that are not there, there twice, or out of order."""
+        if self.problem:
+            return [self.problem]
         seen = self._seen()
         wanted = [f"line {n}" for n in range(self._written)]
         if seen == wanted:
@@ -119,7 +123,7 @@ class Turns:
         self._append()
         if self._chance.random() < 0.4:
             self._kill_worker()
-        self._until(self._all_seen, "workers carry lines over")
+        self._until(self._all_seen_by_workers, "workers carry lines over")
 
     def _runs_turn(self) -> None:
         """A run takes the connector over, carries lines over, and gives it back. Workers and the run die now and then."""
@@ -193,6 +197,15 @@ class Turns:
     def _all_seen(self) -> bool:
         self._supervise()
         return len(self._seen()) >= self._written
+
+    def _all_seen_by_workers(self) -> bool:
+        answer = self._rest("GET", f"/connectors/{self.name}/status")
+        tasks = answer.json()["tasks"] if answer is not None and answer.status_code == 200 else []
+        if any(task["state"] == "FAILED" for task in tasks) and self._connectctl(
+            "connectors", "restart", self.name, "--only-failed", "--yes"
+        ):
+            self._tell(RESTARTED)
+        return self._all_seen()
 
     def _taken(self) -> bool:
         """Whether the workers show the connector as stopped, which a run does to it first."""

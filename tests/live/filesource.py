@@ -72,7 +72,7 @@ def found(sandbox: Sandbox, topic: str) -> Counter[int]:
     }
     consumer, numbers = Consumer(client), Counter[int]()
     consumer.assign([TopicPartition(topic, 0, 0)])
-    late = time.monotonic() + 60
+    late = time.monotonic() + 600
     try:
         while time.monotonic() < late:
             for message in consumer.consume(1000, timeout=0.5):
@@ -86,14 +86,14 @@ def found(sandbox: Sandbox, topic: str) -> Counter[int]:
         consumer.close()
 
 
-def all_there(sandbox: Sandbox, topic: str, count: int, deadline: float = 120) -> Counter[int]:
+def all_there(sandbox: Sandbox, topic: str, count: int) -> Counter[int]:
     """The lines, once each of the first ``count`` is there."""
 
     def look() -> Counter[int] | None:
         numbers = found(sandbox, topic)
         return numbers if all(n in numbers for n in range(count)) else None
 
-    numbers: Counter[int] = eventually(look, deadline)
+    numbers: Counter[int] = eventually(look)
     return numbers
 
 

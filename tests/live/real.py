@@ -85,7 +85,8 @@ class Workers:
 
 def _unless_busy(answer: httpx.Response) -> httpx.Response | None:
     """None for a rebalance, and where the leader lost its producer and has written nothing."""
-    return None if answer.status_code == 409 or "can be safely retried" in answer.text else answer
+    busy = ("can be safely retried", "because a rebalance is expected")
+    return None if answer.status_code == 409 or any(words in answer.text for words in busy) else answer
 
 
 def workers(cluster: Sandbox) -> Workers:

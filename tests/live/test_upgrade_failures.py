@@ -190,7 +190,8 @@ def test_a_worker_that_does_not_come_back_stops_the_roll_and_is_started_when_it_
     (away,) = [w for w in scene.status()["workers"] if not w["inGroup"]]
     assert away["problem"].startswith("it is not in the group")
     scene.serves()
-    scene.goes_on(said)
+    # Which first waits whether it is starting by itself: nobody knows whether the command is at it.
+    scene.goes_on(said, "--gate-timeout", "120")
 
 
 def test_a_worker_that_joins_with_the_wrong_mode_is_seen_and_taken_back(scene: Scene) -> None:

@@ -68,10 +68,10 @@ class TaskMeter:
         self.longest_poll = max(self.longest_poll, seconds)
         self.most_active = max(self.most_active, self.active)
 
-    def batch(self, unopened: bool) -> None:  # a callback
-        """A copy sent a batch, ``unopened`` or made anew."""
-        self.unopened += unopened
-        self.opened += not unopened
+    def batch(self, unopened: bool, batches: int) -> None:  # a callback
+        """A copy sent ``batches`` of the source, ``unopened`` or made anew."""
+        self.unopened += batches * unopened
+        self.opened += batches * (not unopened)
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records is committed."""

@@ -90,13 +90,13 @@ class CopiedMessages:
 @dataclass(frozen=True, slots=True)
 class CopiedBatches:
     """Record batches of one topic of the source, for the same partitions of ``topic``. ``describe_record`` names a record of
-    the source by its partition and its offset; ``count`` hears of each batch that is sent whether it was unopened.
+    the source by its partition and its offset; ``count`` hears whether batches were sent unopened, and how many they were.
     """
 
     topic: str
     batches: Sequence[CopiedRecords]
     describe_record: Callable[[int, int], str]
-    count: Callable[[bool], None]
+    count: Callable[[bool, int], None]
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))

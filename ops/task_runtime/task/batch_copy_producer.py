@@ -51,7 +51,7 @@ class BatchCopyProducer(ColumnarProducer):
             sent = _made(some, target, lambda: name(some.offset_of(0)))  # noqa: B023  # called at once
             for each in sent:
                 self._producer.send(place, each.records, each.encode, partial(_named, name, some, each))
-            copied.count(all(each.unopened for each in sent))
+            copied.count(all(each.unopened for each in sent), some.batches)
 
     def _target(self, topic: str) -> TargetTopic:
         """What ``topic`` takes, as far as it may be seen."""

@@ -17,6 +17,8 @@ WAIT = 0.05
 """Seconds that a reading may wait for batches."""
 READ_BYTES = 8 << 20
 """Bytes of batches after which a reading ends."""
+MOST_SENT = 500
+"""Batches after which a reading ends: each is a request, and a transaction can end only behind a reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,12 @@ class RecordsOfTopic:
 
 
 class BatchReader:
-    """See ``source.SourceReader``. What is fetched and not given yet is at most one response."""
+    """See ``source.SourceReader``. What is fetched and not given yet is at most one response. Small batches in a row are
+    put ``together``.
+    """
 
-    def __init__(self, source: SourceCluster):
-        self._source = source
+    def __init__(self, source: SourceCluster, together: bool = False):
+        self._source, self._together = source, together
         self._fetcher: BatchFetcher | None = None
         self._fetched: Iterator[tuple[str, CopiedRecords]] = iter(())
         self._first: tuple[str, CopiedRecords] | None = None
@@ -93,13 +97,14 @@ class BatchReader:
         assert self._fetcher is not None
         if self._first is None:
             with unreachable(self._source.alias):
-                self._fetched = _opened(self._fetcher.fetch(WAIT))
+                self._fetched = _opened(self._fetcher.fetch(WAIT), self._together)
             self._first = next(self._fetched, None)
         found: dict[str, RecordsOfTopic] = {}
-        records = size = 0
-        while self._first is not None and records < most and size < READ_BYTES:
+        records = size = sent = 0
+        while self._first is not None and records < most and size < READ_BYTES and sent < MOST_SENT:
             topic, some = self._first
             found.setdefault(topic, RecordsOfTopic(topic)).add(some)
+            sent += 1
             records += len(some)
             size += some.batch.end - some.batch.start
             self._first = next(self._fetched, None)
@@ -132,11 +137,11 @@ class BatchReader:
             fetcher.close()
 
 
-def _opened(parts: list[FetchedPart]) -> Iterator[tuple[str, CopiedRecords]]:
+def _opened(parts: list[FetchedPart], together: bool) -> Iterator[tuple[str, CopiedRecords]]:
     """What was fetched, batch by batch: those that have to be opened are opened one at a time."""
     while parts:
         part = parts.pop(0)
-        records = copied_records(part.place.partition, part.data, part.batches, part.wanted)
+        records = copied_records(part.place.partition, part.data, part.batches, part.wanted, together)
         try:
             for some in records:
                 yield part.place.topic, some

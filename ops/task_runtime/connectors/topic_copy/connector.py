@@ -175,8 +175,8 @@ class TopicCopy(SourceConnector):
             source_clients.reset_given(configs),
         )
         whole = unopened.stays_unopened(configs, source.consumer, exactly_once=share.delivery.exactly_once)
-        kind, reader = (unopened.UnopenedTopics, BatchReader(source)) if whole else (CopiedTopics, TopicReader(source))
-        most = DEFAULT_UNOPENED if whole else DEFAULT_RECORDS
+        reader = BatchReader(source, unopened.puts_together(configs)) if whole else TopicReader(source)
+        kind, most = (unopened.UnopenedTopics, DEFAULT_UNOPENED) if whole else (CopiedTopics, DEFAULT_RECORDS)
         return kind(
             reader,
             share.connector,

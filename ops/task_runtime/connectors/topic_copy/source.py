@@ -23,6 +23,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
+from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import Policy
@@ -85,6 +86,7 @@ class CopiedTopics:
             )
         self._reader, self._connector, self._places, self._policy = reader, connector, places, policy
         self._delivery, self._pace = delivery, pace
+        self._size = TransactionSize(pace.records, delivery.timeout_ms / 1000)
         self._stats = stats or TaskStats()
         self._meter, self._reported = self._stats.meter, set[LostRange]()
         self._keys: dict[TopicPartition, bytes] = {}
@@ -110,6 +112,8 @@ class CopiedTopics:
         if self._reader.opened and begin == self._ahead():
             self._go_on(begin)
             return
+        if self._count:
+            self._size.failed(self._count)
         latest = self._reader.begin(begin)
         self._go_on(begin)
         for lost in self._reader.lost:
@@ -130,10 +134,11 @@ class CopiedTopics:
             self._latency.ready(time.monotonic())
         if self._taken and not self._count:
             return TransactionBatch(offsets=self._offsets())
-        batches = self._reader.read(MOST if self._timed else self._pace.records - self._count)
+        batches = self._reader.read(MOST if self._timed else self._size.rows - self._count)
         now = time.monotonic()
         if batches and not self._count:
             self._began = now
+            self._size.begin()
         if batches and self._latency is not None:
             self._latency.polled(now)
         for each in batches:
@@ -156,7 +161,7 @@ class CopiedTopics:
             due = now - self._flushed >= self._delivery.interval
             self._flushed = now if due else self._flushed
             return due or self._is_late(now)
-        full = self._count >= self._pace.records
+        full = self._count >= self._size.rows or self._size.is_late
         if self._latency is not None:
             return full or self._is_late(now)
         return full or now - self._began >= self._pace.seconds or not busy or not self._reader.behind
@@ -179,6 +184,8 @@ class CopiedTopics:
 
     def committed(self, batch: TransactionBatch) -> None:
         """Resume behind what was given."""
+        if self._count:
+            self._size.committed(self._count)
         if self._latency is not None:
             self._latency.ended(time.monotonic())
         self._go_on(self._ahead())

@@ -36,6 +36,11 @@ class UnopenedTopics(CopiedTopics):
         return TransactionBatch(copied_batches=copied, **more)
 
 
+def puts_together(configs: Mapping[str, str]) -> bool:
+    """Whether small batches in a row become one: where ``copy.batches`` leaves it open."""
+    return configs.get(WAY, AUTO).strip().lower() == AUTO
+
+
 def stays_unopened(configs: Mapping[str, str], consumer: Mapping[str, Any], *, exactly_once: bool) -> bool:
     """Whether batches are copied unopened: where ``copy.batches`` leaves it open, as the clients allow it.
 

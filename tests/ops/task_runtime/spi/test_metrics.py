@@ -47,15 +47,15 @@ def test_sizes_of_transactions_and_batches_and_the_totals_of_records() -> None:
 
 def test_a_copy_has_metrics_of_its_batches_and_of_what_its_source_had_lost() -> None:
     meter = TaskMeter(lost=7)
-    for unopened in (True, True, False):
-        meter.batch(unopened)
+    for unopened, batches in ((True, 1), (True, 1), (False, 30)):
+        meter.batch(unopened, batches)
     totals = TaskTotals(meter=TaskMeter())
     assert "copy-batch-opened-total" not in metrics(totals)
     totals.meter.add(asdict(meter))
     totals.meter.add(asdict(meter))
     found = metrics(totals)
     names = ("copy-batch-unopened-total", "copy-batch-opened-total", "copy-offset-lost-total")
-    assert [found[name] for name in names] == [4, 2, 14]
+    assert [found[name] for name in names] == [4, 60, 14]
 
 
 def test_times_are_there_once_there_was_a_batch_and_a_commit() -> None:

@@ -45,7 +45,8 @@ def copied(configs: dict[str, str], given: dict[str, str] | None = None, raw: by
     data, batches = found(raw or written(ROWS, 50))
     some = list(copied_records(3, data, batches, 0))
     ways: list[bool] = []
-    batch = CopiedBatches("east.orders", some, lambda partition, offset: f"{partition}:{offset}", ways.append)
+    heard = lambda unopened, batches: ways.extend([unopened] * batches)  # noqa: E731
+    batch = CopiedBatches("east.orders", some, lambda partition, offset: f"{partition}:{offset}", heard)
     producer.send(TransactionBatch(copied_batches=[batch], more=True))
     assert sent.added == {TopicPartition("east.orders", 3)}
     return sent.batches, ways

@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.fetched_batches import CommittedBatches
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
+from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import MOST_SENT, BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
 from ops.kafka.test_batch_rewrite import sealed
 
@@ -58,6 +58,11 @@ def test_batches_are_given_until_there_are_enough_records_and_the_rest_comes_nex
     assert read(made, 100) == [("orders", [5], {1: 4}), ("bills", [2], {0: 1})]
     assert not made.behind
     assert read(made, 100) == []
+
+
+def test_a_reading_ends_behind_so_many_batches_as_each_is_a_request() -> None:
+    made = reader([fetched("orders", 0, *[1] * (MOST_SENT + 3))])
+    assert [len(made.read(10_000)[0].records) for _ in range(2)] == [MOST_SENT, 3]
 
 
 def test_whether_there_is_more_is_not_known_while_it_does_not_read() -> None:

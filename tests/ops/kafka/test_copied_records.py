@@ -1,0 +1,69 @@
+"""What a copy takes from a topic, batch by batch; small batches in a row become one, with the same records."""
+
+from __future__ import annotations
+
+import pytest
+from connectctl.ops.kafka.batch_rewrite import TargetTopic
+from connectctl.ops.kafka.copied_records import MOST_TOGETHER, SMALL, CopiedRecords, copied_records
+from hypothesis import given
+from hypothesis import strategies as st
+from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, written
+
+LARGE: list[Row] = [(5, None, b"x" * SMALL, [])]
+
+
+def log(batches: list[list[Row]], codec: int = 0, begin: int = 0) -> bytes:
+    """Batches behind each other, with offsets that go on."""
+    raw, offset = b"", begin
+    for rows in batches:
+        raw += written(rows, offset, codec)
+        offset += len(rows)
+    return raw
+
+
+def copies(raw: bytes, wanted: int = 0, together: bool = True) -> list[CopiedRecords]:
+    data, batches = found(raw)
+    return list(copied_records(3, data, batches, wanted, together))
+
+
+def rows_of(some: CopiedRecords) -> list[Row]:
+    return [row for sent in some.sent_to(TargetTopic()) for row in read(b"".join(sent.encode(STAMP)))]
+
+
+@given(st.lists(ROWS, min_size=2, max_size=8), st.sampled_from(sorted(CODECS)), st.integers(0, 1 << 40))
+def test_small_batches_in_a_row_are_one_with_the_same_records(batches: list[list[Row]], codec: str, begin: int) -> None:
+    raw = log(batches, CODECS[codec], begin)
+    some = copies(raw, begin)
+    wanted = [row for rows in batches for row in rows]
+    assert [row for each in some for row in rows_of(each)] == wanted
+    assert sum(each.batches for each in some) == len(batches)
+    assert some[-1].last_offset == begin + len(wanted) - 1
+    if len(raw) <= SMALL:
+        assert len(some) == 1
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_large_batch_stays_as_it_is_between_small_ones(together: bool) -> None:
+    rows: list[Row] = [(5, b"k", b"v", [])]
+    some = copies(log([rows, rows, LARGE, rows, LARGE, rows, rows]), together=together)
+    assert [each.batches for each in some] == ([2, 1, 1, 1, 2] if together else [1] * 7)
+    assert [each.rows is not None for each in some] == ([True, False, False, False, True] if together else [False] * 7)
+    assert [each.last_offset for each in some][-1] == 6
+
+
+def test_batches_of_another_codec_are_not_put_together() -> None:
+    rows: list[Row] = [(5, b"k", b"v" * 50, [])]
+    raw = written(rows, 0) + written(rows, 1) + written(rows, 2, CODECS["zstd"]) + written(rows, 3, CODECS["zstd"])
+    some = copies(raw)
+    assert [(each.batches, each.offset_of(1)) for each in some] == [(2, 1), (2, 3)]
+
+
+def test_so_many_are_put_together_at_once() -> None:
+    some = copies(log([[(5, None, b"v", [])]] * (MOST_TOGETHER + 2)))
+    assert [each.batches for each in some] == [MOST_TOGETHER, 2]
+
+
+def test_what_lies_before_the_wanted_offset_is_left_out_of_the_first() -> None:
+    rows: list[Row] = [(n, b"%d" % n, None, []) for n in range(4)]
+    some = copies(log([rows, rows, rows]), wanted=2)
+    assert [(len(each), each.batches, each.offset_of(0)) for each in some] == [(2, 1, 2), (8, 2, 4)]
