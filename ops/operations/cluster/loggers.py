@@ -72,7 +72,7 @@ def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True)
-class SetLogLevels(Step):
+class SetLogLevels(Step["StepContext"]):
     """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is None).
 
     ``former`` has, by worker's URL, what is to be set to undo it.

@@ -20,7 +20,7 @@ WAIT = 10.0
 
 
 @dataclass(frozen=True)
-class ReadOffsets(Step):
+class ReadOffsets(Step[StepContext]):
     """Read the offsets that workers give a connector, and which of them its tasks ask for: none of those in ``left``."""
 
     subject: str
@@ -49,7 +49,7 @@ class ReadOffsets(Step):
 
 
 @dataclass(frozen=True)
-class RestoreOffsets(Step):
+class RestoreOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector that a change made, to what they were before it.
 
     These are the source partitions that ``begun`` names, by all of their fields or by some, and those that the

@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-from connectctl.ops.operations.connectors.steps import POLL, Await, SetTargetState, StepContext
+from connectctl.ops.operations.connectors.steps import POLL, Await, ConnectorStep, SetTargetState, StepContext
 from connectctl.ops.operations.offsets.input_file import read_entries
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ WAIT = 10.0
 
 
 @dataclass(frozen=True)
-class SetConnectorOffsets(Step):
+class SetConnectorOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
 
     What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted.
@@ -160,7 +160,7 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
         )
 
 
-def removal(health: ConnectorHealth) -> list[Step]:
+def removal(health: ConnectorHealth) -> list[ConnectorStep]:
     """The steps that delete the offsets of a connector before it is deleted itself."""
     name = health.name
     return [

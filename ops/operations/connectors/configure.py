@@ -17,7 +17,7 @@ Properties = Mapping[str, str | None]
 """Values by the names of properties; None is for one that is not there."""
 
 
-class ChangeConfig(Step):
+class ChangeConfig(Step["StepContext"]):
     """Set properties of a connector, None removing one, in one request. Steps say which in ``properties``.
 
     ``patch``: the workers may know how to change single properties (KIP-477, Kafka 3.8); where they do not, the whole

@@ -96,8 +96,12 @@ class StepContext(RunContext):
                 wait.end = seen if seen.done or seen.failed else None
 
 
+ConnectorStep = Step[StepContext]
+S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
+
+
 @dataclass(frozen=True)
-class SetTargetState(Step):
+class SetTargetState(Step[StepContext]):
     """Stop, pause or resume a connector."""
 
     subject: str
@@ -126,7 +130,7 @@ class SetTargetState(Step):
 
 
 @dataclass(frozen=True)
-class Restart(Step):
+class Restart(Step[StepContext]):
     """Restart a connector and its tasks, or what of them has failed (KIP-745)."""
 
     subject: str
@@ -152,7 +156,7 @@ class Restart(Step):
 
 
 @dataclass(frozen=True)
-class RestartTask(Step):
+class RestartTask(Step[StepContext]):
     """Restart one task of a connector."""
 
     subject: str
@@ -168,7 +172,7 @@ class RestartTask(Step):
 
 
 @dataclass(frozen=True)
-class Await(Step):
+class Await(Step[StepContext]):
     """Wait until a connector is what was asked for; fails at once where it is FAILED instead.
 
     After a change of this run, what fails by fencing alone is restarted once: a task that ends late uses the transactional
@@ -219,7 +223,7 @@ class Await(Step):
 
 
 @dataclass(frozen=True)
-class RestartAndAwait(Step):
+class RestartAndAwait(Step[S_contra]):
     """Restart the failed parts of a connector, and wait until it runs."""
 
     subject: str
@@ -228,16 +232,16 @@ class RestartAndAwait(Step):
     def describe(self) -> str:
         return f"restart the failed parts of {self.subject}, and wait until it is RUNNING"
 
-    def is_done(self, context: Any) -> str | None:
+    def is_done(self, context: S_contra) -> str | None:
         # What a killed run has restarted may still be on its way: then it is waited for.
         return None if context.resumed else Restart(self.subject, True, "").is_done(context)
 
-    def apply(self, context: Any) -> str | None:
+    def apply(self, context: S_contra) -> str | None:
         self.restart(self.subject, context)
         return Await(self.subject, State.RUNNING).apply(context)
 
     @staticmethod
-    def restart(subject: str, context: Any) -> None:
+    def restart(subject: str, context: StepContext) -> None:
         """Restart what failed, if anything has still failed."""
         restart = Restart(subject, True, "")
         if restart.is_done(context) is None:

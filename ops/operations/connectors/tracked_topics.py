@@ -47,7 +47,7 @@ def _explained(error: NotAuthorized) -> ConnectctlError:
 
 
 @dataclass(frozen=True)
-class ResetTopics(Step):
+class ResetTopics(Step["StepContext"]):
     """Forget the active topics of a connector; those that its tasks use come again with their next records."""
 
     subject: str

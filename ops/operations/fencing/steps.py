@@ -61,7 +61,7 @@ class FenceContext(StepContext):
 
 
 @dataclass(frozen=True)
-class FenceIds(Step):
+class FenceIds(Step[FenceContext]):
     """Fence all ids of ``rows`` at once, and verify it.
 
     ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``: tasks may use them.
@@ -148,7 +148,7 @@ def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
 
 
 @dataclass(frozen=True)
-class AwaitFailed(Step):
+class AwaitFailed(Step[FenceContext]):
     """Wait until the tasks whose producers were fenced fail: a task fails at its next write."""
 
     subject: str
@@ -174,7 +174,7 @@ class AwaitFailed(Step):
 
 
 @dataclass(frozen=True)
-class RestartFenced(RestartAndAwait):
+class RestartFenced(RestartAndAwait[FenceContext]):
     """Restart the failed tasks of a connector, and fenced tasks that have not failed yet."""
 
     def is_done(self, context: FenceContext) -> str | None:
@@ -210,7 +210,8 @@ def plan_of(
         for row in plan.rows
         if row.action not in REQUESTED
     ]
-    steps: list[Step] = [FenceIds(_subject(rows), sentence(plan), rows, connectors, force)] if rows else []
+    fence = FenceIds(_subject(rows), sentence(plan), rows, connectors, force)
+    steps: list[Step[FenceContext]] = [fence] if rows else []
     for connector in restart:
         owners = [owner for row in rows for owner in row.running if owner.group == group_id]
         numbers = {owner.task for owner in owners if owner.connector == connector}

@@ -39,7 +39,7 @@ REST_POLL = 0.3
 
 
 @dataclass(frozen=True)
-class Backup(Step):
+class Backup(Step["OffsetContext"]):
     """Save every offset record of the connector, keys and values byte for byte, before anything is written."""
 
     subject: str
@@ -70,7 +70,7 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class CreateTopic(Step):
+class CreateTopic(Step["OffsetContext"]):
     """Create a dedicated offsets topic with the settings that workers give it: those of the global one."""
 
     subject: str
@@ -93,7 +93,7 @@ class CreateTopic(Step):
 
 
 @dataclass(frozen=True)
-class Change(Step):
+class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
     ``agreed`` is the digest of the confirmed changes; None if the connector was still running, so that its offsets advance.
@@ -237,7 +237,7 @@ class Configure(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class Check(Step):
+class Check(Step["OffsetContext"]):
     """Verify that workers, with the dedicated topic, resume every source partition as KIP-618 specifies."""
 
     subject: str

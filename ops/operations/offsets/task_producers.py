@@ -69,7 +69,7 @@ def _hidden(id: str, code: Code) -> str | None:
 
 
 @dataclass(frozen=True)
-class FenceTasks(Step):
+class FenceTasks(Step["OffsetContext"]):
     """Fence the transactional ids of a connector's tasks, so that nothing that still runs commits over what is written."""
 
     subject: str

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BackupGroup(Step):
+class BackupGroup(Step["OffsetContext"]):
     """Save the group's committed offsets in KIP-875's shape before anything is written."""
 
     subject: str
@@ -57,7 +57,7 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class ChangeGroupOffsets(Step):
+class ChangeGroupOffsets(Step["OffsetContext"]):
     """Make a group's committed offsets what ``change`` says, and read them back; the group has to have no members.
 
     ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is the digest of the confirmed

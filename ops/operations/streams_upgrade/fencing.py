@@ -58,7 +58,7 @@ def unused_transactional_ids(
 
 
 @dataclass(frozen=True)
-class FenceUnusedIds(Step):
+class FenceUnusedIds(Step["UpgradeContext"]):
     """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
 
     subject: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InstanceStep(Step):
+class InstanceStep(Step["UpgradeContext"]):
     """One step of an instance's turn in a roll, the first being 1."""
 
     subject: str
@@ -171,7 +171,7 @@ def new_members(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupM
 
 
 @dataclass(frozen=True)
-class ApplicationGate(Step):
+class ApplicationGate(Step["UpgradeContext"]):
     """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
 
     ``first``: nothing has been changed yet, so that what fails here is refused.

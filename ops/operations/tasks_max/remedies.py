@@ -165,7 +165,7 @@ class Reconfigure(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class SettleTasks(Step):
+class SettleTasks(Step["UpgradeContext"]):
     """Wait until a reconfigured connector has settled: it and its tasks run, or rest as before. ``limit`` is its new one.
 
     Tasks that had failed because their set was too large are restarted once: workers do not try again by themselves.

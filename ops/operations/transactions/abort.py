@@ -39,7 +39,7 @@ class TransactionContext(RunContext):
 
 
 @dataclass(frozen=True)
-class AbortOpen(Step):
+class AbortOpen(Step[TransactionContext]):
     """Abort the open transaction of a transactional id by fencing its producer. ``force``: a task may run with it."""
 
     subject: str

@@ -24,7 +24,7 @@ PAUSE = 0.2
 
 
 @dataclass(frozen=True)
-class MarkHanging(Step):
+class MarkHanging(Step["TransactionContext"]):
     """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
 
     subject: str

@@ -36,7 +36,7 @@ class LoadedRun:
     """A run as it was written down."""
 
     run: Run
-    steps: tuple[Step, ...]
+    steps: tuple[Step[Any], ...]
     ground: Baseline
     request: UpgradeRequest
     patience: GateSettings

@@ -31,7 +31,7 @@ def in_words(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class WorkerStep(Step):
+class WorkerStep(Step["UpgradeContext"]):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
 
     ``by_hand``: the operator does it, and the run waits. ``planned``: who was planned, where others were taken.
@@ -215,7 +215,7 @@ class Gate(WorkerStep):
 
 
 @dataclass(frozen=True)
-class FirstGate(Step):
+class FirstGate(Step["UpgradeContext"]):
     """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
 
     subject: str = "cluster"
@@ -238,7 +238,7 @@ class FirstGate(Step):
 
 
 @dataclass(frozen=True)
-class CheckModes(Step):
+class CheckModes(Step["UpgradeContext"]):
     """See that every worker is in the mode in which a phase leaves it. ``expected`` are the modes by worker."""
 
     expected: dict[str, str]
@@ -273,7 +273,7 @@ class CheckModes(Step):
 
 
 @dataclass(frozen=True)
-class RestartFailed(Step):
+class RestartFailed(Step["UpgradeContext"]):
     """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618, Single-step downgrade)."""
 
     subject: str = "cluster"
@@ -290,22 +290,22 @@ class RestartFailed(Step):
 
 
 @dataclass(frozen=True)
-class IncludedStep(Step):
+class IncludedStep(Step["UpgradeContext"]):
     """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
 
-    inner: Step
+    inner: Step[Any]
     reason: str = ""
     worker: ClassVar[None] = None
 
     @property
     def subject(self) -> str:
         """The step's own."""
-        return str(self.inner.subject)
+        return self.inner.subject
 
     @property
     def now(self) -> str:
         """The step's own."""
-        return str(self.inner.now)
+        return self.inner.now
 
     @property
     def kind(self) -> str:
@@ -318,15 +318,13 @@ class IncludedStep(Step):
         return self.inner.read_only
 
     def describe(self) -> str:
-        return str(self.inner.describe())
+        return self.inner.describe()
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        found: str | None = self.inner.is_done(context)
-        return found
+        return self.inner.is_done(context)
 
     def apply(self, context: UpgradeContext) -> str | None:
-        found: str | None = self.inner.apply(context)
-        return found
+        return self.inner.apply(context)
 
 
 def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:
