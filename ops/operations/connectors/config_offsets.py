@@ -52,11 +52,9 @@ class SetConnectorOffsets(Step[StepContext]):
         return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
-        name = file_of(context.step)
-        if not context.journal.path(context.run.id, name).exists():
-            context.journal.write(context.run.id, name, json.dumps(_read(context, self.subject)).encode())
+        (journal, run), name = context.journal_and_run(), file_of(context.step)
+        if not journal.path(run.id, name).exists():
+            journal.write(run.id, name, json.dumps(_read(context, self.subject)).encode())
         missing = self._missing(context)
         path = path_of("connectors", self.subject, "offsets")
         if self.every and not self._wanted(context):
@@ -75,8 +73,8 @@ class SetConnectorOffsets(Step[StepContext]):
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
             return {_text(read_json(key)): _text(read_json(value)) for key, value in self.entries}
-        assert context.journal is not None
-        return _by_partition(read_json(context.journal.path(self.run, file_of(self.of_step)).read_bytes()))
+        journal, _ = context.journal_and_run()
+        return _by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
 
     def _missing(self, context: StepContext) -> dict[str, str]:
         """What is to be written yet, by partition."""

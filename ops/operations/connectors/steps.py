@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,14 +13,12 @@ from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, read_one
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.core.journal import Journal, Run
 
-T = TypeVar("T")
 POLL = 0.5
 """Seconds between two looks of a wait."""
 QUICK_POLL = 0.15
@@ -50,8 +47,6 @@ class StepContext(RunContext):
 
     calls: ConnectCalls
     timeout: float
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
     before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
     waits: dict[str, Wait] = field(default_factory=dict)
     facts: Callable[[], Facts] | None = None
@@ -63,9 +58,11 @@ class StepContext(RunContext):
         facts = facts or (self.facts() if self.facts else None)
         return facts.of(connector) if facts else connector
 
-    def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
-        """The first answer of ``probe`` that is not None; None where there is none after ``seconds``."""
-        return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
+    def journal_and_run(self) -> tuple[Journal, Run]:
+        """The journal, and the run that is being carried out."""
+        assert self.journal is not None
+        assert self.run is not None
+        return self.journal, self.run
 
     def change(self, connector: str, method: str, path: str) -> Any:
         """Send a change, remembering how the connector was before."""

@@ -55,9 +55,8 @@ class FenceContext(StepContext):
     @property
     def record(self) -> Path:
         """The file of the ids that are fenced, so that none is fenced twice."""
-        assert self.journal is not None
-        assert self.run is not None
-        return self.journal.path(self.run.id, f"fenced-{self.step}.jsonl")
+        journal, run = self.journal_and_run()
+        return journal.path(run.id, f"fenced-{self.step}.jsonl")
 
 
 @dataclass(frozen=True)

@@ -55,12 +55,11 @@ class Backup(Step["OffsetContext"]):
         return context.backed_up(backup_file(context.step))
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
+        journal, run = context.journal_and_run()
         view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic, streamed=True))
         written = count()
         content = (f"{line}\n".encode() for line in view.lines(self.subject) if next(written) >= 0)
-        path = context.journal.write_all(context.run.id, lambda: backup_file(context.step), content)
+        path = journal.write_all(run.id, lambda: backup_file(context.step), content)
         return f"{next(written)} records in {path}"
 
 
@@ -85,7 +84,6 @@ class CreateTopic(Step["OffsetContext"]):
         return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.sources is not None
         model = context.sources.kafka.topics([context.sources.offsets_topic])[context.sources.offsets_topic]
         replicas = max(model.replicas.values(), default=1)
         context.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)
@@ -174,7 +172,6 @@ class Change(Step["OffsetContext"]):
         raise self._otherwise()
 
     def _by_rest(self, context: OffsetContext, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
-        assert context.sources is not None
         if why := rest_api.obstacles(decision, places, context.sources.workers()):
             raise Refused(
                 "The workers' REST API cannot make this change", why="; ".join(why), next_step="Omit --via rest."

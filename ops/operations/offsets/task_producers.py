@@ -82,7 +82,6 @@ class FenceTasks(Step["OffsetContext"]):
         return f"fence {what} of {self.subject}, so that no task that still runs can commit offsets"
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.sources is not None
         context.refuse_while_running(self.subject)
         found, calls = producers_of(context.sources, context.group_id, self.subject)
         if found.unseen:

@@ -43,11 +43,10 @@ class BackupGroup(Step["OffsetContext"]):
         return context.backed_up(backup_file(context.step))
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
+        journal, run = context.journal_and_run()
         committed = context.groups().stable(self.group)
         data = {"connector": self.subject, "group": self.group, "offsets": entries_json(committed)}
-        path = context.journal.write(context.run.id, backup_file(context.step), json.dumps(data).encode())
+        path = journal.write(run.id, backup_file(context.step), json.dumps(data).encode())
         return f"{len(committed)} offsets in {path}"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade.gate_wait import wait
 from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
 from connectctl.ops.operations.upgrade.observe import leader_of
@@ -293,7 +294,7 @@ class RestartFailed(Step["UpgradeContext"]):
 class IncludedStep(Step["UpgradeContext"]):
     """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
 
-    inner: Step[Any]
+    inner: Step[OffsetContext]
     reason: str = ""
     worker: ClassVar[None] = None
 
@@ -321,10 +322,15 @@ class IncludedStep(Step["UpgradeContext"]):
         return self.inner.describe()
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        return self.inner.is_done(context)
+        return self.inner.is_done(self._context(context))
 
     def apply(self, context: UpgradeContext) -> str | None:
-        return self.inner.apply(context)
+        return self.inner.apply(self._context(context))
+
+    @staticmethod
+    def _context(context: UpgradeContext) -> OffsetContext:
+        assert context.offsets is not None
+        return context.offsets.within(context)
 
 
 def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:

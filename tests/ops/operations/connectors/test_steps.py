@@ -48,7 +48,7 @@ def cluster() -> FakeWorkers:
 
 def context(workers: FakeWorkers, timeout: float = 30.0) -> StepContext:
     clock = Clock()
-    return StepContext(workers, timeout, clock.now, clock.sleep)
+    return StepContext(workers, timeout, now=clock.now, sleep=clock.sleep)
 
 
 def seen(workers: FakeWorkers) -> tuple[ConnectorHealth, ...]:
