@@ -35,6 +35,11 @@ class Step(Generic[C_contra]):
         def now(self) -> str:
             """The state of the resource when the plan was made, empty where it does not matter to the step."""
 
+    @property
+    def kind(self) -> str:
+        """What it is in plans of rolls: ``restart-failed``."""
+        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("-")
+
     def describe(self) -> str:
         """The step in one line, as an order: ``stop orders``."""
         raise NotImplementedError

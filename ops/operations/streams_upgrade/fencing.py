@@ -66,7 +66,6 @@ class FenceUnusedIds(Step["UpgradeContext"]):
     reason: str = "KIP-447: open transactions of old producers block the fetch of stable offsets"
     now: str = ""
     kind: ClassVar[str] = "fence-leftovers"
-    worker: ClassVar[None] = None
 
     def describe(self) -> str:
         old = ProducerModel.PER_PARTITION if self.to == ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE

@@ -28,7 +28,6 @@ class InstanceStep(Step["UpgradeContext"]):
     roll: int
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "instance"
 
     @property
     def worker(self) -> str:
@@ -41,7 +40,6 @@ class SetGuarantee(InstanceStep):
     """Give an instance's ``processing.guarantee`` its value, effective at its next start."""
 
     value: str = ""
-    kind: ClassVar[str] = "set-guarantee"
 
     def describe(self) -> str:
         return f"set {PROPERTY}={self.value} on {self.subject}"
@@ -66,7 +64,6 @@ class RestartInstance(InstanceStep):
     """Restart an instance, if the group is whole: never two at once."""
 
     members: int = 1
-    kind: ClassVar[str] = "restart-instance"
 
     def describe(self) -> str:
         return f"restart {self.subject}"
@@ -117,7 +114,6 @@ class AwaitInstance(InstanceStep):
     protocol: int = 0
     most: int = 0
     by_hand: bool = False
-    kind: ClassVar[str] = "await-instance"
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -183,8 +179,6 @@ class ApplicationGate(Step["UpgradeContext"]):
     first: bool = False
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "application-gate"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:

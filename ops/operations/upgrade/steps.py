@@ -47,7 +47,6 @@ class WorkerStep(Step["UpgradeContext"]):
     now: str = ""
     by_hand: bool = False
     planned: tuple[str, ...] = ()
-    kind: ClassVar[str] = "turn"
 
     @property
     def turn(self) -> str:
@@ -113,8 +112,6 @@ def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
 class ChangeProperty(WorkerStep):
     """Give the worker's property its value; what it runs with is not changed by that."""
 
-    kind: ClassVar[str] = "change-property"
-
     def describe(self) -> str:
         return f"set {PROPERTY}={self.value} on {self.whom}{self.hand}"
 
@@ -166,8 +163,6 @@ class RestartWorker(WorkerStep):
 class ReplaceBinaries(WorkerStep):
     """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
 
-    kind: ClassVar[str] = "replace-binaries"
-
     def describe(self) -> str:
         return f"install a release before 3.3 on {self.whom} and wait until it rejoins{self.hand}"
 
@@ -189,7 +184,6 @@ class ReplaceBinaries(WorkerStep):
 class Rejoin(WorkerStep):
     """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
 
-    kind: ClassVar[str] = "rejoin"
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -204,7 +198,6 @@ class Rejoin(WorkerStep):
 class Gate(WorkerStep):
     """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
 
-    kind: ClassVar[str] = "gate"
     read_only: ClassVar[bool] = True
     forgives_fencing: bool = False
 
@@ -223,7 +216,6 @@ class FirstGate(Step["UpgradeContext"]):
     reason: str = "problems from before the upgrade must not be attributed to it"
     now: str = ""
     kind: ClassVar[str] = "gate"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -246,8 +238,6 @@ class CheckModes(Step["UpgradeContext"]):
     subject: str = "cluster"
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "check-modes"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -280,8 +270,6 @@ class RestartFailed(Step["UpgradeContext"]):
     subject: str = "cluster"
     reason: str = "KIP-618, Single-step downgrade: such tasks run again when no worker requests the endpoint any more"
     now: str = ""
-    kind: ClassVar[str] = "restart-failed"
-    worker: ClassVar[None] = None
 
     def describe(self) -> str:
         return "restart the tasks that could not reach the fencing endpoint"
@@ -296,7 +284,6 @@ class IncludedStep(Step["UpgradeContext"]):
 
     inner: Step[OffsetContext]
     reason: str = ""
-    worker: ClassVar[None] = None
 
     @property
     def subject(self) -> str:
@@ -311,7 +298,7 @@ class IncludedStep(Step["UpgradeContext"]):
     @property
     def kind(self) -> str:
         """The step's own name."""
-        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self.inner).__name__).lstrip("-")
+        return self.inner.kind
 
     @property
     def read_only(self) -> bool:  # type: ignore[override]  # as the inner step is
