@@ -13,6 +13,7 @@ from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
+from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, read_one
 
 if TYPE_CHECKING:
@@ -201,17 +202,22 @@ class Await(Step[StepContext]):
         """The end of the wait. Raises ``TimedOut``."""
         context.await_all(self.wanted)
         wait = context.waits[self.subject]
-        while wait.end is None:
+
+        def end() -> WaitProgress | None:
             context.check_waits()
-            elapsed = context.now() - wait.began
-            if wait.end is None and elapsed >= context.timeout:
-                raise TimedOut(
-                    f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
-                    why=f"it is {wait.last}",
-                    next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
-                )
-            if wait.end is None:
-                context.sleep(QUICK_POLL if elapsed < GRACE else POLL)
+            return wait.end
+
+        def pause(seconds: float) -> None:
+            context.sleep(QUICK_POLL if context.now() - wait.began < GRACE else seconds)
+
+        if wait.end is None:
+            wait_until(end, wait.began + context.timeout - context.now(), POLL, now=context.now, sleep=pause)
+        if wait.end is None:
+            raise TimedOut(
+                f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
+                why=f"it is {wait.last}",
+                next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
+            )
         return wait.end
 
     def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
