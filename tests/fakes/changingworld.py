@@ -29,7 +29,8 @@ from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import ConnectorStep, StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 IDS = ("app-0", "app-1", "app-2")
 COMMANDS: dict[str, list[str]] = {

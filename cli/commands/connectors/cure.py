@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.task_config_commits import TaskConfigOrder
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 
 def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:

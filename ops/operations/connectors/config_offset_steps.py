@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, named, read_offsets, text_of
 from connectctl.ops.operations.connectors.config_values import kept, read_config
-from connectctl.ops.operations.connectors.steps import POLL, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 WAIT = 10.0
 """Seconds in which workers write what they have accepted."""

@@ -14,7 +14,8 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-from connectctl.ops.operations.connectors.steps import POLL, Await, ConnectorStep, SetTargetState, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
 from connectctl.ops.operations.offsets.input_file import read_entries
 
 if TYPE_CHECKING:

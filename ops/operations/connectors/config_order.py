@@ -11,10 +11,11 @@ from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, read_config
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import ConnectorStep, StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, Partitions
 from connectctl.ops.operations.connectors.config_values import Changes, difference, digest, kept, read_config
 from connectctl.ops.operations.connectors.configure import ChangeConfig
+from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.drift import Drift
 from connectctl.ops.operations.connectors.observe import read_one
-from connectctl.ops.operations.connectors.steps import POLL
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 Properties = Mapping[str, str | None]
 """Values by the names of properties; None is for one that is not there."""

@@ -13,7 +13,8 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
-from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import RestartAndAwait
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
@@ -124,9 +125,7 @@ class RestartWhatFailed(RestartAndAwait[CureContext]):
 
 def is_quick(config: Any) -> bool:
     """Whether a connector's back-off is as short as the cure's."""
-    backoff = Backoff.of(config)
-    cure = Backoff.of(CURE)
-    return backoff.longest <= cure.longest
+    return Backoff.of(config).longest <= Backoff.of(CURE).longest
 
 
 def plan_cure(

@@ -17,8 +17,9 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unrea
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
+from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.cure import CureContext
-from connectctl.ops.operations.connectors.steps import POLL, WANTED, Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads

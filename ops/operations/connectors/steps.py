@@ -2,96 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, path_of, verdict_of
+from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
-from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
-from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, read_one
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.core.journal import Journal, Run
+    pass
 
-POLL = 0.5
-"""Seconds between two looks of a wait."""
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
 _AT_REST = ("STOPPED", "PAUSED")
-
-
-@dataclass
-class Wait:
-    """A wait that is under way: since when, how far it is, and what it came to."""
-
-    began: float
-    waiting: WaitState
-    last: str = "of unknown state"
-    end: WaitProgress | None = None
-
-
-@dataclass
-class StepContext(RunContext):
-    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
-
-    ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
-    None where only workers can be asked, whose statuses then count.
-    """
-
-    calls: ConnectCalls
-    timeout: float
-    before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
-    waits: dict[str, Wait] = field(default_factory=dict)
-    facts: Callable[[], Facts] | None = None
-    journal: Journal | None = None
-
-    def read(self, name: str, facts: Facts | None = None) -> Connector:
-        """The connector as it is now, by ``facts`` where they were read a moment ago."""
-        connector = read_one(self.calls, name)
-        facts = facts or (self.facts() if self.facts else None)
-        return facts.of(connector) if facts else connector
-
-    def journal_and_run(self) -> tuple[Journal, Run]:
-        """The journal, and the run that is being carried out."""
-        assert self.journal is not None
-        assert self.run is not None
-        return self.journal, self.run
-
-    def change(self, connector: str, method: str, path: str) -> Any:
-        """Send a change, remembering how the connector was before."""
-        before = read_one(self.calls, connector)
-        answer = self.calls.send(method, path_of("connectors", connector) + path)
-        self.before[connector] = before, self.now()
-        return answer
-
-    def await_all(self, wanted: State) -> None:
-        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
-        for name, (before, began) in self.before.items():
-            wait = self.waits.get(name)
-            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
-                self.waits[name] = Wait(began, WaitState(wanted, before))
-
-    def check_waits(self) -> None:
-        """Look at every connector that is still waited for."""
-        facts = None
-        for name, wait in self.waits.items():
-            if wait.end is None:
-                try:
-                    facts = facts or (self.facts() if self.facts else None)
-                    seen = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
-                except (Unreachable, TimedOut) as e:
-                    wait.last = f"of unknown state, {e.what}"
-                    continue
-                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
-                wait.end = seen if seen.done or seen.failed else None
 
 
 ConnectorStep = Step[StepContext]
@@ -303,7 +234,7 @@ def plan_state(
     pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
     already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
     waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
-    return _independent(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
+    return _plan(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
 
 
 def plan_restart(
@@ -337,11 +268,9 @@ def plan_restart(
         for j in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    return _independent("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
+    return _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
 
 
-def _independent(
-    operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], needless: dict[str, str]
-) -> Plan:
-    noops = tuple(Noop(name, reason) for name, reason in needless.items())
+def _plan(operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], idle: dict[str, str]) -> Plan:
+    noops = tuple(Noop(name, reason) for name, reason in idle.items())
     return Plan(operation, cluster_id, steps, noops, group_id, independent=True)

@@ -12,7 +12,7 @@ from connectctl.ops.core.step import Step
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 _OFF = {
     "Topic tracking is disabled.": "topic.tracking.enable",

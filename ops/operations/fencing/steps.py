@@ -16,7 +16,8 @@ from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
-from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import RestartAndAwait
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer, without_request
 from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceSelection, FenceTarget, IdResult
 from connectctl.ops.operations.fencing.verify import verify

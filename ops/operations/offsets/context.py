@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connector import State, at_rest, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.operations.connectors.steps import POLL, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 
 if TYPE_CHECKING:

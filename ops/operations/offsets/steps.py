@@ -22,9 +22,10 @@ from connectctl.ops.operations.offsets.digest import digest
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal

@@ -11,10 +11,9 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.offsets.context import SETTLING
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
-from connectctl.ops.operations.sink_offsets.digest import digest
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide, digest
 from connectctl.ops.operations.sink_offsets.snapshot import (
     MOST_MEMBERS,
     GroupOffsets,

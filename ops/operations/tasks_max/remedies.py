@@ -18,7 +18,8 @@ from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
-from connectctl.ops.operations.connectors.steps import POLL, Restart
+from connectctl.ops.operations.connectors.context import POLL
+from connectctl.ops.operations.connectors.steps import Restart
 from connectctl.ops.operations.rolling.waiting import FOR_EVER
 
 if TYPE_CHECKING:

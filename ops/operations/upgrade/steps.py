@@ -190,8 +190,7 @@ class Rejoin(WorkerStep):
         return f"wait for {self.whom} to rejoin the group ({in_words(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        seen = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
-        return "; ".join(seen)
+        return "; ".join(wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers)
 
 
 @dataclass(frozen=True)
