@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan, Result
-    from connectctl.ops.operations.fencing.snapshot import FencePlan
+    from connectctl.ops.operations.fencing.snapshot import FenceSelection
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
@@ -95,40 +95,38 @@ def _fence(
     session: Session, request: FenceRequest, restart_failed: bool, dry_run: bool, yes: bool, output: Output
 ) -> None:
     from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, check_request, plan_fence
-    from connectctl.ops.operations.fencing.steps import plan_of
+    from connectctl.ops.operations.fencing.planning import check, check_request, select
+    from connectctl.ops.operations.fencing.steps import plan_fence
 
     group_id = str(session.settings.get("group_id") or "") or None
     check_request(request, group_id)
     sources = sources_of(session, request)
-    plan = plan_fence(observe(sources, request), request)
-    restart = _restarted(plan, group_id) if restart_failed else ()
-    steps = plan_of(plan, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
+    selection = select(observe(sources, request), request)
+    restart = _restarted(selection, group_id) if restart_failed else ()
+    plan = plan_fence(selection, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
     if dry_run:
-        fence_view.show_plan(plan, steps, output)
-        check(plan, request)
+        fence_view.show_plan(selection, plan, output)
+        check(selection, request)
         return
 
     def check_again() -> None:
         # After a long prompt, the confirmed plan must still be what will be done.
-        if (
-            time.time() - plan.taken_at > STALE
-            and plan_fence(observe(sources, request), request).essence != plan.essence
-        ):
+        is_old = time.time() - selection.taken_at > STALE
+        if is_old and select(observe(sources, request), request).essence != selection.essence:
             raise Refused(
                 "The cluster changed during confirmation; nothing was fenced", next_step="Run the command again."
             )
 
     agree_and_fence(
-        session, sources.calls, plan, steps, partial(check, plan, request), check_again, yes=yes, output=output
+        session, sources.calls, selection, plan, partial(check, selection, request), check_again, yes=yes, output=output
     )
 
 
 def agree_and_fence(
     session: Session,
     calls: TransactionCalls,
-    plan: FencePlan,
-    steps: Plan,
+    selection: FenceSelection,
+    plan: Plan,
     check: Callable[[], None],
     check_again: Callable[[], object],
     *,
@@ -136,43 +134,48 @@ def agree_and_fence(
     output: Output,
 ) -> None:
     """Show the plan, confirm, and execute it. ``check`` raises if it is refused, ``check_again`` after confirmation."""
-    journal = apply.open_journal() if steps.steps else None
+    journal = apply.open_journal() if plan.steps else None
     for_people = output in (Output.TABLE, Output.WIDE)
-    if plan.to_fence and not yes and (for_people or sys.stdin.isatty()):
-        fence_view.show_rows(plan)
-    terminal.findings(plan.findings)
+    if selection.to_fence and not yes and (for_people or sys.stdin.isatty()):
+        fence_view.show_rows(selection)
+    terminal.findings(selection.findings)
     check()
-    if plan.to_fence:
-        apply.confirm(session, steps, for_people, yes=yes)
+    if selection.to_fence:
+        apply.confirm(session, plan, for_people, yes=yes)
         if not yes:
             check_again()
-    _perform(session, calls, plan, steps, journal, output)
+    _perform(session, calls, selection, plan, journal, output)
 
 
 def _perform(
-    session: Session, calls: TransactionCalls, plan: FencePlan, steps: Plan, journal: Journal | None, output: Output
+    session: Session,
+    calls: TransactionCalls,
+    selection: FenceSelection,
+    plan: Plan,
+    journal: Journal | None,
+    output: Output,
 ) -> None:
     from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 
     began = time.monotonic()
-    done = iter(range(1, len(plan.rows) + 1))
+    done = iter(range(1, len(selection.rows) + 1))
     with ExitStack() as stack:
-        advance = stack.enter_context(terminal.progress(f"Fencing {len(plan.to_fence):,} ids"))
+        advance = stack.enter_context(terminal.progress(f"Fencing {len(selection.to_fence):,} ids"))
         context = FenceContext(
             Workers(session),
             session.timeout,
             transactions=calls,
             journal=journal,
             fencing=session.timeout,
-            on_id=lambda result: advance(next(done), len(plan.to_fence)),
+            on_id=lambda result: advance(next(done), len(selection.to_fence)),
         )
 
         def show() -> None:
             stack.close()
-            fence_view.show_results(plan, context, time.monotonic() - began, output)
+            fence_view.show_results(selection, context, time.monotonic() - began, output)
 
         def on_result(result: Result) -> None:
-            if result.error is None and isinstance(steps.steps[context.step], FenceIds):
+            if result.error is None and isinstance(plan.steps[context.step], FenceIds):
                 show()
             elif context.error is None:
                 terminal.note(
@@ -184,19 +187,19 @@ def _perform(
         if journal is None:
             show()
         else:
-            run = journal.begin_plan(steps)
-            results = apply.carry_out(session, steps, context, journal, run, on_result=on_result)
+            run = journal.begin_plan(plan)
+            results = apply.carry_out(session, plan, context, journal, run, on_result=on_result)
     if context.error is not None:
         raise context.error
-    _note_restart(plan, context, restarted=len(steps.steps) > 1)
+    _note_restart(selection, context, restarted=len(plan.steps) > 1)
     failed = any(result.error is not None for result in results)
-    if failed or fence_view.any_failed(plan, context) or plan.unlisted:
+    if failed or fence_view.any_failed(selection, context) or selection.unlisted:
         raise typer.Exit(1)
 
 
-def _note_restart(plan: FencePlan, context: FenceContext, *, restarted: bool) -> None:
+def _note_restart(selection: FenceSelection, context: FenceContext, *, restarted: bool) -> None:
     """Print how to restart running tasks that were fenced."""
-    connectors = dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running)
+    connectors = dict.fromkeys(owner.connector for row in selection.to_fence for owner in row.running)
     if connectors and not restarted:
         names = " ".join(connectors)
         terminal.note(
@@ -204,8 +207,8 @@ def _note_restart(plan: FencePlan, context: FenceContext, *, restarted: bool) ->
         )
 
 
-def _restarted(plan: FencePlan, group_id: str | None) -> tuple[str, ...]:
-    owners = [owner for row in plan.to_fence for owner in row.owners if owner.group == group_id]
+def _restarted(selection: FenceSelection, group_id: str | None) -> tuple[str, ...]:
+    owners = [owner for row in selection.to_fence for owner in row.owners if owner.group == group_id]
     return tuple(dict.fromkeys(owner.connector for owner in owners))
 
 

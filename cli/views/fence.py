@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.fencing.snapshot import FencePlan, FenceTarget
+    from connectctl.ops.operations.fencing.snapshot import FenceSelection, FenceTarget
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 MOST_ROWS = 40
@@ -29,33 +29,33 @@ _OUTCOMES = {
 }
 
 
-def show_plan(plan: FencePlan, steps: Plan, output: Output) -> None:
+def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
     """A dry run: the plan on standard output, for scripts with what ``runs apply`` takes; findings on standard error."""
-    results = [_planned(plan, row) for row in plan.rows]
+    results = [_planned(selection, row) for row in selection.rows]
     counts = Counter(result["outcome"] for result in results)
-    data = _envelope(plan.cluster_id, True, results, counts, 0.0)
-    data["findings"] = [finding.as_json() for finding in plan.findings]
-    data["plan"] = steps.as_json()
-    terminal.emit("FenceResult", data, output, lambda wide: _print_rows(plan, plan.rows, wide))
-    terminal.findings(plan.findings)
+    data = _envelope(selection.cluster_id, True, results, counts, 0.0)
+    data["findings"] = [finding.as_json() for finding in selection.findings]
+    data["plan"] = plan.as_json()
+    terminal.emit("FenceResult", data, output, lambda wide: _print_rows(selection, selection.rows, wide))
+    terminal.findings(selection.findings)
 
 
-def show_rows(plan: FencePlan) -> None:
+def show_rows(selection: FenceSelection) -> None:
     """The plan on standard error, before confirmation."""
-    for line in whole(_columns(False), [_cells(plan, row, False) for row in plan.rows[:MOST_ROWS]]):
+    for line in whole(_columns(False), [_cells(selection, row, False) for row in selection.rows[:MOST_ROWS]]):
         terminal.note(line)
-    if len(plan.rows) > MOST_ROWS:
-        terminal.note(f"… and {len(plan.rows) - MOST_ROWS:,} more; --dry-run shows all.")
+    if len(selection.rows) > MOST_ROWS:
+        terminal.note(f"… and {len(selection.rows) - MOST_ROWS:,} more; --dry-run shows all.")
 
 
-def show_results(plan: FencePlan, context: FenceContext, seconds: float, output: Output) -> None:
+def show_results(selection: FenceSelection, context: FenceContext, seconds: float, output: Output) -> None:
     """The result of each id: data on standard output, findings on standard error."""
     from connectctl.ops.operations.fencing.steps import results_of
 
-    results = results_of(plan, context)
+    results = results_of(selection, context)
     counts = Counter(result.outcome.value for result in results)
     rows = [result.as_json() for result in results]
-    data = _envelope(plan.cluster_id, False, rows, counts, round(seconds, 3))
+    data = _envelope(selection.cluster_id, False, rows, counts, round(seconds, 3))
     terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
     terminal.findings(context.findings)
@@ -67,11 +67,11 @@ def show_results(plan: FencePlan, context: FenceContext, seconds: float, output:
         terminal.note(f"{summary} in {seconds:.2f} s" if counts else f"{summary}.")
 
 
-def any_failed(plan: FencePlan, context: FenceContext) -> bool:
+def any_failed(selection: FenceSelection, context: FenceContext) -> bool:
     """Whether fencing failed for any id."""
     from connectctl.ops.operations.fencing.steps import results_of
 
-    return any(result.outcome is FenceOutcome.FAILED for result in results_of(plan, context))
+    return any(result.outcome is FenceOutcome.FAILED for result in results_of(selection, context))
 
 
 def _envelope(
@@ -86,7 +86,7 @@ def _envelope(
     }
 
 
-def _planned(plan: FencePlan, row: FenceTarget) -> dict[str, Any]:
+def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:
     """A row of a dry run: the fields of a result, as if nothing had been done, and its plan."""
 
     found = row.transaction
@@ -99,7 +99,7 @@ def _planned(plan: FencePlan, row: FenceTarget) -> dict[str, Any]:
         found.epoch if found else None,
         problem=row.problem,
     )
-    return result.as_json() | {"plan": row.as_json(plan.taken_at)}
+    return result.as_json() | {"plan": row.as_json(selection.taken_at)}
 
 
 # ---------------------------------------------------------------------------------------------------------- for people
@@ -114,18 +114,18 @@ def _columns(wide: bool) -> list[str]:
     return ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "RUNS", "STATE", "OPEN", "PARTITIONS", *more, "PLAN"]
 
 
-def _print_rows(plan: FencePlan, rows: Sequence[FenceTarget], wide: bool) -> None:
+def _print_rows(selection: FenceSelection, rows: Sequence[FenceTarget], wide: bool) -> None:
     terminal.table(
         _columns(wide),
-        [_cells(plan, row, wide) for row in rows],
+        [_cells(selection, row, wide) for row in rows],
         empty="No transactional ids.",
         spare=() if wide else SPARE,
     )
 
 
-def _cells(plan: FencePlan, row: FenceTarget, wide: bool) -> list[str]:
+def _cells(selection: FenceSelection, row: FenceTarget, wide: bool) -> list[str]:
     found = row.transaction
-    seconds = found.seconds_open(plan.taken_at) if found else None
+    seconds = found.seconds_open(selection.taken_at) if found else None
     places = list(map(str, found.partitions)) if found else []
     shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
     more = [str(found.producer_id), str(found.epoch), f"{found.timeout_ms} ms"] if found else ["-"] * 3

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
 from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
@@ -20,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.clients.protocols import ClusterLock
-    from connectctl.ops.core.context import RunContext
     from connectctl.ops.core.step import Step
 
+R = TypeVar("R", bound=RunContext)
 LEFT_OUT = "an earlier step failed"
 
 
 def execute(
-    steps: Sequence[Step],
-    context: RunContext,
+    steps: Sequence[Step[R]],
+    context: R,
     journal: Journal,
     run: Run,
     *,
     lock: ClusterLock | None,
-    on_step: Callable[[Step], None] = lambda step: None,
+    on_step: Callable[[Step[R]], None] = lambda step: None,
     on_result: Callable[[Result], None] = lambda result: None,
     start: int = 0,
     until: int | None = None,
@@ -81,13 +82,13 @@ def execute(
 
 
 @dataclass
-class _Execution:
+class _Execution(Generic[R]):
     """How far an execution is. ``applying``: the step ``number`` is changing something."""
 
-    context: RunContext
+    context: R
     journal: Journal
     run: Run
-    on_step: Callable[[Step], None]
+    on_step: Callable[[Step[R]], None]
     on_result: Callable[[Result], None]
     independent: bool
     number: int = 0
@@ -96,7 +97,7 @@ class _Execution:
     results: list[Result] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
 
-    def take(self, number: int, planned: Step, confirm: Callable[[], None]) -> None:
+    def take(self, number: int, planned: Step[R], confirm: Callable[[], None]) -> None:
         """Do one step, unless an earlier one of its resource failed."""
         self.context.run, self.context.step, self.number, self.applying = self.run, number, number, False
         if planned.subject in self.failed:
@@ -117,7 +118,7 @@ class _Execution:
         self.changed |= result.outcome is Outcome.DONE and not step.read_only
         self._record(result)
 
-    def _result(self, step: Step) -> Result:
+    def _result(self, step: Step[R]) -> Result:
         already = step.is_done(self.context)
         self.applying = already is None and not step.read_only
         if already is not None:
@@ -139,12 +140,12 @@ class _Execution:
         return RunState.REFUSED if refused else RunState.FAILED
 
 
-def _changed(run: Run, steps: Sequence[Step]) -> bool:
+def _changed(run: Run, steps: Sequence[Step[Any]]) -> bool:
     """Whether an earlier attempt changed something, or may have."""
     return any(mark.what in ("done", "begun") and not steps[mark.step].read_only for mark in run.marks)
 
 
-def _part_done(error: ConnectctlError, run: Run, now: _Execution, resume_hint: str) -> PartDone:
+def _part_done(error: ConnectctlError, run: Run, now: _Execution[Any], resume_hint: str) -> PartDone:
     waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
     hint = f"{error.next_step or ''} Then resume: {resume_hint} {run.id}".strip()
     return PartDone(f"Step {now.number + 1} of the run failed{waited}: {error.what}", why=error.why, next_step=hint)

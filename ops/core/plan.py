@@ -35,7 +35,7 @@ class Plan:
 
     operation: str
     cluster_id: str
-    steps: tuple[Step, ...]
+    steps: tuple[Step[Any], ...]
     noops: tuple[Noop, ...] = ()
     group_id: str = ""
     independent: bool = False

@@ -7,18 +7,19 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from connectctl.ops.core.errors import BadInput
 
+C_contra = TypeVar("C_contra", contravariant=True)
 _PLAIN = frozenset({str, int, float, bool, NoneType})
 
 
-class Step:
+class Step(Generic[C_contra]):
     """The base of every step; subclasses are frozen dataclasses.
 
     Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. A field whose ``metadata``
-    has a ``key`` has that name in JSON. ``context`` is what the steps of an operation work with, no part of the plan.
+    has a ``key`` has that name in JSON. The context is what the steps of an operation work with, no part of the plan.
     """
 
     read_only: ClassVar[bool] = False
@@ -34,24 +35,29 @@ class Step:
         def now(self) -> str:
             """The state of the resource when the plan was made, empty where it does not matter to the step."""
 
+    @property
+    def kind(self) -> str:
+        """What it is in plans of rolls: ``restart-failed``."""
+        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("-")
+
     def describe(self) -> str:
         """The step in one line, as an order: ``stop orders``."""
         raise NotImplementedError
 
-    def is_done(self, context: Any) -> str | None:
+    def is_done(self, context: C_contra) -> str | None:
         """What is already so and makes the step needless (``already STOPPED``), else None. Asked before ``apply``."""
         return None
 
-    def apply(self, context: Any) -> str | None:
+    def apply(self, context: C_contra) -> str | None:
         """Do it, and say in a few words what came of it. Raises ``ConnectctlError``."""
         raise NotImplementedError
 
-    def decided(self, context: Any) -> Step:
+    def decided(self, context: C_contra) -> Step[C_contra]:
         """The step to do, where some of it is decided only when its turn comes."""
         return self
 
 
-def step_to_data(step: Step) -> dict[str, Any]:
+def step_to_data(step: Step[Any]) -> dict[str, Any]:
     """``step`` as JSON values: its class, its fields, and what it says. ``step_from_data`` is the inverse."""
     data = {"step": type(step).__name__, "subject": step.subject, "says": step.describe(), "now": step.now or None}
     kind: Any = type(step)
@@ -108,6 +114,7 @@ def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:
         return tuple(from_data(arg, value, kinds) for arg, value in zip(each, data, strict=True))
     if origin in (dict, Mapping):
         return {key: from_data(args[1], value, kinds) for key, value in data.items()}
+    kind = origin or kind
     if kind is Any or not isinstance(kind, type):
         return data
     if issubclass(kind, Step):

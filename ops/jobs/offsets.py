@@ -26,7 +26,8 @@ from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where
+    from connectctl.ops.operations.offsets.record_changes import Where
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame
 
 ROWS = "source string, bucket int, rows binary"

@@ -30,7 +30,8 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.key_filter import Purpose
-    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, Saved
+    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame, SparkSession
 
 SIZES = 1_000_000, 100_000, 250_000

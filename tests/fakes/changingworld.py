@@ -29,8 +29,8 @@ from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 IDS = ("app-0", "app-1", "app-2")
 COMMANDS: dict[str, list[str]] = {
@@ -195,7 +195,7 @@ class World:
         """A run that set a property of two connectors, written to the journal as it would have been."""
         left, self.left = self.left, -1
         journal = Journal(paths.journal_directory())
-        steps: list[Step] = []
+        steps: list[ConnectorStep] = []
         for name in ("orders", "users"):
             former = {**self.workers.connectors[name].config, "name": name}
             now = former | {"x": "1"}

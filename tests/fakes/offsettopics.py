@@ -9,8 +9,9 @@ from typing import Any
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange, topic_state
+from connectctl.ops.operations.offsets.record_changes import RecordChange
 from connectctl.ops.operations.offsets.snapshot import ReadTopic
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, topic_state
 from hypothesis import strategies as st
 
 PARTITIONS = 5

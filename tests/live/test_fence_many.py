@@ -33,8 +33,8 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.observe import Sources, observe
-from connectctl.ops.operations.fencing.planning import plan_fence
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FencePlan, FenceRequest
+from connectctl.ops.operations.fencing.planning import select
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceSelection
 from live.rawproducer import RawProducers
 from live.real import Ran, connectctl, create_topic
 
@@ -145,10 +145,10 @@ def file_of(directory: Path, ids: list[str]) -> str:
     return str(path)
 
 
-def plan(raw: RawProducers, ids: list[str]) -> FencePlan:
+def plan(raw: RawProducers, ids: list[str]) -> FenceSelection:
     sources = Sources(raw.calls, None, lambda name: ConnectGroup(name, "Dead", "", ()), lambda group: frozenset())
     request = FenceRequest(ids=tuple(ids))
-    return plan_fence(observe(sources, request), request)
+    return select(observe(sources, request), request)
 
 
 def being_committed(raw: RawProducers, ids: list[str], topic: str) -> list[str]:

@@ -18,7 +18,8 @@ from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, current_states
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange
+from connectctl.ops.operations.offsets.record_changes import RecordChange
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.context import GateSettings

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.context import StepContext
     from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts
-    from connectctl.ops.operations.connectors.steps import StepContext
 
 
 @dataclass
@@ -77,7 +77,7 @@ def group_id_of(cluster: Cluster) -> str:
 
 def context_of(session: Session, cluster: Cluster) -> StepContext:
     """What the steps work with."""
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
     return StepContext(cluster.calls, session.timeout, facts=cluster.facts, journal=apply.open_journal())
 

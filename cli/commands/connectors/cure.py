@@ -16,7 +16,7 @@ from connectctl.ops.operations.connectors import fencing_diagnosis, observe
 from connectctl.ops.operations.connectors.cure import LATER, CureContext, SetOverrides, check_policy, plan_cure
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
 from connectctl.ops.operations.connectors.observe import facts_reader
-from connectctl.ops.operations.connectors.republish import AwaitPublished, RepublishContext, orders, plan_republish
+from connectctl.ops.operations.connectors.republish import AwaitPublished, orders, plan_republish
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors.cluster import Cluster
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.task_config_commits import TaskConfigOrder
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 
 def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
@@ -111,11 +111,10 @@ def _order(session: Session, kafka: KafkaReads, name: str) -> TaskConfigOrder | 
 def context_of(session: Session, cluster: Cluster, plan: Plan) -> StepContext:
     """What the steps of a cure work with."""
     kafka, group = _sources(cluster)
-    if any(isinstance(step, AwaitPublished) for step in plan.steps):
-        facts = facts_reader(kafka, group, session.named_topics)
-        order = partial(_order, session, kafka)
-        return RepublishContext(cluster.calls, session.timeout, facts=facts, order=order)
-    return CureContext(cluster.calls, session.timeout, pending=partial(_pending, session, kafka))
+    publishes = any(isinstance(step, AwaitPublished) for step in plan.steps)
+    facts = facts_reader(kafka, group, session.named_topics) if publishes else None
+    pending, order = partial(_pending, session, kafka), partial(_order, session, kafka)
+    return CureContext(cluster.calls, session.timeout, facts=facts, pending=pending, order=order)
 
 
 def _config_topic(session: Session, kafka: KafkaReads) -> str:

@@ -23,12 +23,12 @@ from connectctl.ops.operations.connectors.remaining_resources import remaining_r
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
-    from connectctl.ops.core.step import Step
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.connectors.config_history import ConfigVersion
     from connectctl.ops.operations.connectors.config_plan import Desired, Planner
     from connectctl.ops.operations.connectors.config_prune import PruneRequest
     from connectctl.ops.operations.connectors.config_values import Config
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Directory:
             connector = planner.current[name].connector
             planner.delete(name, remaining_resources(self.cluster.calls, connector, group, asked, with_offsets=False))
 
-    def _with_drift(self, step: Step, planner: Planner, known: Mapping[str, Origin]) -> Step:
+    def _with_drift(self, step: ConnectorStep, planner: Planner, known: Mapping[str, Origin]) -> ConnectorStep:
         if not isinstance(step, ChangeConnector | DeleteConnector):
             return step
         name = step.subject

@@ -31,7 +31,7 @@ from connectctl.ops.operations.connectors.config_steps import ChangeConnector, C
 from connectctl.ops.operations.connectors.config_validation import resolved
 from connectctl.ops.operations.connectors.steps import Await, Restart, RestartTask, plan_restart, plan_state
 from connectctl.ops.operations.fencing.observe import observe
-from connectctl.ops.operations.fencing.planning import check, plan_fence
+from connectctl.ops.operations.fencing.planning import check, select
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets import changes
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.fencing.snapshot import FencePlan
+    from connectctl.ops.operations.fencing.snapshot import FenceSelection
 
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
 CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
@@ -161,8 +161,8 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
     sources = sources_of(session, request)
     check_where((saved.cluster_id, saved.group_id), (sources.calls.cluster_id(), group_of(session) or ""))
 
-    def look() -> FencePlan:
-        seen = plan_fence(observe(sources, request), request)
+    def look() -> FenceSelection:
+        seen = select(observe(sources, request), request)
         meant = {*ids, *(row.id for row in seen.rows if row.connector in step.connectors)}
         now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
         if now.essence != replace(now, rows=step.rows).essence:

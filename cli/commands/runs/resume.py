@@ -20,7 +20,7 @@ from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import observe
-from connectctl.ops.operations.fencing.planning import check, plan_fence
+from connectctl.ops.operations.fencing.planning import check, select
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 from connectctl.ops.operations.offsets.steps import Change
@@ -99,7 +99,7 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
         ids = {row.id for row in left}
         creates = any(row.action is Action.CREATE for row in left)
         request = FenceRequest(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
-        now = plan_fence(observe(sources, request), request)
+        now = select(observe(sources, request), request)
         # A task that was started since the run began has taken its id back, and would fail.
         check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)
     return context, sources.calls.cluster_id(), group_of(session) or ""

@@ -134,9 +134,9 @@ def _plan_open(session: Session, id: str, force: bool) -> Plan:
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
     from connectctl.ops.operations.transactions.abort import fence_of, plan_abort_open
 
-    plan = fence_of(sources_of(session, FenceRequest()), id)
-    terminal.findings(plan.findings)
-    return plan_abort_open(plan, force=force, group_id=group_of(session) or "")
+    selection = fence_of(sources_of(session, FenceRequest()), id)
+    terminal.findings(selection.findings)
+    return plan_abort_open(selection, force=force, group_id=group_of(session) or "")
 
 
 def _hanging(

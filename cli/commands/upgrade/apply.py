@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands.offsets.execution import look_at
+from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.upgrade import observe
 from connectctl.cli.commands.upgrade.plan import confirm, saved_plan, show
 from connectctl.cli.commands.upgrade.scene import Scene, look, tell
@@ -93,7 +93,6 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
     context = UpgradeContext(
         scene.reader.calls,
         scene.session.timeout,
-        group_id=scene.reader.group_id,
         journal=scene.journal,
         reader=scene.reader,
         driver=scene.driver,
@@ -102,12 +101,11 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         patience=patience,
         tell=tell,
         progress=progress,
-        lock=scene.session.cluster_lock,
     )
     if any(isinstance(step, IncludedStep) for step in restored.steps):
-        looked, _ = look_at(scene.session, [])
-        context.sources, context.engine = looked.sources, looked.engine
-        context.facts = lambda: looked.sources.facts(scene.reader.group_id)
+        looked = replace(execution.look_at(scene.session, [])[0], calls=scene.reader.calls)
+        context.offsets = execution.context_of(scene.session, looked, scene.journal)
+        context.facts = context.offsets.facts
     if restored.request.given.get("application"):
         context.application = observe.reader_for(scene, restored.request.given)[0]
     return context
@@ -175,7 +173,7 @@ def carry_out(
         context,
         scene.journal,
         restored.run,
-        lock=context.lock,
+        lock=scene.session.cluster_lock,
         on_step=report,
         on_result=done,
         start=restored.first_undone,

@@ -13,11 +13,11 @@ from connectctl.ops.connect.release import older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 CLUSTER_SCOPE = (3, 7, 0)
 """The first release whose workers pass a level on to all others (KIP-976)."""
@@ -72,7 +72,7 @@ def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True)
-class SetLogLevels(Step):
+class SetLogLevels(Step["StepContext"]):
     """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is None).
 
     ``former`` has, by worker's URL, what is to be set to undo it.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect.config_topic import CONNECTOR, decode
@@ -57,7 +57,7 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
 
 
 def journal_versions(
-    journal: Journal, name: str, cluster_id: str, group_id: str, kinds: Mapping[str, type[Step]]
+    journal: Journal, name: str, cluster_id: str, group_id: str, kinds: Mapping[str, type[Step[Any]]]
 ) -> list[ConfigVersion]:
     """What runs on this Connect cluster made of the connector ``name``, and what it was before, the oldest first. ``kinds``
     are those of all steps that a journal may have.
@@ -76,7 +76,7 @@ def journal_versions(
     return found
 
 
-def _of_step(journal: Journal, step: Step, run: str, at: int) -> Iterator[ConfigVersion]:
+def _of_step(journal: Journal, step: Step[Any], run: str, at: int) -> Iterator[ConfigVersion]:
     if isinstance(step, ChangeConnector | DeleteConnector):
         with suppress(ConnectctlError):
             yield ConfigVersion(at, kept(journal, step.before), run=run, until=True)

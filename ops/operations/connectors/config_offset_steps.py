@@ -13,14 +13,14 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, named, read_offsets, text_of
 from connectctl.ops.operations.connectors.config_values import kept, read_config
-from connectctl.ops.operations.connectors.steps import POLL, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 WAIT = 10.0
 """Seconds in which workers write what they have accepted."""
 
 
 @dataclass(frozen=True)
-class ReadOffsets(Step):
+class ReadOffsets(Step[StepContext]):
     """Read the offsets that workers give a connector, and which of them its tasks ask for: none of those in ``left``."""
 
     subject: str
@@ -49,7 +49,7 @@ class ReadOffsets(Step):
 
 
 @dataclass(frozen=True)
-class RestoreOffsets(Step):
+class RestoreOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector that a change made, to what they were before it.
 
     These are the source partitions that ``begun`` names, by all of their fields or by some, and those that the

@@ -14,7 +14,8 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-from connectctl.ops.operations.connectors.steps import POLL, Await, SetTargetState, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
 from connectctl.ops.operations.offsets.input_file import read_entries
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ WAIT = 10.0
 
 
 @dataclass(frozen=True)
-class SetConnectorOffsets(Step):
+class SetConnectorOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
 
     What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted.
@@ -52,11 +53,9 @@ class SetConnectorOffsets(Step):
         return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
-        name = file_of(context.step)
-        if not context.journal.path(context.run.id, name).exists():
-            context.journal.write(context.run.id, name, json.dumps(_read(context, self.subject)).encode())
+        (journal, run), name = context.journal_and_run(), file_of(context.step)
+        if not journal.path(run.id, name).exists():
+            journal.write(run.id, name, json.dumps(_read(context, self.subject)).encode())
         missing = self._missing(context)
         path = path_of("connectors", self.subject, "offsets")
         if self.every and not self._wanted(context):
@@ -75,8 +74,8 @@ class SetConnectorOffsets(Step):
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
             return {_text(read_json(key)): _text(read_json(value)) for key, value in self.entries}
-        assert context.journal is not None
-        return _by_partition(read_json(context.journal.path(self.run, file_of(self.of_step)).read_bytes()))
+        journal, _ = context.journal_and_run()
+        return _by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
 
     def _missing(self, context: StepContext) -> dict[str, str]:
         """What is to be written yet, by partition."""
@@ -160,7 +159,7 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
         )
 
 
-def removal(health: ConnectorHealth) -> list[Step]:
+def removal(health: ConnectorHealth) -> list[ConnectorStep]:
     """The steps that delete the offsets of a connector before it is deleted itself."""
     name = health.name
     return [

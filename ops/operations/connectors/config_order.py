@@ -11,14 +11,15 @@ from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, read_config
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 
 @dataclass(frozen=True)
-class AwaitRelease(Step):
+class AwaitRelease(Step["StepContext"]):
     """Wait until the connector ``of`` reads the source partitions no more that ``subject`` is to read.
 
     ``after`` is the digest of the configuration that ``of`` gets before, None where it is deleted. Where that failed, the
@@ -78,17 +79,17 @@ def _gives_up(name: str, old: Config, wanted: Mapping[str, Config]) -> bool:
     return bool(shared(old, itself)) and not (name in wanted and shared(wanted[name], itself))
 
 
-def arranged(steps: Sequence[Step], after: Mapping[str, Sequence[str]]) -> list[Step]:
+def arranged(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]]) -> list[ConnectorStep]:
     """``steps`` with those of each connector together: deletions that others wait for, then what is created and changed, in
     order of names, then the other deletions. ``after``: see ``takeovers``.
     """
-    groups: dict[str, list[Step]] = {}
+    groups: dict[str, list[ConnectorStep]] = {}
     for step in steps:
         groups.setdefault(step.subject, []).append(step)
     results = {step.subject: step for step in steps if isinstance(step, CreateConnector | ChangeConnector)}
     awaited = {each for names in after.values() for each in names}
     left = {name: (_rank(group, name in awaited), name) for name, group in groups.items()}
-    found: list[Step] = []
+    found: list[ConnectorStep] = []
     done: set[str] = set()
     while left:
         ready = [name for name in left if done.issuperset(set(after.get(name, ())) & groups.keys())]
@@ -102,7 +103,7 @@ def arranged(steps: Sequence[Step], after: Mapping[str, Sequence[str]]) -> list[
     return found
 
 
-def _with_hint(step: Step, former: Sequence[str]) -> Step:
+def _with_hint(step: ConnectorStep, former: Sequence[str]) -> ConnectorStep:
     """``step``; the creation of a connector with source partitions of ``former`` ones says what becomes of their offsets."""
     if not former or not isinstance(step, CreateConnector) or any(each.startswith("resumes") for each in step.offsets):
         return step
@@ -114,6 +115,6 @@ def _with_hint(step: Step, former: Sequence[str]) -> Step:
     return replace(step, offsets=(*step.offsets, said))
 
 
-def _rank(steps: Iterable[Step], awaited: bool) -> int:
+def _rank(steps: Iterable[ConnectorStep], awaited: bool) -> int:
     deletes = any(isinstance(step, DeleteConnector) for step in steps)
     return 0 if deletes and awaited else 2 if deletes else 1

@@ -21,8 +21,8 @@ from connectctl.ops.operations.connectors.config_values import Config, differenc
 from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState, already_satisfied
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.step import Step
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
+    from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"
@@ -64,9 +64,9 @@ class Planner:
     current: Mapping[str, ConnectorHealth]
     passwords: Mapping[str, frozenset[str]] = field(default_factory=dict)
     wait: bool = False
-    steps: list[Step] = field(default_factory=list)
-    waits: list[Step] = field(default_factory=list)
-    shows: list[Step] = field(default_factory=list)
+    steps: list[ConnectorStep] = field(default_factory=list)
+    waits: list[ConnectorStep] = field(default_factory=list)
+    shows: list[ConnectorStep] = field(default_factory=list)
     noops: list[Noop] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
 
@@ -96,7 +96,7 @@ class Planner:
         self.wait_for(desired.name, desired.state or "RUNNING")
         self.show(desired.name, offsets)
 
-    def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, stopped: Sequence[Step] = ()) -> None:
+    def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, stopped: Sequence[ConnectorStep] = ()) -> None:
         """Make an existing connector what it is to be; ``stopped`` are steps that follow the change while it is stopped."""
         health = self.current[desired.name]
         former, name = health.connector.config, desired.name
@@ -131,7 +131,7 @@ class Planner:
         self.wait_for(name, desired.kept_state or self.state(name))
         self.show(name, offsets)
 
-    def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[Step] = ()) -> None:
+    def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
         """Delete a connector; ``before`` are steps that come before that."""
         health = self.current[name]
         config = health.connector.config
@@ -146,7 +146,7 @@ class Planner:
         if offsets.partitions:
             self.shows.append(ReadOffsets(name, offsets.partitions.get("orphaned", ())))
 
-    def at_rest(self, name: str, steps: Sequence[Step], state: str | None = None) -> list[Step]:
+    def at_rest(self, name: str, steps: Sequence[ConnectorStep], state: str | None = None) -> list[ConnectorStep]:
         """``steps`` while the connector is stopped, which then is in ``state``, or as it was."""
         verb, now = VERBS[state or self.state(name)], str(self.current[name].verdict)
         before = (

@@ -15,16 +15,16 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, Partitions
 from connectctl.ops.operations.connectors.config_values import Changes, difference, digest, kept, read_config
 from connectctl.ops.operations.connectors.configure import ChangeConfig
+from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.drift import Drift
 from connectctl.ops.operations.connectors.observe import read_one
-from connectctl.ops.operations.connectors.steps import POLL
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 
 @dataclass(frozen=True)
-class CreateConnector(Step):
+class CreateConnector(Step["StepContext"]):
     """Create a connector, in ``state`` where one is given (KIP-980). ``config`` is masked; ``after`` is its digest. What
     that means for source offsets is in ``offsets`` in words, and in ``partitions`` and ``shares`` as data.
     """
@@ -76,7 +76,7 @@ class _Set(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class ChangeConnector(Step):
+class ChangeConnector(Step["StepContext"]):
     """Change the properties of a connector from the configuration ``before`` to ``after``, by their digests.
 
     Workers from 3.8 on are sent only what changes (KIP-477). ``changes`` and ``was`` are masked. What that does to source
@@ -122,7 +122,7 @@ class ChangeConnector(Step):
 
 
 @dataclass(frozen=True)
-class DeleteConnector(Step):
+class DeleteConnector(Step["StepContext"]):
     """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target state.
 
     ``leaves`` is what stays behind, in words.
@@ -155,7 +155,7 @@ class DeleteConnector(Step):
 
 
 @dataclass(frozen=True)
-class AwaitGone(Step):
+class AwaitGone(Step["StepContext"]):
     """Wait until no worker has a part of a connector that was deleted."""
 
     subject: str

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets, RestoreOffsets
 from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, kept, shown
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -61,7 +60,7 @@ class _Undo:
         self.journal, self.run, self.current, self.planner = journal, run, current, planner
         self.states: dict[str, str] = {}
 
-    def add(self, number: int, step: Step) -> None:
+    def add(self, number: int, step: ConnectorStep) -> None:
         """The way back of one step."""
         if isinstance(step, CreateConnector):
             self._delete(step)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 Properties = Mapping[str, str | None]
 """Values by the names of properties; None is for one that is not there."""
 
 
-class ChangeConfig(Step):
+class ChangeConfig(Step["StepContext"]):
     """Set properties of a connector, None removing one, in one request. Steps say which in ``properties``.
 
     ``patch``: the workers may know how to change single properties (KIP-477, Kafka 3.8); where they do not, the whole

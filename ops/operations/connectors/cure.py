@@ -13,12 +13,14 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
-from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import RestartAndAwait
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 
 MARGIN = 15.0
 """Seconds after the leader's limit in which the failure must have reached the tasks' statuses."""
@@ -49,9 +51,10 @@ def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None
 
 @dataclass
 class CureContext(StepContext):
-    """What the steps work with; ``pending`` tells from the config topic whether a round of fencing is due."""
+    """What the steps work with; from the config topic, ``pending`` is a round of fencing, ``order`` one that loses tasks."""
 
     pending: Callable[[str], bool] = field(kw_only=True)
+    order: Callable[[str], TaskConfigOrder | None] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class SetOverrides(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class AwaitRound(Step):
+class AwaitRound(Step[CureContext]):
     """Wait for the end of the round that is under way: it continues with the old back-off, and later requests join it."""
 
     subject: str
@@ -112,7 +115,7 @@ class AwaitRound(Step):
 
 
 @dataclass(frozen=True)
-class RestartWhatFailed(RestartAndAwait):
+class RestartWhatFailed(RestartAndAwait[CureContext]):
     """Restart the tasks that failed; the round that this begins is quick."""
 
     def is_done(self, context: CureContext) -> str | None:
@@ -122,9 +125,7 @@ class RestartWhatFailed(RestartAndAwait):
 
 def is_quick(config: Any) -> bool:
     """Whether a connector's back-off is as short as the cure's."""
-    backoff = Backoff.of(config)
-    cure = Backoff.of(CURE)
-    return backoff.longest <= cure.longest
+    return Backoff.of(config).longest <= Backoff.of(CURE).longest
 
 
 def plan_cure(
@@ -144,6 +145,6 @@ def plan_cure(
         return Plan("connectors cure", cluster_id, (), (idle,), group_id, independent=True)
     record = configured.task_count_record if configured else None
     now = f"fencing pending for {record} ids" if pending else f"{len(failed)} tasks FAILED" if failed else ""
-    steps: list[Any] = [] if quick else [SetOverrides(name, now)]
+    steps: list[Step[CureContext]] = [] if quick else [SetOverrides(name, now)]
     steps += [AwaitRound(name), RestartWhatFailed(name)]
     return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

@@ -8,9 +8,8 @@ differ, and the new ones stand behind the connector's configuration.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder, endangered, task_configs_lost
@@ -18,7 +17,9 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unrea
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
-from connectctl.ops.operations.connectors.steps import POLL, WANTED, Await, SetTargetState, StepContext
+from connectctl.ops.operations.connectors.context import POLL
+from connectctl.ops.operations.connectors.cure import CureContext
+from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
@@ -50,15 +51,8 @@ def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
         return gap_findings([gap_of(e, f"the order of the config topic {topic}")])
 
 
-@dataclass
-class RepublishContext(StepContext):
-    """What the steps work with; ``order`` tells from the config topic whether the tasks of a connector would be lost."""
-
-    order: Callable[[str], TaskConfigOrder | None] = field(kw_only=True)
-
-
 @dataclass(frozen=True)
-class AwaitPublished(Step):
+class AwaitPublished(Step[CureContext]):
     """Wait until the config topic has the tasks behind the connector's configuration."""
 
     subject: str
@@ -67,7 +61,7 @@ class AwaitPublished(Step):
     def describe(self) -> str:
         return f"verify that the task configurations of {self.subject} follow its configuration"
 
-    def apply(self, context: RepublishContext) -> str | None:
+    def apply(self, context: CureContext) -> str | None:
         order: TaskConfigOrder | None = None
 
         def published() -> str | None:
@@ -97,7 +91,7 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
             code="connector-failed",
         )
     back = "pause" if (connector.target_state or own) == "PAUSED" else "resume"
-    steps: list[Any] = [
+    steps: list[Step[CureContext]] = [
         SetTargetState(name, "stop", own),
         Await(name, State.STOPPED),
         SetTargetState(name, back, ""),

@@ -2,102 +2,35 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, path_of, verdict_of
+from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
-from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
-from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, read_one
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.core.journal import Journal
+    pass
 
-T = TypeVar("T")
-POLL = 0.5
-"""Seconds between two looks of a wait."""
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
 _AT_REST = ("STOPPED", "PAUSED")
 
 
-@dataclass
-class Wait:
-    """A wait that is under way: since when, how far it is, and what it came to."""
-
-    began: float
-    waiting: WaitState
-    last: str = "of unknown state"
-    end: WaitProgress | None = None
-
-
-@dataclass
-class StepContext(RunContext):
-    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
-
-    ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
-    None where only workers can be asked, whose statuses then count.
-    """
-
-    calls: ConnectCalls
-    timeout: float
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
-    waits: dict[str, Wait] = field(default_factory=dict)
-    facts: Callable[[], Facts] | None = None
-    journal: Journal | None = None
-
-    def read(self, name: str, facts: Facts | None = None) -> Connector:
-        """The connector as it is now, by ``facts`` where they were read a moment ago."""
-        connector = read_one(self.calls, name)
-        facts = facts or (self.facts() if self.facts else None)
-        return facts.of(connector) if facts else connector
-
-    def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
-        """The first answer of ``probe`` that is not None; None where there is none after ``seconds``."""
-        return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
-
-    def change(self, connector: str, method: str, path: str) -> Any:
-        """Send a change, remembering how the connector was before."""
-        before = read_one(self.calls, connector)
-        answer = self.calls.send(method, path_of("connectors", connector) + path)
-        self.before[connector] = before, self.now()
-        return answer
-
-    def await_all(self, wanted: State) -> None:
-        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
-        for name, (before, began) in self.before.items():
-            wait = self.waits.get(name)
-            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
-                self.waits[name] = Wait(began, WaitState(wanted, before))
-
-    def check_waits(self) -> None:
-        """Look at every connector that is still waited for."""
-        facts = None
-        for name, wait in self.waits.items():
-            if wait.end is None:
-                try:
-                    facts = facts or (self.facts() if self.facts else None)
-                    seen = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
-                except (Unreachable, TimedOut) as e:
-                    wait.last = f"of unknown state, {e.what}"
-                    continue
-                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
-                wait.end = seen if seen.done or seen.failed else None
+ConnectorStep = Step[StepContext]
+S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 
 @dataclass(frozen=True)
-class SetTargetState(Step):
+class SetTargetState(Step[StepContext]):
     """Stop, pause or resume a connector."""
 
     subject: str
@@ -126,7 +59,7 @@ class SetTargetState(Step):
 
 
 @dataclass(frozen=True)
-class Restart(Step):
+class Restart(Step[StepContext]):
     """Restart a connector and its tasks, or what of them has failed (KIP-745)."""
 
     subject: str
@@ -152,7 +85,7 @@ class Restart(Step):
 
 
 @dataclass(frozen=True)
-class RestartTask(Step):
+class RestartTask(Step[StepContext]):
     """Restart one task of a connector."""
 
     subject: str
@@ -168,7 +101,7 @@ class RestartTask(Step):
 
 
 @dataclass(frozen=True)
-class Await(Step):
+class Await(Step[StepContext]):
     """Wait until a connector is what was asked for; fails at once where it is FAILED instead.
 
     After a change of this run, what fails by fencing alone is restarted once: a task that ends late uses the transactional
@@ -200,17 +133,22 @@ class Await(Step):
         """The end of the wait. Raises ``TimedOut``."""
         context.await_all(self.wanted)
         wait = context.waits[self.subject]
-        while wait.end is None:
+
+        def end() -> WaitProgress | None:
             context.check_waits()
-            elapsed = context.now() - wait.began
-            if wait.end is None and elapsed >= context.timeout:
-                raise TimedOut(
-                    f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
-                    why=f"it is {wait.last}",
-                    next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
-                )
-            if wait.end is None:
-                context.sleep(QUICK_POLL if elapsed < GRACE else POLL)
+            return wait.end
+
+        def pause(seconds: float) -> None:
+            context.sleep(QUICK_POLL if context.now() - wait.began < GRACE else seconds)
+
+        if wait.end is None:
+            wait_until(end, wait.began + context.timeout - context.now(), POLL, now=context.now, sleep=pause)
+        if wait.end is None:
+            raise TimedOut(
+                f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
+                why=f"it is {wait.last}",
+                next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
+            )
         return wait.end
 
     def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
@@ -219,7 +157,7 @@ class Await(Step):
 
 
 @dataclass(frozen=True)
-class RestartAndAwait(Step):
+class RestartAndAwait(Step[S_contra]):
     """Restart the failed parts of a connector, and wait until it runs."""
 
     subject: str
@@ -228,16 +166,16 @@ class RestartAndAwait(Step):
     def describe(self) -> str:
         return f"restart the failed parts of {self.subject}, and wait until it is RUNNING"
 
-    def is_done(self, context: Any) -> str | None:
+    def is_done(self, context: S_contra) -> str | None:
         # What a killed run has restarted may still be on its way: then it is waited for.
         return None if context.resumed else Restart(self.subject, True, "").is_done(context)
 
-    def apply(self, context: Any) -> str | None:
+    def apply(self, context: S_contra) -> str | None:
         self.restart(self.subject, context)
         return Await(self.subject, State.RUNNING).apply(context)
 
     @staticmethod
-    def restart(subject: str, context: Any) -> None:
+    def restart(subject: str, context: StepContext) -> None:
         """Restart what failed, if anything has still failed."""
         restart = Restart(subject, True, "")
         if restart.is_done(context) is None:
@@ -296,7 +234,7 @@ def plan_state(
     pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
     already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
     waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
-    return _independent(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
+    return _plan(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
 
 
 def plan_restart(
@@ -330,11 +268,9 @@ def plan_restart(
         for j in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    return _independent("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
+    return _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
 
 
-def _independent(
-    operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], needless: dict[str, str]
-) -> Plan:
-    noops = tuple(Noop(name, reason) for name, reason in needless.items())
+def _plan(operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], idle: dict[str, str]) -> Plan:
+    noops = tuple(Noop(name, reason) for name, reason in idle.items())
     return Plan(operation, cluster_id, steps, noops, group_id, independent=True)

@@ -12,7 +12,7 @@ from connectctl.ops.core.step import Step
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 _OFF = {
     "Topic tracking is disabled.": "topic.tracking.enable",
@@ -47,7 +47,7 @@ def _explained(error: NotAuthorized) -> ConnectctlError:
 
 
 @dataclass(frozen=True)
-class ResetTopics(Step):
+class ResetTopics(Step["StepContext"]):
     """Forget the active topics of a connector; those that its tasks use come again with their next records."""
 
     subject: str

@@ -57,7 +57,7 @@ class Sources:
 
 
 def observe(sources: Sources, request: FenceRequest) -> Snapshot:
-    """All that ``plan_fence`` needs, read as close together in time as possible."""
+    """All that ``select`` needs, read as close together in time as possible."""
     seen = visible_groups(sources)
     groups = seen.seen
     listed = _listed(sources, request)

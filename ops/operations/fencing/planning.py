@@ -22,8 +22,8 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Reason, describe_id, gap_findings, grant, refused
 from connectctl.ops.operations.fencing.snapshot import (
     Action,
-    FencePlan,
     FenceRequest,
+    FenceSelection,
     FenceTarget,
     Snapshot,
     TaskIdRange,
@@ -77,14 +77,14 @@ def candidates(
     return chosen, {id: why for id, why in left.items() if id not in chosen}
 
 
-def plan_fence(snapshot: Snapshot, request: FenceRequest) -> FencePlan:
-    """The plan: each id with its action."""
+def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
+    """Each id with its action."""
     rows = [_row(snapshot, request, id) for id in snapshot.ids]
     rows += [FenceTarget(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.skipped.items()]
     fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
     findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
     findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if request.force else None])
-    return FencePlan(
+    return FenceSelection(
         snapshot.cluster_id, snapshot.taken_at, tuple(rows), tuple(findings), snapshot.gaps, snapshot.unlisted
     )
 
@@ -108,15 +108,15 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     return FenceTarget(id, Action.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message))
 
 
-def check(plan: FencePlan, request: FenceRequest) -> None:
+def check(selection: FenceSelection, request: FenceRequest) -> None:
     """Raises ``Refused`` if fencing would or may fail running tasks, and ``--force`` was not given."""
-    finding = running_tasks(plan.to_fence)
+    finding = running_tasks(selection.to_fence)
     if request.force:
         return
     if finding is None:
-        _check_unobserved(plan)
+        _check_unobserved(selection)
         return
-    connectors = " ".join(dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running))
+    connectors = " ".join(dict.fromkeys(owner.connector for row in selection.to_fence for owner in row.running))
     raise Refused(
         "Fencing refused: running tasks would fail",
         why=finding.message,
@@ -125,13 +125,13 @@ def check(plan: FencePlan, request: FenceRequest) -> None:
     )
 
 
-def _check_unobserved(plan: FencePlan) -> None:
+def _check_unobserved(selection: FenceSelection) -> None:
     """Raises ``Refused`` for ids of no known task, if they may belong to a group that could not be described."""
-    unowned = (row.id for row in plan.to_fence if not row.owners and not row.id.startswith(LEADER))
+    unowned = (row.id for row in selection.to_fence if not row.owners and not row.id.startswith(LEADER))
     unowned_tasks = [id_ for id_ in unowned if may_be_a_tasks(id_)]
-    if unowned_tasks and plan.gaps:
+    if unowned_tasks and selection.gaps:
         what = f"Fencing refused: running tasks may use {unowned_tasks[0]}"
-        raise refused(plan.gaps, what, force="tasks that run with these ids fail")
+        raise refused(selection.gaps, what, force="tasks that run with these ids fail")
 
 
 def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:

@@ -1,4 +1,4 @@
-"""The request, the snapshot, the plan and the results of fencing: values only."""
+"""The request, the snapshot, the selection and the results of fencing: values only."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ class FenceTarget:
 
 
 @dataclass(frozen=True)
-class FencePlan:
-    """The targets in the order of the request, with findings; ``taken_at`` in seconds since the epoch.
+class FenceSelection:
+    """What a request selects: its targets in its order, with findings; ``taken_at`` in seconds since the epoch.
 
     ``gaps`` are groups that could not be described; their tasks may use ids without an owner here. ``unlisted``: a
     coordinator did not list its ids, or this principal may lack the right to describe some that match the request.

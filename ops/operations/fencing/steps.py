@@ -16,9 +16,10 @@ from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
-from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import RestartAndAwait
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer, without_request
-from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FencePlan, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceSelection, FenceTarget, IdResult
 from connectctl.ops.operations.fencing.verify import verify
 
 if TYPE_CHECKING:
@@ -55,13 +56,12 @@ class FenceContext(StepContext):
     @property
     def record(self) -> Path:
         """The file of the ids that are fenced, so that none is fenced twice."""
-        assert self.journal is not None
-        assert self.run is not None
-        return self.journal.path(self.run.id, f"fenced-{self.step}.jsonl")
+        journal, run = self.journal_and_run()
+        return journal.path(run.id, f"fenced-{self.step}.jsonl")
 
 
 @dataclass(frozen=True)
-class FenceIds(Step):
+class FenceIds(Step[FenceContext]):
     """Fence all ids of ``rows`` at once, and verify it.
 
     ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``: tasks may use them.
@@ -148,7 +148,7 @@ def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
 
 
 @dataclass(frozen=True)
-class AwaitFailed(Step):
+class AwaitFailed(Step[FenceContext]):
     """Wait until the tasks whose producers were fenced fail: a task fails at its next write."""
 
     subject: str
@@ -174,7 +174,7 @@ class AwaitFailed(Step):
 
 
 @dataclass(frozen=True)
-class RestartFenced(RestartAndAwait):
+class RestartFenced(RestartAndAwait[FenceContext]):
     """Restart the failed tasks of a connector, and fenced tasks that have not failed yet."""
 
     def is_done(self, context: FenceContext) -> str | None:
@@ -192,32 +192,33 @@ def _not_fenced(connector: str, error: ConnectctlError) -> ConnectctlError:
     return ConnectctlError(f"Not restarting {connector}: its transactional ids are not fenced", why=error.what)
 
 
-def plan_of(
-    plan: FencePlan,
+def plan_fence(
+    selection: FenceSelection,
     *,
     restart: tuple[str, ...],
     group_id: str | None,
     connectors: tuple[str, ...] = (),
     force: bool = False,
 ) -> Plan:
-    """The plan as steps. ``restart`` names connectors of ``group_id`` whose failed tasks are restarted at the end.
+    """The plan that fences the ids. ``restart`` names connectors of ``group_id`` whose failed tasks are restarted then.
 
     ``connectors`` are those of the request; ``force``: their tasks may be running.
     """
-    rows = plan.to_fence
+    rows = selection.to_fence
     noops = [
         Noop(row.id, f"{row.action.value}: {row.problem.message if row.problem else ''}")
-        for row in plan.rows
+        for row in selection.rows
         if row.action not in REQUESTED
     ]
-    steps: list[Step] = [FenceIds(_subject(rows), sentence(plan), rows, connectors, force)] if rows else []
+    fence = FenceIds(_subject(rows), sentence(selection), rows, connectors, force)
+    steps: list[Step[FenceContext]] = [fence] if rows else []
     for connector in restart:
         owners = [owner for row in rows for owner in row.running if owner.group == group_id]
         numbers = {owner.task for owner in owners if owner.connector == connector}
         tasks = tuple(sorted(number for number in numbers if number is not None))
         steps += [AwaitFailed(connector, tasks)] if tasks else []
         steps += [RestartFenced(connector)]
-    return Plan("fence", plan.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
+    return Plan("fence", selection.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
 
 
 def _subject(rows: Sequence[FenceTarget]) -> str:
@@ -226,16 +227,16 @@ def _subject(rows: Sequence[FenceTarget]) -> str:
     return some_of(names, MAX_NAMED)
 
 
-def results_of(plan: FencePlan, context: FenceContext) -> list[IdResult]:
-    """The result of each id of the plan, in its order, including ids that were not fenced by plan."""
+def results_of(selection: FenceSelection, context: FenceContext) -> list[IdResult]:
+    """The result of each selected id, in their order, including ids that were not to be fenced."""
     known = {result.id: result for result in context.results}
-    found = (without_request(row) or known.get(row.id) for row in plan.rows)
+    found = (without_request(row) or known.get(row.id) for row in selection.rows)
     return [result for result in found if result is not None]
 
 
-def sentence(plan: FencePlan) -> str:
+def sentence(selection: FenceSelection) -> str:
     """What will be fenced, in one line."""
-    rows = plan.to_fence
+    rows = selection.to_fence
     created = sum(row.action is Action.CREATE for row in rows)
     running = sum(bool(row.running) for row in rows)
     aborted = sum(row.transaction is not None and row.transaction.is_open for row in rows)

@@ -13,16 +13,15 @@ from connectctl.ops.operations.offsets.effective_offsets import topics_of
 from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big, names_in
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.plain_records import Owners
-from connectctl.ops.operations.offsets.record_changes import by_connector
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, emptied
-from connectctl.ops.operations.offsets.topic_state import topic_states
+from connectctl.ops.operations.offsets.topic_state import by_connector, topic_states
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 _HIDDEN = ("OFFSETS009", "OFFSETS011")
 """Findings of an open transaction, and of a topic that could not be read."""

@@ -12,7 +12,8 @@ from connectctl.ops.operations.offsets import dump_lines, topic_dump
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved
+    from connectctl.ops.operations.offsets.record_changes import Saved
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
 def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:

@@ -16,7 +16,8 @@ from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.kafka.records import KEY, NO_KEY, PARTITION, VALUE, Row
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.plain_records import Owners, Shapes
-from connectctl.ops.operations.offsets.record_changes import ByPartition, OffsetsTopicState, RecordChange, restored
+from connectctl.ops.operations.offsets.record_changes import ByPartition, RecordChange, restored
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import Where

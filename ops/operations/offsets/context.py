@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connector import State, at_rest, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.operations.connectors.steps import POLL, StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 
 if TYPE_CHECKING:
@@ -28,27 +28,25 @@ Who = Mapping[str, tuple[int, int]]
 class OffsetContext(StepContext):
     """The context of steps that change offsets. ``lock`` is the cluster's, for the executor."""
 
-    sources: Sources | None = None
-    group_id: str = ""
+    sources: Sources = field(kw_only=True)
+    group_id: str = field(kw_only=True)
     others: dict[str, KafkaWrites] = field(default_factory=dict)
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
     """Producer id and epoch of the task's ids after fencing in this run, by connector."""
-    groups: Callable[[], GroupOffsetWrites] = field(default=None)  # type: ignore[assignment]  # given where used
+    groups: Callable[[], GroupOffsetWrites] = field(kw_only=True)
     """Committed offsets of groups, for steps that change those."""
-    lock: ClusterLock = field(default=None)  # type: ignore[assignment]  # given by every command
+    lock: ClusterLock = field(kw_only=True)
 
     def backed_up(self, file: str) -> str | None:
         """That this run has written its backup ``file``, None where it has not. None is written twice: after a crash there
         may already be what the run has changed.
         """
-        assert self.journal is not None
-        assert self.run is not None
-        return "already backed up" if self.journal.path(self.run.id, file).exists() else None
+        journal, run = self.journal_and_run()
+        return "already backed up" if journal.path(run.id, file).exists() else None
 
     def view(self, asked: Asked) -> View:
         """One connector's topics now. Raises if they cannot be read completely."""
-        assert self.sources is not None
         connector = asked.purpose.connector
         found = self.engine.view(self.sources, [asked])
         if problems := [at.problem for at in found.places[connector] if at.problem]:
@@ -66,7 +64,6 @@ class OffsetContext(StepContext):
 
     def running(self, connector: str) -> str | None:
         """Evidence that a task of ``connector`` may be writing offsets, None if none can."""
-        assert self.sources is not None
         if not self.sources.kafka.group(self.group_id).members:
             return None
 
@@ -88,7 +85,6 @@ class OffsetContext(StepContext):
 
     def refuse_while_running(self, connector: str) -> None:
         """Raises ``Refused`` where a task of ``connector`` may be writing offsets, on a worker or in a run of connectctl."""
-        assert self.sources is not None
         if state := self.running(connector):
             hint = f"connectctl connectors stop {connector} --wait"
             raise Refused(f"{connector} is {state}; it must be stopped while its offsets are changed", next_step=hint)
@@ -100,7 +96,6 @@ class OffsetContext(StepContext):
 
     def kafka(self, bootstrap: str | None) -> KafkaWrites:
         """The cluster at ``bootstrap``, the workers' own for None."""
-        assert self.sources is not None
         if bootstrap is None:
             return self.sources.writes()
         if bootstrap not in self.others:

@@ -13,8 +13,8 @@ from connectctl.ops.kafka.spill import blocks_in_order
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 Said = Mapping[tuple[str, str], str | None]
 """Live values by connector and raw key, as text."""

@@ -15,14 +15,14 @@ from connectctl.ops.operations.offsets.effective_offsets import topics_of
 from connectctl.ops.operations.offsets.key_filter import Sorted, is_decided
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, by_connector, decide
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, emptied
-from connectctl.ops.operations.offsets.topic_state import topic_states
+from connectctl.ops.operations.offsets.topic_state import by_connector, topic_states
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.key_filter import Purpose
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
 @dataclass(frozen=True)

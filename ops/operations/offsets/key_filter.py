@@ -19,14 +19,8 @@ from connectctl.ops.operations.offsets.block_decisions import BlockDecisions
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
 from connectctl.ops.operations.offsets.plain_records import Owners
-from connectctl.ops.operations.offsets.record_changes import (
-    Conflict,
-    OffsetChanges,
-    OffsetsTopicState,
-    RecordChange,
-    decide,
-    is_of,
-)
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord

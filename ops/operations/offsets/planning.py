@@ -20,16 +20,11 @@ from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.digest import digest
 from connectctl.ops.operations.offsets.planned_writes import text_of
-from connectctl.ops.operations.offsets.record_changes import (
-    Conflict,
-    OffsetChanges,
-    OffsetsTopicState,
-    RecordChange,
-    decide,
-)
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.changes import OffsetRequest, ResetOffsets, Side
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange
+    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange
     from connectctl.ops.operations.offsets.snapshot import Workers
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 NAMED = 5
 """Keys that are named in one reason; the rest is counted."""

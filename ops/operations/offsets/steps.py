@@ -22,9 +22,10 @@ from connectctl.ops.operations.offsets.digest import digest
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
@@ -39,7 +40,7 @@ REST_POLL = 0.3
 
 
 @dataclass(frozen=True)
-class Backup(Step):
+class Backup(Step["OffsetContext"]):
     """Save every offset record of the connector, keys and values byte for byte, before anything is written."""
 
     subject: str
@@ -55,12 +56,11 @@ class Backup(Step):
         return context.backed_up(backup_file(context.step))
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
+        journal, run = context.journal_and_run()
         view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic, streamed=True))
         written = count()
         content = (f"{line}\n".encode() for line in view.lines(self.subject) if next(written) >= 0)
-        path = context.journal.write_all(context.run.id, lambda: backup_file(context.step), content)
+        path = journal.write_all(run.id, lambda: backup_file(context.step), content)
         return f"{next(written)} records in {path}"
 
 
@@ -70,7 +70,7 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class CreateTopic(Step):
+class CreateTopic(Step["OffsetContext"]):
     """Create a dedicated offsets topic with the settings that workers give it: those of the global one."""
 
     subject: str
@@ -85,7 +85,6 @@ class CreateTopic(Step):
         return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.sources is not None
         model = context.sources.kafka.topics([context.sources.offsets_topic])[context.sources.offsets_topic]
         replicas = max(model.replicas.values(), default=1)
         context.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)
@@ -93,7 +92,7 @@ class CreateTopic(Step):
 
 
 @dataclass(frozen=True)
-class Change(Step):
+class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
     ``agreed`` is the digest of the confirmed changes; None if the connector was still running, so that its offsets advance.
@@ -174,7 +173,6 @@ class Change(Step):
         raise self._otherwise()
 
     def _by_rest(self, context: OffsetContext, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
-        assert context.sources is not None
         if why := rest_api.obstacles(decision, places, context.sources.workers()):
             raise Refused(
                 "The workers' REST API cannot make this change", why="; ".join(why), next_step="Omit --via rest."
@@ -237,7 +235,7 @@ class Configure(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class Check(Step):
+class Check(Step["OffsetContext"]):
     """Verify that workers, with the dedicated topic, resume every source partition as KIP-618 specifies."""
 
     subject: str

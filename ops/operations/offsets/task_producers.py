@@ -69,7 +69,7 @@ def _hidden(id: str, code: Code) -> str | None:
 
 
 @dataclass(frozen=True)
-class FenceTasks(Step):
+class FenceTasks(Step["OffsetContext"]):
     """Fence the transactional ids of a connector's tasks, so that nothing that still runs commits over what is written."""
 
     subject: str
@@ -82,7 +82,6 @@ class FenceTasks(Step):
         return f"fence {what} of {self.subject}, so that no task that still runs can commit offsets"
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.sources is not None
         context.refuse_while_running(self.subject)
         found, calls = producers_of(context.sources, context.group_id, self.subject)
         if found.unseen:

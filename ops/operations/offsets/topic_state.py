@@ -2,24 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.changes import Side
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, topic_state
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectctl.ops.kafka.records import TopicImage
+    from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.record_changes import ByKey
 
 CONNECTS_DEFAULT = 25
 """Partitions of a new offsets topic where there is no global one to go by."""
+ByKey = dict[bytes, list["ConsumerRecord"]]
+
+
+@dataclass(frozen=True)
+class OffsetsTopicState:
+    """A topic that holds offsets of one connector: its records by raw key, newest per partition.
+
+    ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
+    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written.
+    """
+
+    topic: str
+    side: Side
+    partitions: int
+    records: Mapping[bytes, tuple[ConsumerRecord, ...]] = field(default_factory=dict)
+    bootstrap: str | None = None
+    partitions_exist: bool = True
+    problem: str | None = None
+
+    def record(self, key: bytes) -> ConsumerRecord | None:
+        """The record of ``key`` that counts: on Java's partition, else the newest."""
+        found = self.records.get(key, ())
+        if len(found) == 1:
+            return found[0]
+        home = [r for r in found if r.partition == java_partition(key, self.partitions)]
+        return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset, r.partition), default=None)
+
+    def value(self, key: bytes) -> bytes | None:
+        """The live value of ``key``, None where there is none."""
+        record = self.record(key)
+        return record.value if record else None
+
+    def live(self, key: bytes) -> bool:
+        """Whether any partition holds a value of ``key``, the right one or another."""
+        return any(record.value is not None for record in self.records.get(key, ()))
+
+
+def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
+    """The records of all connectors in ``topic``, so that many are not each looked for among all."""
+    found: dict[str, ByKey] = {}
+    home: dict[bytes, ByKey] = {}
+    for record in topic.image.latest:
+        if record.key is None:
+            continue
+        if record.key not in home:
+            key = parse_key(record.key)
+            if not isinstance(key, SourceKey):
+                continue
+            home[record.key] = found.setdefault(key.connector, {})
+        home[record.key].setdefault(record.key, []).append(record)
+    return found
+
+
+def topic_state(
+    topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
+) -> OffsetsTopicState:
+    """What of ``topic`` is ``connector``'s; ``known`` is ``by_connector``, where there are many to ask about."""
+    records: ByKey = {} if known is None else known.get(connector, {})
+    for record in topic.image.latest if known is None else ():
+        if record.key is not None and (record.key in records or is_of(record.key, connector)):
+            records.setdefault(record.key, []).append(record)
+    name, held = topic.image.topic, topic.image.held_back
+    if held:
+        problem = f"an open transaction blocks reading {name}-{held[0].partition} to its end"
+    frozen = {key: tuple(found) for key, found in records.items()}
+    return OffsetsTopicState(
+        name, Side(topic.role), len(topic.image.end_offsets), frozen, topic.bootstrap, problem=problem
+    )
+
+
+def is_of(raw: bytes, connector: str) -> bool:
+    """Whether ``raw`` is a key of ``connector``'s."""
+    key = parse_key(raw)
+    return isinstance(key, SourceKey) and key.connector == connector
 
 
 def topic_states(

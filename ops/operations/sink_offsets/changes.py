@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -97,3 +98,9 @@ def _number(value: Any) -> int | None:
 
 def _bad(why: str, value: Any) -> BadInput:
     return BadInput(f"{value!r:.200} does not fit a sink", why=why, next_step=FORM)
+
+
+def digest(writes: Iterable[OffsetWrite]) -> str:
+    """A digest of planned writes and of what they replace, in whatever order: if it changes, the plan is stale."""
+    parts = sorted(repr((*w.place, w.before, w.after)) for w in writes)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -12,8 +12,7 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
-from connectctl.ops.operations.sink_offsets.digest import digest
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide, digest
 from connectctl.ops.operations.sink_offsets.snapshot import (
     MOST_MEMBERS,
     GroupOffsets,

@@ -11,10 +11,9 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.offsets.context import SETTLING
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
-from connectctl.ops.operations.sink_offsets.digest import digest
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide, digest
 from connectctl.ops.operations.sink_offsets.snapshot import (
     MOST_MEMBERS,
     GroupOffsets,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BackupGroup(Step):
+class BackupGroup(Step["OffsetContext"]):
     """Save the group's committed offsets in KIP-875's shape before anything is written."""
 
     subject: str
@@ -43,11 +42,10 @@ class BackupGroup(Step):
         return context.backed_up(backup_file(context.step))
 
     def apply(self, context: OffsetContext) -> str | None:
-        assert context.journal is not None
-        assert context.run is not None
+        journal, run = context.journal_and_run()
         committed = context.groups().stable(self.group)
         data = {"connector": self.subject, "group": self.group, "offsets": entries_json(committed)}
-        path = context.journal.write(context.run.id, backup_file(context.step), json.dumps(data).encode())
+        path = journal.write(run.id, backup_file(context.step), json.dumps(data).encode())
         return f"{len(committed)} offsets in {path}"
 
 
@@ -57,7 +55,7 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class ChangeGroupOffsets(Step):
+class ChangeGroupOffsets(Step["OffsetContext"]):
     """Make a group's committed offsets what ``change`` says, and read them back; the group has to have no members.
 
     ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is the digest of the confirmed

@@ -29,15 +29,13 @@ class ApplicationContext:
     @property
     def notes(self) -> Notes:
         """The notes of the run that is being carried out."""
-        assert self.whole.journal is not None
-        assert self.whole.run is not None
-        return Notes.load(self.whole.journal, self.whole.run.id)
+        journal, run = self.whole.journal_and_run()
+        return Notes.load(journal, run.id)
 
     def keep(self, notes: Notes) -> None:
         """Write the notes down."""
-        assert self.whole.journal is not None
-        assert self.whole.run is not None
-        notes.save(self.whole.journal, self.whole.run.id)
+        journal, run = self.whole.journal_and_run()
+        notes.save(journal, run.id)
 
     def write(self, roll: int, instance: str, entry: Entry) -> None:
         """Note how far an instance is."""

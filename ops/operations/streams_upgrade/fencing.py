@@ -58,7 +58,7 @@ def unused_transactional_ids(
 
 
 @dataclass(frozen=True)
-class FenceUnusedIds(Step):
+class FenceUnusedIds(Step["UpgradeContext"]):
     """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
 
     subject: str
@@ -66,7 +66,6 @@ class FenceUnusedIds(Step):
     reason: str = "KIP-447: open transactions of old producers block the fetch of stable offsets"
     now: str = ""
     kind: ClassVar[str] = "fence-leftovers"
-    worker: ClassVar[None] = None
 
     def describe(self) -> str:
         old = ProducerModel.PER_PARTITION if self.to == ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE

@@ -51,16 +51,16 @@ class ApplicationRequest:
 
 
 @dataclass(frozen=True)
-class ApplicationPlan:
-    """The steps, what is to be said of them, and what they do not know."""
+class ApplicationSteps:
+    """The steps of the rolls, what is to be said of them, and what they do not know."""
 
     steps: tuple[Any, ...]
     remarks: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
-def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> ApplicationPlan:
-    """The plan that makes ``request`` true. Raises ``Refused`` with all reasons."""
+def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> ApplicationSteps:
+    """The steps that make ``request`` true. Raises ``Refused`` with all reasons."""
     value = request.value or target_guarantee(snapshot, request.to)
     if not snapshot.instances:
         raise Refused(
@@ -77,7 +77,7 @@ def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Applicat
     if pending and (reasons := list(_reasons(snapshot, request))):
         raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
     steps = tuple(_steps(snapshot, request, value, first, second)) if pending else ()
-    return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, request, first, value, pending)))
+    return ApplicationSteps(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, request, first, value, pending)))
 
 
 def _other(kind: ProducerModel) -> ProducerModel:

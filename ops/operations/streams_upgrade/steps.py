@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InstanceStep(Step):
+class InstanceStep(Step["UpgradeContext"]):
     """One step of an instance's turn in a roll, the first being 1."""
 
     subject: str
     roll: int
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "instance"
 
     @property
     def worker(self) -> str:
@@ -41,7 +40,6 @@ class SetGuarantee(InstanceStep):
     """Give an instance's ``processing.guarantee`` its value, effective at its next start."""
 
     value: str = ""
-    kind: ClassVar[str] = "set-guarantee"
 
     def describe(self) -> str:
         return f"set {PROPERTY}={self.value} on {self.subject}"
@@ -66,7 +64,6 @@ class RestartInstance(InstanceStep):
     """Restart an instance, if the group is whole: never two at once."""
 
     members: int = 1
-    kind: ClassVar[str] = "restart-instance"
 
     def describe(self) -> str:
         return f"restart {self.subject}"
@@ -117,7 +114,6 @@ class AwaitInstance(InstanceStep):
     protocol: int = 0
     most: int = 0
     by_hand: bool = False
-    kind: ClassVar[str] = "await-instance"
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -171,7 +167,7 @@ def new_members(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupM
 
 
 @dataclass(frozen=True)
-class ApplicationGate(Step):
+class ApplicationGate(Step["UpgradeContext"]):
     """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
 
     ``first``: nothing has been changed yet, so that what fails here is refused.
@@ -183,8 +179,6 @@ class ApplicationGate(Step):
     first: bool = False
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "application-gate"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:

@@ -18,7 +18,9 @@ from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
+from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.steps import Restart
+from connectctl.ops.operations.rolling.waiting import FOR_EVER
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
@@ -153,8 +155,6 @@ class Reconfigure(ChangeConfig):
     patch: bool = False
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "reconfigure"
-    worker: ClassVar[None] = None
 
     def describe(self) -> str:
         return f"{words(self.values)} on {self.subject}"
@@ -165,7 +165,7 @@ class Reconfigure(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class SettleTasks(Step):
+class SettleTasks(Step["UpgradeContext"]):
     """Wait until a reconfigured connector has settled: it and its tasks run, or rest as before. ``limit`` is its new one.
 
     Tasks that had failed because their set was too large are restarted once: workers do not try again by themselves.
@@ -175,8 +175,6 @@ class SettleTasks(Step):
     limit: int = 0
     reason: str = "the number of tasks is known only after a connector generates them again"
     now: str = ""
-    kind: ClassVar[str] = "settle-tasks"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -184,7 +182,9 @@ class SettleTasks(Step):
 
     def apply(self, context: UpgradeContext) -> str | None:
         began, healthy, again = context.now(), 0, False
-        while True:
+
+        def stable() -> str | None:
+            nonlocal began, healthy, again
             found = context.read(self.subject)
             waited = context.now() - began
             settled, word = _settled(found)
@@ -203,7 +203,9 @@ class SettleTasks(Step):
                     next_step=f"connectctl connectors show {self.subject}",
                     code="not-settled",
                 )
-            context.sleep(POLL)
+            return None
+
+        return context.until(stable, FOR_EVER, POLL)
 
     def _restart(self, context: UpgradeContext, found: Connector) -> None:
         self._stop_if_refused_again(found)
@@ -220,8 +222,6 @@ class SettleTasks(Step):
             )
 
 
-POLL = 0.5
-"""Seconds between two looks at a connector."""
 RECOVERY = 30.0
 """Seconds in which what was restarted must have another status than FAILED for too many tasks."""
 

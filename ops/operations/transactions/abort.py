@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.observe import observe
-from connectctl.ops.operations.fencing.planning import plan_fence
+from connectctl.ops.operations.fencing.planning import select
 from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceRequest, FenceTarget
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
@@ -24,7 +22,7 @@ from connectctl.ops.operations.transactions.listing import hidden_topics
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
     from connectctl.ops.operations.fencing.observe import Sources
-    from connectctl.ops.operations.fencing.snapshot import FencePlan
+    from connectctl.ops.operations.fencing.snapshot import FenceSelection
 
 
 @dataclass
@@ -34,12 +32,10 @@ class TransactionContext(RunContext):
     calls: TransactionCalls
     timeout: float
     log: TransactionLogReads | None = None
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
 
 @dataclass(frozen=True)
-class AbortOpen(Step):
+class AbortOpen(Step[TransactionContext]):
     """Abort the open transaction of a transactional id by fencing its producer. ``force``: a task may run with it."""
 
     subject: str
@@ -82,19 +78,19 @@ class AbortOpen(Step):
         )
 
 
-def fence_of(sources: Sources, id: str) -> FencePlan:
+def fence_of(sources: Sources, id: str) -> FenceSelection:
     """What fencing the transactional id ``id`` would do. Raises what observing raises.
 
     A leader's is asked for by its whole id, which is as plain as ``--leader``; with the group known, the plan would have
     the leader of the group in it, too.
     """
     request = FenceRequest(ids=(id,), leader=id.startswith(LEADER))
-    return plan_fence(observe(replace(sources, group_id=None) if request.leader else sources, request), request)
+    return select(observe(replace(sources, group_id=None) if request.leader else sources, request), request)
 
 
-def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan:
+def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "") -> Plan:
     """The plan that aborts the transaction of one id. Raises ``Refused`` where a running task has it."""
-    (row,) = plan.rows
+    (row,) = selection.rows
     found = row.transaction
     if found is None:
         problem = row.problem.message if row.problem else None
@@ -114,10 +110,10 @@ def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan
             code="running-tasks",
         )
     may_run = not row.owners and not row.id.startswith(LEADER) and may_be_a_tasks(row.id)
-    if may_run and plan.gaps and not force:
+    if may_run and selection.gaps and not force:
         what = f"The transaction of {row.id} was not aborted, because a running task may use it"
-        raise refused(plan.gaps, what, force="a task that runs with it fails")
+        raise refused(selection.gaps, what, force="a task that runs with it fails")
     hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
     now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
     steps = (AbortOpen(row.id, row, now, force),)
-    return Plan("transactions abort", plan.cluster_id, steps, group_id=group_id, independent=True)
+    return Plan("transactions abort", selection.cluster_id, steps, group_id=group_id, independent=True)

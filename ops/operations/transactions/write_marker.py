@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, ClassVar
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
+from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import MARKER, ErrorAction, verdict
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
+    from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.transactions import PartitionProducer
     from connectctl.ops.kafka.visibility import Gap
     from connectctl.ops.operations.transactions.abort import TransactionContext
 
 PAUSE = 0.2
 """Seconds before a marker that a leader could not take is sent again."""
+_FINAL = (ErrorAction.DONE, ErrorAction.FAIL, ErrorAction.ABSENT)
 
 
 @dataclass(frozen=True)
-class MarkHanging(Step):
+class MarkHanging(Step["TransactionContext"]):
     """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
 
     subject: str
@@ -43,22 +46,19 @@ class MarkHanging(Step):
 
     def apply(self, context: TransactionContext) -> str | None:
         self._look_again(context)
-        deadline = context.now() + context.timeout
-        while True:
-            code = context.calls.mark(
-                self.hanging.place, self.hanging.producer, commit=self.outcome is TransactionResult.COMMIT
-            )
-            said = verdict(MARKER, code)
-            if said.move is ErrorAction.DONE:
-                break
+
+        def mark() -> Code:
+            commit = self.outcome is TransactionResult.COMMIT
+            return context.calls.mark(self.hanging.place, self.hanging.producer, commit=commit)
+
+        def is_final(code: Code) -> bool:
             # A marker that was written after all makes the next one needless, and is seen by looking.
-            if (
-                said.move in (ErrorAction.FAIL, ErrorAction.ABSENT)
-                or context.now() >= deadline
-                or not self._open(context)
-            ):
-                raise self._failure(code.name, said.meaning, said.advice)
-            context.sleep(PAUSE)
+            return verdict(MARKER, code).move in _FINAL or not self._open(context)
+
+        code = observe_until(mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep)
+        said = verdict(MARKER, code)
+        if said.move is not ErrorAction.DONE:
+            raise self._failure(code.name, said.meaning, said.advice)
         if self._open(context):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
         return f"{self.done}; no transaction is open there any more"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap
-from connectctl.ops.operations.offsets.context import OffsetContext
+from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade import observe, run_state
 from connectctl.ops.operations.upgrade.gates import HealthCriteria, HealthSnapshot
@@ -20,7 +20,7 @@ from connectctl.ops.operations.upgrade.snapshot import Baseline
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.operations.offsets.context import OffsetContext
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.mode import WorkerMode
     from connectctl.ops.operations.upgrade.observe import ClusterReader
@@ -41,12 +41,12 @@ class GateSettings:
 
 
 @dataclass
-class UpgradeContext(OffsetContext):
-    """What the steps of a roll work with; steps of changes of offsets find theirs in it, too.
+class UpgradeContext(StepContext):
+    """What the steps of a roll work with.
 
     ``reader`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
     ``wall`` is a clock that other processes share, in seconds since 1970.
-    ``application`` is the stream application of a run that changes one.
+    ``offsets`` is what the steps of a run that changes offsets work with, ``application`` the stream application of one.
     """
 
     reader: ClusterReader = field(kw_only=True)
@@ -57,26 +57,22 @@ class UpgradeContext(OffsetContext):
     tell: Callable[[str], None] = lambda line: None
     progress: Callable[[str], None] = lambda line: None
     wall: Callable[[], float] = time.time
+    offsets: OffsetContext | None = None
     application: ApplicationReader | None = None
     _notes: tuple[str, Notes] | None = None
 
     @property
     def notes(self) -> Notes:
         """The notes of the run that is being carried out."""
-        journal, run = self._kept()
+        journal, run = self.journal_and_run()
         if self._notes is None or self._notes[0] != run.id:
             self._notes = run.id, run_state.Notes.load(journal, run.id)
         return self._notes[1]
 
     def save(self) -> None:
         """Write the notes down."""
-        journal, run = self._kept()
+        journal, run = self.journal_and_run()
         self.notes.save(journal, run.id)
-
-    def _kept(self) -> tuple[Journal, Run]:
-        assert self.journal is not None
-        assert self.run is not None
-        return self.journal, self.run
 
     def write(self, worker: str, entry: Entry) -> None:
         """Note how far a worker is."""
@@ -138,7 +134,7 @@ class UpgradeContext(OffsetContext):
 
         A new leader, for one, initialises its transactional id a moment after it has taken over.
         """
-        journal, run = self._kept()
+        journal, run = self.journal_and_run()
         found: dict[str, WorkerMode] = {}
 
         def look() -> bool | Missing:

@@ -17,6 +17,7 @@ from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade import plan_caveats
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.restart_order import Group, restart_order
+from connectctl.ops.operations.upgrade.run_state import OPERATION
 from connectctl.ops.operations.upgrade.steps import (
     ChangeProperty,
     CheckModes,
@@ -89,17 +90,16 @@ class RollingPlan:
     steps: tuple[Any, ...]
     unknown: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-    operation: str = "upgrade"
     remarks: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
-        """The plan for those who print, ask and carry out."""
-        return Plan(self.operation, self.snapshot.cluster_id, self.steps)
+        """The plan for those who print and ask."""
+        return Plan(OPERATION, self.snapshot.cluster_id, self.steps)
 
     def as_json(self) -> dict[str, Any]:
         """The plan as scripts get it, and as ``upgrade apply`` takes it."""
         return {
-            "operation": self.operation,
+            "operation": OPERATION,
             "clusterId": self.snapshot.cluster_id,
             "groupId": self.snapshot.group_id,
             "digest": self.snapshot.digest(),
@@ -119,7 +119,7 @@ class RollingPlan:
 def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
     reported = {worker.address: worker.configured for worker in snapshot.workers}
     holds = isinstance(step, ChangeProperty) and all(reported.get(worker) == step.value for worker in step.workers)
-    data = {"id": number, "kind": step.kind, "worker": step.worker}
+    data = {"id": number, "kind": step.kind, "worker": getattr(step, "worker", None)}
     by_hand = bool(getattr(step, "by_hand", False))
     written = {"reason": step.reason, "holds": holds, "byHand": by_hand, "step": step_to_data(step)}
     return data | {"says": step.describe()} | written

@@ -36,7 +36,7 @@ class LoadedRun:
     """A run as it was written down."""
 
     run: Run
-    steps: tuple[Step, ...]
+    steps: tuple[Step[Any], ...]
     ground: Baseline
     request: UpgradeRequest
     patience: GateSettings
@@ -74,14 +74,14 @@ def begin(journal: Journal, plan: RollingPlan, patience: GateSettings) -> Run:
     """A run of ``plan`` in the journal."""
     snapshot = plan.snapshot
     data = {
-        "operation": plan.operation,
+        "operation": run_state.OPERATION,
         "steps": [step_to_data(step) for step in plan.steps],
         "ground": snapshot.ground().to_data(),
         "wish": asdict(plan.request),
         "patience": asdict(patience),
         "plan": plan.as_json(),
     }
-    return journal.begin(plan.operation, snapshot.cluster_id, snapshot.group_id, subjects(plan.request), data)
+    return journal.begin(run_state.OPERATION, snapshot.cluster_id, snapshot.group_id, subjects(plan.request), data)
 
 
 def restored(journal: Journal, run: Run) -> LoadedRun:

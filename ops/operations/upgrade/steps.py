@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade.gate_wait import wait
 from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
 from connectctl.ops.operations.upgrade.observe import leader_of
@@ -31,7 +32,7 @@ def in_words(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class WorkerStep(Step):
+class WorkerStep(Step["UpgradeContext"]):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
 
     ``by_hand``: the operator does it, and the run waits. ``planned``: who was planned, where others were taken.
@@ -46,7 +47,6 @@ class WorkerStep(Step):
     now: str = ""
     by_hand: bool = False
     planned: tuple[str, ...] = ()
-    kind: ClassVar[str] = "turn"
 
     @property
     def turn(self) -> str:
@@ -112,8 +112,6 @@ def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
 class ChangeProperty(WorkerStep):
     """Give the worker's property its value; what it runs with is not changed by that."""
 
-    kind: ClassVar[str] = "change-property"
-
     def describe(self) -> str:
         return f"set {PROPERTY}={self.value} on {self.whom}{self.hand}"
 
@@ -165,8 +163,6 @@ class RestartWorker(WorkerStep):
 class ReplaceBinaries(WorkerStep):
     """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
 
-    kind: ClassVar[str] = "replace-binaries"
-
     def describe(self) -> str:
         return f"install a release before 3.3 on {self.whom} and wait until it rejoins{self.hand}"
 
@@ -188,22 +184,19 @@ class ReplaceBinaries(WorkerStep):
 class Rejoin(WorkerStep):
     """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
 
-    kind: ClassVar[str] = "rejoin"
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
         return f"wait for {self.whom} to rejoin the group ({in_words(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        seen = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
-        return "; ".join(seen)
+        return "; ".join(wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers)
 
 
 @dataclass(frozen=True)
 class Gate(WorkerStep):
     """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
 
-    kind: ClassVar[str] = "gate"
     read_only: ClassVar[bool] = True
     forgives_fencing: bool = False
 
@@ -215,14 +208,13 @@ class Gate(WorkerStep):
 
 
 @dataclass(frozen=True)
-class FirstGate(Step):
+class FirstGate(Step["UpgradeContext"]):
     """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
 
     subject: str = "cluster"
     reason: str = "problems from before the upgrade must not be attributed to it"
     now: str = ""
     kind: ClassVar[str] = "gate"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -238,15 +230,13 @@ class FirstGate(Step):
 
 
 @dataclass(frozen=True)
-class CheckModes(Step):
+class CheckModes(Step["UpgradeContext"]):
     """See that every worker is in the mode in which a phase leaves it. ``expected`` are the modes by worker."""
 
     expected: dict[str, str]
     subject: str = "cluster"
     reason: str = ""
     now: str = ""
-    kind: ClassVar[str] = "check-modes"
-    worker: ClassVar[None] = None
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -273,14 +263,12 @@ class CheckModes(Step):
 
 
 @dataclass(frozen=True)
-class RestartFailed(Step):
+class RestartFailed(Step["UpgradeContext"]):
     """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618, Single-step downgrade)."""
 
     subject: str = "cluster"
     reason: str = "KIP-618, Single-step downgrade: such tasks run again when no worker requests the endpoint any more"
     now: str = ""
-    kind: ClassVar[str] = "restart-failed"
-    worker: ClassVar[None] = None
 
     def describe(self) -> str:
         return "restart the tasks that could not reach the fencing endpoint"
@@ -290,27 +278,26 @@ class RestartFailed(Step):
 
 
 @dataclass(frozen=True)
-class IncludedStep(Step):
+class IncludedStep(Step["UpgradeContext"]):
     """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
 
-    inner: Step
+    inner: Step[OffsetContext]
     reason: str = ""
-    worker: ClassVar[None] = None
 
     @property
     def subject(self) -> str:
         """The step's own."""
-        return str(self.inner.subject)
+        return self.inner.subject
 
     @property
     def now(self) -> str:
         """The step's own."""
-        return str(self.inner.now)
+        return self.inner.now
 
     @property
     def kind(self) -> str:
         """The step's own name."""
-        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self.inner).__name__).lstrip("-")
+        return self.inner.kind
 
     @property
     def read_only(self) -> bool:  # type: ignore[override]  # as the inner step is
@@ -318,15 +305,18 @@ class IncludedStep(Step):
         return self.inner.read_only
 
     def describe(self) -> str:
-        return str(self.inner.describe())
+        return self.inner.describe()
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        found: str | None = self.inner.is_done(context)
-        return found
+        return self.inner.is_done(self._context(context))
 
     def apply(self, context: UpgradeContext) -> str | None:
-        found: str | None = self.inner.apply(context)
-        return found
+        return self.inner.apply(self._context(context))
+
+    @staticmethod
+    def _context(context: UpgradeContext) -> OffsetContext:
+        assert context.offsets is not None
+        return context.offsets.within(context)
 
 
 def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:

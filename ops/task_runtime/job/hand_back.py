@@ -12,7 +12,7 @@ from connectctl.ops.task_runtime.job.generation import check_fenced
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.operations.connectors.steps import StepContext
+    from connectctl.ops.operations.connectors.context import StepContext
 
 
 def hand_back(context: StepContext, calls: TransactionCalls, ids: Sequence[str], name: str, verb: str) -> str | None:

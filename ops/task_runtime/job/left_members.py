@@ -66,7 +66,7 @@ class MembersContext(RunContext):
 
 
 @dataclass(frozen=True)
-class RemoveMembers(Step):
+class RemoveMembers(Step[MembersContext]):
     """Take ``ids`` out of the consumer ``group``: those that are there when it is done, while no driver is alive."""
 
     subject: str

@@ -24,6 +24,7 @@ from connectctl.ops.task_runtime.job.steps import (
     OPERATION,
     CreateInternalTopic,
     HandBack,
+    JobContext,
     RunTasks,
     StartConnector,
     StartTasks,
@@ -232,7 +233,7 @@ def plan(
 ) -> Plan:
     """What a run will do, in order. ``request`` and ``made_from`` are for a plan that is saved."""
     name = ready.name
-    steps: list[Step] = []
+    steps: list[Step[JobContext]] = []
     own = (
         {ready.dedicated_offsets_topic: PARTITIONS["offsets"]}
         if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists

@@ -42,7 +42,7 @@ class JobContext(RunContext):
 
 
 @dataclass(frozen=True)
-class JobStep(Step):
+class JobStep(Step[JobContext]):
     """A part of a run. What it does is in the job, and known to the process that runs it alone."""
 
     subject: str

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.core.wait import wait_until
+from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState, StepContext
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState
 from connectctl.ops.task_runtime.job.environment import JobEnvironment

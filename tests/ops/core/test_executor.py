@@ -27,7 +27,7 @@ class Edges(RunContext):
 
 
 @dataclass(frozen=True)
-class Do(Step):
+class Do(Step[Edges]):
     """A step that changes something."""
 
     subject: str

@@ -14,7 +14,7 @@ from fakes.executing import performed
 
 
 @dataclass(frozen=True)
-class Note(Step):
+class Note(Step["Log"]):
     subject: str
     text: str
     now: str = ""
@@ -73,7 +73,7 @@ class Colour:
 
 
 @dataclass(frozen=True)
-class Paint(Step):
+class Paint(Step["Log"]):
     """A step of all that fields may be made of."""
 
     subject: str

@@ -25,14 +25,9 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Rest
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys, MisreadKeys, Purpose
-from connectctl.ops.operations.offsets.record_changes import (
-    OffsetChanges,
-    OffsetsTopicState,
-    Saved,
-    decide,
-    topic_state,
-)
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, topic_state
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PythonException

@@ -42,7 +42,7 @@ class SweepContext(RunContext):
 
 
 @dataclass(frozen=True)
-class RemoveOrphans(Step):
+class RemoveOrphans(Step[SweepContext]):
     """Remove ``files``, those of them that are still orphans when it is done."""
 
     subject: str

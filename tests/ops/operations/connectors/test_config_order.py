@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_order import AwaitRelease, arranged, takeovers
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.steps import ConnectorStep
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,15 +15,15 @@ def reading(file: str) -> dict[str, str]:
     return {"connector.class": FILE_SOURCE, "file": file, "topic": "t"}
 
 
-def create(name: str) -> Step:
+def create(name: str) -> ConnectorStep:
     return CreateConnector(name, {}, f"new-{name}")
 
 
-def change(name: str) -> Step:
+def change(name: str) -> ConnectorStep:
     return ChangeConnector(name, {}, {}, f"old-{name}", f"new-{name}")
 
 
-def delete(name: str) -> Step:
+def delete(name: str) -> ConnectorStep:
     return DeleteConnector(name, f"old-{name}")
 
 

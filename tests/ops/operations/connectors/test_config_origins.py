@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_origins import Origin, origins
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
+from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal")
 
 
-def run(journal: Journal, verb: str, *steps: Step, marks: str = "begun done", group: str = "g") -> str:
+def run(journal: Journal, verb: str, *steps: ConnectorStep, marks: str = "begun done", group: str = "g") -> str:
     """A run whose steps all got ``marks``."""
     begun = journal.begin_plan(Plan(f"connectors {verb}", "c", steps, group_id=group))
     for number in range(len(steps)):
@@ -28,11 +28,11 @@ def run(journal: Journal, verb: str, *steps: Step, marks: str = "begun done", gr
     return begun.id
 
 
-def create(after: str = "1", file: str | None = "/d/a.json") -> Step:
+def create(after: str = "1", file: str | None = "/d/a.json") -> ConnectorStep:
     return CreateConnector("a", {}, after, file=file)
 
 
-def change(after: str, file: str | None = "/d/a.json") -> Step:
+def change(after: str, file: str | None = "/d/a.json") -> ConnectorStep:
     return ChangeConnector("a", {}, {}, "0", after, file)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.operations.connectors.cure import CureContext
 from connectctl.ops.operations.connectors.republish import (
     AwaitPublished,
-    RepublishContext,
     findings,
     orders,
     plan_republish,
@@ -48,7 +49,8 @@ def test_one_that_failed_itself_would_lose_the_tasks_that_it_has() -> None:
 
 def test_tasks_that_do_not_come_are_a_time_out_with_their_offsets() -> None:
     now = iter(range(100))
-    context = RepublishContext(None, 5.0, now=lambda: float(next(now)), sleep=lambda _: None, order=lambda _: ORDER)  # type: ignore[arg-type]
+    lost: dict[str, Any] = {"pending": lambda _: False, "order": lambda _: ORDER}
+    context = CureContext(None, 5.0, now=lambda: float(next(now)), sleep=lambda _: None, **lost)  # type: ignore[arg-type]
     with pytest.raises(TimedOut, match="offset 9"):
         AwaitPublished("x").apply(context)
 

@@ -8,15 +8,9 @@ from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Owners, State, at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Outcome
+from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, select, with_health
-from connectctl.ops.operations.connectors.steps import (
-    Await,
-    Restart,
-    SetTargetState,
-    StepContext,
-    plan_restart,
-    plan_state,
-)
+from connectctl.ops.operations.connectors.steps import Await, Restart, SetTargetState, plan_restart, plan_state
 from fakes.executing import performed
 from fakes.workers import TRACE, FakeConnector, FakeWorkers
 
@@ -48,7 +42,7 @@ def cluster() -> FakeWorkers:
 
 def context(workers: FakeWorkers, timeout: float = 30.0) -> StepContext:
     clock = Clock()
-    return StepContext(workers, timeout, clock.now, clock.sleep)
+    return StepContext(workers, timeout, now=clock.now, sleep=clock.sleep)
 
 
 def seen(workers: FakeWorkers) -> tuple[ConnectorHealth, ...]:

@@ -12,9 +12,9 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Partial, Reason, describe_id
 from connectctl.ops.operations.fencing.observe import Configured, Sources, observe, task_id_ranges
-from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, plan_fence
-from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, FenceRequest, TaskIdRange
-from connectctl.ops.operations.fencing.steps import plan_of, sentence
+from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, select
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest, FenceSelection, TaskIdRange
+from connectctl.ops.operations.fencing.steps import plan_fence, sentence
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import connect_group, records
 
@@ -35,7 +35,7 @@ def empty(id: str) -> Transaction:
 
 def describe_ids(
     asked: FenceRequest, calls: FakeCoordinators, group: ConnectGroup | None = None, failed: int | None = None
-) -> FencePlan:
+) -> FenceSelection:
     groups = {"g": group or connect_group("g", w1=[("orders", -1), ("orders", 0)])}
 
     def running(of: ConnectGroup) -> frozenset[TaskRef]:
@@ -43,10 +43,10 @@ def describe_ids(
 
     configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
     sources = Sources(calls, "g", lambda name: groups.get(name) or connect_group(name), running, lambda: configured)
-    return plan_fence(observe(sources, asked), asked)
+    return select(observe(sources, asked), asked)
 
 
-def ids(plan: FencePlan) -> list[tuple[str, str]]:
+def ids(plan: FenceSelection) -> list[tuple[str, str]]:
     return [(row.id, row.action.value) for row in plan.rows]
 
 
@@ -127,7 +127,7 @@ def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
     groups = {"g": connect_group("g", w1=[("b-c", -1)]), "g-b": connect_group("g-b", w2=[("c", -1), ("c", 0)])}
     sources = Sources(calls, "g", groups.__getitem__, lambda group: frozenset())
     asked = FenceRequest(ids=("g-b-c-0",))
-    plan = plan_fence(observe(sources, asked), asked)
+    plan = select(observe(sources, asked), asked)
     assert plan.rows[0].running == (TaskRef("g-b", "c", 0),)
     assert [finding.id for finding in plan.findings] == ["FENCE001"]
 
@@ -210,6 +210,6 @@ def test_the_plan_says_in_one_sentence_what_it_will_do() -> None:
         "fence 2 transactional ids; this will abort 1 open transaction, create 1 unknown to the coordinators, "
         "fail 1 running task"
     )
-    steps = plan_of(plan, restart=("orders",), group_id="g").steps
+    steps = plan_fence(plan, restart=("orders",), group_id="g").steps
     assert [type(step).__name__ for step in steps] == ["FenceIds", "AwaitFailed", "RestartFenced"]
     assert plan.essence == describe_ids(asked, FakeCoordinators({"g-orders-0": empty("g-orders-0")})).essence

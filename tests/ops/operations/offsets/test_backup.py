@@ -17,8 +17,8 @@ from connectctl.ops.operations.offsets.backup import everything, saved
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.record_changes import by_connector, topic_state
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, Workers
+from connectctl.ops.operations.offsets.topic_state import by_connector, topic_state
 from fakes.counted import Counted
 from fakes.kafkareads import FakeKafka, records
 

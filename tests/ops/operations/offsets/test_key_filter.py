@@ -12,7 +12,8 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetReques
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, Sorted
 from connectctl.ops.operations.offsets.planning import stale
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, Saved, Where, decide
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, Where, decide
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
 from hypothesis import given
 from hypothesis import strategies as st

@@ -22,10 +22,11 @@ from connectctl.ops.operations.offsets.changes import (
     Side,
 )
 from connectctl.ops.operations.offsets.planning import ConnectorState, first_to_do, plan_changes
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, put
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, put
 from connectctl.ops.operations.offsets.rest_api import obstacles
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from fakes.offsettopics import NOW, UNREADABLE, histories, places, record
 from hypothesis import given
 from hypothesis import strategies as st

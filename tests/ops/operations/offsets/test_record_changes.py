@@ -9,7 +9,6 @@ import pytest
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.operations.offsets.backup_file import backup_lines, read_backup
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
@@ -19,17 +18,11 @@ from connectctl.ops.operations.offsets.changes import (
     ResetOffsets,
     RestoreOffsets,
     SetOffsets,
-    Side,
 )
 from connectctl.ops.operations.offsets.digest import digest
-from connectctl.ops.operations.offsets.record_changes import (
-    OffsetsTopicState,
-    decide,
-    effective_entries,
-    is_of,
-    topic_state,
-)
-from fakes.offsettopics import NOW, PARTITIONS, UNREADABLE, histories, live, places, raw, record, saved, topic, written
+from connectctl.ops.operations.offsets.record_changes import decide, effective_entries
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of, topic_state
+from fakes.offsettopics import PARTITIONS, UNREADABLE, histories, live, places, raw, record, saved, topic, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -365,22 +358,3 @@ def test_a_dump_without_partitions_is_laid_out_as_java_would_and_its_newest_reco
     backup: Any = {(None, "global"): [record(A, NEW, 7, partition=-1), record(A, OLD, 3, partition=-1)]}
     (write,) = decide(RestoreOffsets("c", "x"), places([]), backup).writes
     assert (write.partition, write.value) == (java_partition(raw(A) or b"", PARTITIONS), raw(NEW))
-
-
-# -------------------------------------------------------------------------------------------------------------- places
-
-
-def test_what_an_open_transaction_hides_is_a_problem_and_not_nothing() -> None:
-    found = topic_state(topic("global", "global", held=(UnreadTail(3, 5, 9),)), "c")
-    assert found.problem == "an open transaction blocks reading global-3 to its end"
-
-
-def test_the_record_that_counts_is_the_one_on_its_own_partition_else_the_newest() -> None:
-    home = java_partition(raw(A) or b"", PARTITIONS)
-    strays = [record(A, OLD, partition=(home + n) % PARTITIONS, at=NOW - n) for n in (1, 2)]
-    (at,) = places(strays)
-    assert at.record(raw(A) or b"") == strays[0]
-    (at,) = places([*strays, record(A, None, at=0)])
-    assert at.value(raw(A) or b"") is None
-    assert at.live(raw(A) or b"")
-    assert at.side is Side.GLOBAL

@@ -12,7 +12,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import Problem
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, FenceTarget
+from connectctl.ops.operations.fencing.snapshot import Action, FenceSelection, FenceTarget
 from connectctl.ops.operations.transactions.abort import TransactionContext, plan_abort_open
 from connectctl.ops.operations.transactions.hanging import hanging, opened, pick, search
 from connectctl.ops.operations.transactions.lag import measure
@@ -97,17 +97,17 @@ def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None
     running = (TaskRef("g", "orders", 0),)
     row = FenceTarget(KNOWN.id, Action.FENCE, running, KNOWN, running)
     with pytest.raises(Refused, match="a running task would fail"):
-        plan_abort_open(FencePlan("c", 0, (row,)), force=False)
+        plan_abort_open(FenceSelection("c", 0, (row,)), force=False)
     with pytest.raises(Refused, match="no open transaction"):
-        plan_abort_open(FencePlan("c", 0, (replace(row, transaction=replace(KNOWN, state="Empty")),)), force=True)
+        plan_abort_open(FenceSelection("c", 0, (replace(row, transaction=replace(KNOWN, state="Empty")),)), force=True)
     unknown = Problem("TRANSACTIONAL_ID_NOT_FOUND", "Use --create to create it.")  # an option of fence
     with pytest.raises(ConnectctlError, match=r"can be aborted: no coordinator knows this id\. See connectctl"):
         plan_abort_open(
-            FencePlan("c", 0, (replace(row, transaction=None, action=Action.LEAVE, problem=unknown),)), force=True
+            FenceSelection("c", 0, (replace(row, transaction=None, action=Action.LEAVE, problem=unknown),)), force=True
         )
     broker = calls(KNOWN)
     broker.partitions[AT] = (replace(OPEN, start_offset=None),)
-    plan = plan_abort_open(FencePlan("c", 0, (row,)), force=True)
+    plan = plan_abort_open(FenceSelection("c", 0, (row,)), force=True)
     (result,) = performed(plan.steps, TransactionContext(broker, 10))
     assert (result.outcome, result.detail) == (Outcome.DONE, "aborted (epoch 4 → 6)")
 

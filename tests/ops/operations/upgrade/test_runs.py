@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
@@ -18,7 +20,7 @@ from connectctl.ops.operations.upgrade.snapshot import Baseline
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 
-def _loaded(*steps: Step, marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
+def _loaded(*steps: Step[Any], marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
     run = Run("r", "upgrade", "cluster", "connect", ("a",), RunState.FAILED, "", None, marks)
     return LoadedRun(run, steps, Baseline(), UpgradeRequest(None, "a"), GateSettings())
 

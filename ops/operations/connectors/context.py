@@ -1,0 +1,86 @@
+"""What the steps of changes of connectors work with: the workers, the clock, and the waits that are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.connector import Connector, State, path_of
+from connectctl.ops.connect.target_state_wait import WaitProgress, WaitState, evaluate
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.errors import TimedOut, Unreachable
+from connectctl.ops.operations.connectors.observe import Facts, read_one
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.core.journal import Journal, Run
+
+POLL = 0.5
+"""Seconds between two looks of a wait."""
+
+
+@dataclass
+class Wait:
+    """A wait that is under way: since when, how far it is, and what it came to."""
+
+    began: float
+    waiting: WaitState
+    last: str = "of unknown state"
+    end: WaitProgress | None = None
+
+
+@dataclass
+class StepContext(RunContext):
+    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
+
+    ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
+    None where only workers can be asked, whose statuses then count.
+    """
+
+    calls: ConnectCalls
+    timeout: float
+    before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
+    waits: dict[str, Wait] = field(default_factory=dict)
+    facts: Callable[[], Facts] | None = None
+    journal: Journal | None = None
+
+    def read(self, name: str, facts: Facts | None = None) -> Connector:
+        """The connector as it is now, by ``facts`` where they were read a moment ago."""
+        connector = read_one(self.calls, name)
+        facts = facts or (self.facts() if self.facts else None)
+        return facts.of(connector) if facts else connector
+
+    def journal_and_run(self) -> tuple[Journal, Run]:
+        """The journal, and the run that is being carried out."""
+        assert self.journal is not None
+        assert self.run is not None
+        return self.journal, self.run
+
+    def change(self, connector: str, method: str, path: str) -> Any:
+        """Send a change, remembering how the connector was before."""
+        before = read_one(self.calls, connector)
+        answer = self.calls.send(method, path_of("connectors", connector) + path)
+        self.before[connector] = before, self.now()
+        return answer
+
+    def await_all(self, wanted: State) -> None:
+        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
+        for name, (before, began) in self.before.items():
+            wait = self.waits.get(name)
+            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
+                self.waits[name] = Wait(began, WaitState(wanted, before))
+
+    def check_waits(self) -> None:
+        """Look at every connector that is still waited for."""
+        facts = None
+        for name, wait in self.waits.items():
+            if wait.end is None:
+                try:
+                    facts = facts or (self.facts() if self.facts else None)
+                    seen = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
+                except (Unreachable, TimedOut) as e:
+                    wait.last = f"of unknown state, {e.what}"
+                    continue
+                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
+                wait.end = seen if seen.done or seen.failed else None
