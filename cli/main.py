@@ -18,7 +18,6 @@ from connectctl.cli.garbage_collection import collect_seldom
 from connectctl.cli.help_text import ENVIRONMENT, dress, dressed
 from connectctl.cli.interrupt import Watch
 from connectctl.cli.invocation import arguments
-from connectctl.cli.session import Session
 from connectctl.ops.core import errors
 from connectctl.ops.core.interrupts import WORK
 from typer.core import TyperGroup
@@ -353,6 +352,8 @@ def root(
 
     terminal.without_headers = no_headers
     if ctx.obj is None:
+        from connectctl.cli.session import Session
+
         flags = {
             "bootstrap_servers": bootstrap_servers,
             "group_id": group_id,

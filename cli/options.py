@@ -46,8 +46,7 @@ HtmlOption = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page: one self-contained file.")
 ]
 PatienceOption = Annotated[
-    float,
-    typer.Option("--patience", metavar="SECONDS", min=0, help="How long to wait for open transactions to end."),
+    float, typer.Option("--patience", metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
 ]
 OPEN_TRANSACTIONS_PATIENCE = 10.0
 """Seconds of ``--patience``, and of changes of offsets, which have no such option."""

@@ -83,13 +83,5 @@ def migration(
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(
-        number,
-        name,
-        story,
-        plan,
-        status,
-        parameters=parameters,
-        observe=observe,
-        roll_back=roll_back,
-        of_workers=False,
+        number, name, story, plan, status, parameters=parameters, observe=observe, roll_back=roll_back, of_workers=False
     )

@@ -177,7 +177,7 @@ def test_no_module_uses_a_private_name_of_another(path: Path) -> None:
     assert private <= {"_fields"}, "which is public in a NamedTuple"
 
 
-START = 24
+START = 12
 """How many modules of connectctl its help may load. What is loaded is what start-up costs on any machine."""
 SHOWN = """
 import atexit, sys

@@ -12,9 +12,9 @@ from connectctl.cli.commands.connectors.cluster import cluster_of
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.cluster.loggers import SetLogLevels
 

@@ -67,12 +67,7 @@ def up(
     from connectctl.ops.sandbox import cluster
 
     spec = cluster.SandboxSpec(
-        name=name,
-        workers=workers,
-        support=support,
-        kafka_version=kafka_version,
-        secured=secured,
-        brokers=brokers,
+        name=name, workers=workers, support=support, kafka_version=kafka_version, secured=secured, brokers=brokers
     )
     began = time.monotonic()
     with ExitStack() as stack:

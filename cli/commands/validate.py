@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.options import (
-    FailOn,
-    FailOnOption,
-    ForVersionOption,
-    IgnoreOption,
-    ReportOption,
-    ReportOutput,
-)
+from connectctl.cli.options import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused

@@ -8,17 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import html_findings
-from connectctl.cli.output.html_page import (
-    Column,
-    Html,
-    Section,
-    code,
-    details,
-    document,
-    joined,
-    paragraph,
-    table,
-)
+from connectctl.cli.output.html_page import Column, Html, Section, code, details, document, joined, paragraph, table
 from connectctl.cli.output.html_plots import Series, bars, short, timelines
 from connectctl.ops.audit.to_json import as_json
 from connectctl.ops.audit.violations import KINDS

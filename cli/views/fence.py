@@ -78,12 +78,7 @@ def _envelope(
     cluster_id: str, dry_run: bool, results: list[dict[str, Any]], counts: Counter[str], seconds: float
 ) -> dict[str, Any]:
     summary: dict[str, Any] = {outcome.value: counts[outcome.value] for outcome in FenceOutcome}
-    return {
-        "clusterId": cluster_id,
-        "dryRun": dry_run,
-        "results": results,
-        "summary": summary | {"seconds": seconds},
-    }
+    return {"clusterId": cluster_id, "dryRun": dry_run, "results": results, "summary": summary | {"seconds": seconds}}
 
 
 def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:

@@ -19,11 +19,7 @@ _TYPES = {"string": "string", "long": "int64", "int": "int32", "boolean": "bool_
 
 
 def of_shares(
-    spark: SparkSession,
-    shares: Sequence[Share],
-    rows: Callable[[Share], Tuples],
-    schema: str,
-    batch: int = BATCH,
+    spark: SparkSession, shares: Sequence[Share], rows: Callable[[Share], Tuples], schema: str, batch: int = BATCH
 ) -> DataFrame:
     """A frame of what ``rows`` makes of each share, a Spark task for each; ``batch`` rows cross over at once."""
 

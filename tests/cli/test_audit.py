@@ -24,7 +24,7 @@ from fakes.pages import ORIGIN
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
+    pass
 
 
 def audited(*, bad: bool = True) -> Audit:
@@ -112,25 +112,6 @@ def test_input_is_refused_in_one_line(
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert ran.stderr.count("\n") == 1
-
-
-def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from connectctl.cli.commands.audit import execution as command
-    from connectctl.ops.audit.scan import PartitionRange
-    from connectctl.ops.operations.offsets.engine_choice import Choice
-    from fakes.session import FakeSession
-
-    monkeypatch.setattr("connectctl.ops.clients.spark.session.installed", lambda: False)
-    session: Session = FakeSession()
-    big = [PartitionRange("t", 0, 0, 5_000_000, 5_000_000, 5_000_000)]
-    request = AuditRequest(("t",), field_extractor.sequence_spec("$.seq"))
-    work, unread = command._work(session, request, big, None, None, Choice.AUTO, None)
-    assert work.wanted is None
-    assert "pip install 'connectctl[spark]'" in str(unread)
-    work, unread = command._work(session, request, big, None, None, Choice.LOCAL, None)
-    assert (work.wanted is None, unread) == (False, None)
 
 
 def test_the_records_are_read_without_pyarrow_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from connectctl.cli.commands.upgrade import apply, plan
+from connectctl.cli.commands.upgrade import apply
+from connectctl.cli.commands.upgrade.scene import Scene
 from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.worker import NOT_ENABLED
@@ -299,7 +300,7 @@ class RollingWorld:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
             patch.setattr(apply, "context_of", context_of)
-            patch.setattr(plan, "findings_of", lambda scene, leads_to: ())
+            patch.setattr(Scene, "findings", lambda scene, goal: ())
             return invoke(list(args), obj=session)
 
     def notes(self) -> Journal:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.cli.commands.upgrade import observe
+from connectctl.migrations.planning import rollback_plan
 from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.checks.tasks_max.observe import TasksSeen
 from connectctl.ops.connect.connector import State
@@ -174,7 +174,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
     restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "enforce-tasks-max"), GateSettings())
     assert runs.has_own_way_back(restored)
-    back = observe.rollback_request(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
+    back = rollback_plan(SimpleNamespace(snapshot=cluster()), restored)
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.request.aborts == "r"
 

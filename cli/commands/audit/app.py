@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import completed_names, html_file
@@ -166,13 +166,24 @@ def _audit(
     html: Path | None,
     output: Output,
 ) -> None:
-    from connectctl.cli.commands.audit.execution import look
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.cli.views import audit as audit_view
     from connectctl.ops.audit.to_json import as_json
+    from connectctl.ops.jobs.audit_execution import AuditAccess, audit_topics
 
     html_file.check(html)
     began = time.time()
-    found = look(session, request, engine, patience, evidence)
+    kafka: Any = session.kafka
+    access = AuditAccess(
+        kafka,
+        session.client_properties,
+        session.timeout,
+        lambda: sources_of(session, 5.0)[0],
+        lambda: session.spark_session,
+        session.spark_log,
+        terminal.progress,
+    )
+    found = audit_topics(access, request, engine, patience, evidence)
     if html:
         from connectctl.cli.views import audit_html, html_origin
 

@@ -58,9 +58,7 @@ def list_(
     connectors: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CONNECTOR]...",
-            help="Only these, by name or by glob.",
-            autocompletion=completed_names.connectors,
+            metavar="[CONNECTOR]...", help="Only these, by name or by glob.", autocompletion=completed_names.connectors
         ),
     ] = None,
     exit_code: HealthOption = False,
@@ -104,11 +102,7 @@ def list_(
 
 
 @app.command()
-def show(
-    ctx: typer.Context,
-    connector: ConnectorArgument,
-    output: OutputOption = Output.TABLE,
-) -> None:
+def show(ctx: typer.Context, connector: ConnectorArgument, output: OutputOption = Output.TABLE) -> None:
     """Show one connector: its tasks and where they run, why they failed, its configuration.
 
     \b

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.options import (
-    ConnectorArgument,
-    DryRunOption,
-    OutputOption,
-    PendingOption,
-    WaitOption,
-    YesOption,
-)
+from connectctl.cli.options import ConnectorArgument, DryRunOption, OutputOption, PendingOption, WaitOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -150,8 +143,7 @@ def edit(
 def patch(
     ctx: typer.Context,
     connector: Annotated[
-        str,
-        typer.Argument(metavar="CONNECTOR", help="By name or by glob.", autocompletion=completed_names.connectors),
+        str, typer.Argument(metavar="CONNECTOR", help="By name or by glob.", autocompletion=completed_names.connectors)
     ],
     changes: Annotated[
         list[str], typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove.")

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.options import (
-    DryRunOption,
-    OutputOption,
-    StopOption,
-    YesOption,
-)
+from connectctl.cli.options import DryRunOption, OutputOption, StopOption, YesOption
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
+from connectctl.ops.operations.offsets.target import Target
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -94,7 +90,7 @@ def merge(
     is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
     which side is right.
     """
-    from connectctl.cli.commands.offsets.execution import Options, Target, change
+    from connectctl.cli.commands.offsets.execution import Options, change
 
     if topic and into is changes.Side.GLOBAL:
         raise BadInput("--topic requires --into dedicated")
@@ -139,18 +135,15 @@ def copy(
 
     TO need not exist yet. Source partitions that only TO has are not changed.
     """
-    from connectctl.cli.commands.offsets.execution import Options, Target, change, check_whole, look_at
-    from connectctl.ops.operations.offsets.record_changes import effective_entries
+    from connectctl.cli.commands.offsets.execution import Options, change, look_at
+    from connectctl.ops.operations.offsets.prepare import entries_to_copy
 
     session: Session = ctx.obj
     there = session if from_context is None else session.beside(from_context)
     if there is session and source == target:
         raise BadInput("FROM and TO are the same connector")
     _, (origin,) = look_at(there, [Target(source, None)])
-    check_whole([origin])
-    entries = effective_entries(origin.places)
-    if not entries:
-        raise BadInput(f"{source} has no source offsets to copy", next_step="See connectctl offsets show.")
+    entries = entries_to_copy(origin)
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.CopyOffsets(subject.name, source, entries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.offsets.execution import Target, check_whole, look_at
+from connectctl.cli.commands.offsets.execution import look_at
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
@@ -15,7 +15,9 @@ from connectctl.ops.operations.offsets.diff import effective_of, said_by, withou
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.prepare import check_readable
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+from connectctl.ops.operations.offsets.target import Target
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -73,7 +75,7 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, t
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
     _, subjects = look_at(session, [Target(name, None, purpose=DifferingKeys(name)) for name in chosen])
-    check_whole(subjects)
+    check_readable(subjects)
     left: dict[tuple[str, str], str | None] = {}
     right: dict[tuple[str, str], str | None] = {}
     for subject in subjects:

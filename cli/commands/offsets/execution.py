@@ -19,114 +19,41 @@ from connectctl.cli.saved_plan import check_fresh
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
-from connectctl.ops.connect.connector import State
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.operations.connectors.observe import see, with_health
-from connectctl.ops.operations.offsets.changes import RestoreOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
-from connectctl.ops.operations.offsets.engine import Asked, Local
+from connectctl.ops.operations.offsets.engine import Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
-from connectctl.ops.operations.offsets.key_filter import AllKeys
-from connectctl.ops.operations.offsets.large_topics import check_names
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
-from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.snapshot import Workers
-from connectctl.ops.operations.offsets.steps import asked_by
-from connectctl.ops.operations.offsets.task_producers import producers_of
+from connectctl.ops.operations.offsets.planning import plan_changes
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets
 from connectctl.ops.operations.offsets.undo import undone_by
 from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.engine import Engine, View
-    from connectctl.ops.operations.offsets.key_filter import Purpose
+    from connectctl.ops.operations.offsets.engine import Engine
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.planning import Changes
+    from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
     from connectctl.ops.operations.offsets.record_changes import RecordChange
+    from connectctl.ops.operations.offsets.target import Target
     from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20
 """Records of a plan that are shown; all are in ``-o json``."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """A connector, the change requested for it, and the dedicated topic that it is to get.
-
-    ``new``: it may not exist yet. ``via`` is how to write: ``kafka`` or ``rest``. ``purpose`` tells an engine what it may
-    leave out; everything is looked at for none.
-    """
-
-    name: str
-    request: Callable[[ConnectorState], OffsetRequest] | None
-    topic: str | None = None
-    new: bool = False
-    via: str = "kafka"
-    purpose: Purpose | None = None
-
-
-@dataclass(frozen=True)
-class Looked:
-    """The edges of a change, opened."""
-
-    sources: Sources
-    calls: ConnectCalls
-    group_id: str
-    engine: Engine
-    view: View | None = None
-
-
-def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[ConnectorState]]:
+def look_at(session: Session, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
     """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
     sources, group, _ = sources_of(session, PATIENCE)
-    calls = session.connect_to(group)
-    looked = Looked(sources, calls, group.id, engine_of(session, sources))
+    access = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, engine_of(session, sources))
     if not targets:
-        return looked, []
-    read = partial(sources.facts, group.id)
-    seen = see(calls, sources.kafka, group, session.named_topics, read) if group.members else None
-    states = {j.name: j.verdict.state for j in (seen.connectors if seen else with_health([], group))}
-    workers = sources.workers() if any(target.via == "rest" for target in targets) else Workers()
-    subjects = []
+        return access, []
     with without_collection():
-        view = looked.engine.view(sources, [_asked(target) for target in targets])
-        snapshot = view.snapshot
-        configs = snapshot.configs.connectors if snapshot.configs else {}
-        for target in targets:
-            found = tuple(view.places[target.name])
-            configured = configs.get(target.name)
-            is_sink = configured is not None and configured.looks_like == "sink"
-            if is_sink or not (target.new or configured or any(at.records for at in found)):
-                check_names(target.name, snapshot)
-            config = configured.config if configured else {}
-            state = settled(states.get(target.name), configured)
-            producers, _ = producers_of(sources, group.id, target.name)
-            holders, unseen = runs_of(sources, group.id, target.name)
-            up = bool(group.members)
-            subjects.append(ConnectorState(target.name, found, state, up, config, workers, producers, holders, unseen))
-    return replace(looked, view=view), subjects
-
-
-def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
-    """The runs of connectctl that have the connector, and why there may be more."""
-    try:
-        return sources.kafka.holders(group_id, connector), None
-    except NotAuthorized as e:
-        return (), str(e)
-
-
-def _asked(target: Target) -> Asked:
-    if isinstance(target.purpose, RestoreOffsets):
-        return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
-    return Asked(target.purpose or AllKeys(target.name), target.topic)
+        return observe_targets(access, targets)
 
 
 def engine_of(session: Session, sources: Sources) -> Engine:
@@ -138,21 +65,6 @@ def engine_of(session: Session, sources: Sources) -> Engine:
         return Local()
     spark_session.require()
     return session.spark
-
-
-def check_whole(subjects: Sequence[ConnectorState]) -> None:
-    """Raises ``ConnectctlError`` where not all offsets of the connectors can be seen: nothing may be made of the rest."""
-    if problems := [at.problem for subject in subjects for at in subject.places if at.problem]:
-        raise ConnectctlError("Could not read all offsets", why="; ".join(dict.fromkeys(problems)), code="hidden")
-
-
-def settled(state: State | None, configured: ConfiguredConnector | None) -> State | None:
-    """The verdict on a connector for a plan: one that is to be stopped and has no tasks is at rest, whatever statuses say.
-
-    The steps see for themselves that the last of its tasks has ended.
-    """
-    stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
-    return State.STOPPED if stopped else state
 
 
 @dataclass(frozen=True)
@@ -172,7 +84,7 @@ def change(
     options: Options,
     *,
     typed: str | None = None,
-    check: Callable[[Looked], None] = lambda looked: None,
+    check: Callable[[OffsetAccess], None] = lambda looked: None,
     saved: Plan | None = None,
 ) -> bool:
     """Plan the change, ask once, execute it; says whether the offsets are as requested now.
@@ -215,7 +127,7 @@ def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
 
 def perform(
     session: Session,
-    looked: Looked,
+    looked: OffsetAccess,
     changes: Changes | GroupChanges,
     names: Sequence[str],
     options: Options,
@@ -245,7 +157,7 @@ def perform(
     terminal.emit("OffsetsResult", data, output, table)
 
 
-def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetContext:
+def context_of(session: Session, looked: OffsetAccess, journal: Journal) -> OffsetContext:
     """What the steps work with."""
     return OffsetContext(
         looked.calls,

@@ -25,10 +25,11 @@ from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.offsets.engine_choice import Choice
+from connectctl.ops.operations.offsets.target import Target
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.offsets.execution import Looked
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.offsets.prepare import OffsetAccess
 
 PENDING = 3
 
@@ -151,40 +152,36 @@ def undo(
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.commands.offsets.execution import Options, Target, change
-    from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
+    from connectctl.cli.commands.offsets import execution, sink_change
     from connectctl.cli.commands.runs.app import steps_of
-    from connectctl.cli.saved_plan import check_same_cluster
     from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.core.saved_plan import check_same_cluster
     from connectctl.ops.operations.offsets.undo import rollbacks
     from connectctl.ops.operations.sink_offsets.undo import group_rollbacks
     from connectctl.ops.operations.upgrade.steps import IncludedStep
 
     session: Session = ctx.obj
-    options = Options(stop, dry_run, yes, output)
+    options = execution.Options(stop, dry_run, yes, output)
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
     # An upgrade includes the steps of a change of offsets.
     steps = [s.inner if isinstance(s, IncludedStep) else s for s in steps_of(found, journal)]
-    requests, groups = rollbacks(journal, found, steps), group_rollbacks(journal, found, steps)
-    if not requests and not groups:
+    backs, groups = rollbacks(journal, found, steps), group_rollbacks(journal, found, steps)
+    if not backs and not groups:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
 
-    def same_cluster(looked: Looked) -> None:
+    def same_cluster(looked: OffsetAccess) -> None:
         check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
 
     if groups:
-        targets_of_groups = [GroupTarget(back.name, back.change, back.connector) for back in groups]
-        if change_groups(session, "offsets undo", targets_of_groups, options, undoes=run, check=same_cluster):
+        if sink_change.change_groups(session, "offsets undo", groups, options, undoes=run, check=same_cluster):
             journal.end(run, RunState.UNDONE)
         return
     targets = [
-        Target(
-            name, lambda subject: requests[subject.name].request, back.dedicated_topic, new=True, purpose=back.request
-        )
-        for name, back in requests.items()
+        Target(name, lambda subject: backs[subject.name].request, back.dedicated_topic, new=True, purpose=back.request)
+        for name, back in backs.items()
     ]
-    if change(session, "offsets undo", targets, options, check=same_cluster):
+    if execution.change(session, "offsets undo", targets, options, check=same_cluster):
         journal.end(run, RunState.UNDONE)
 
 

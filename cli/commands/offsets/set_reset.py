@@ -23,8 +23,8 @@ from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
-from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, resetting, restoring, setting
+from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, GroupTarget, resetting, restoring, setting
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -120,6 +120,7 @@ def restore(
     """
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets import dump_lines
+    from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
 
     # What the plan was made from must be there when it is executed or resumed. What is wrong is reported of the
     # person's file, and not of the journal's copy.
@@ -171,14 +172,14 @@ def _either(
 
     options = execution.Options(*given)
     if not target.is_group:
-        source = execution.Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
+        source = Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
         try:
             execution.change(session, operation, [source], options, typed=typed)
             return
         except BadInput as e:
             if e.code != "sink":
                 raise
-    groups = [sink_change.GroupTarget(target.name, target.change(), not target.is_group)]
+    groups = [GroupTarget(target.name, target.change(), not target.is_group)]
     sink_change.change_groups(session, operation, groups, options, via=via and via.value, typed=typed)
 
 

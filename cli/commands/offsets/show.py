@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.commands.offsets import sink_show
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
     OPEN_TRANSACTIONS_PATIENCE,
@@ -71,13 +70,14 @@ def show(
     What is too much for memory is sorted in TMPDIR, and JSON written as it is read from there; what is beyond the limit of
     a table is then counted only.
     """
+    from connectctl.cli.commands.offsets import sink_show
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+
     if group is not None:
         if connectors or file:
             raise BadInput("--group cannot be combined with connectors or files", next_step="Give one of them.")
         sink_show.show_group(ctx.obj, group, output)
         return
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
     if global_only and dedicated_only:
         raise BadInput("--global-only and --dedicated-only leave nothing to show", next_step="Give one of them.")
     query = OffsetsQuery(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
@@ -123,10 +123,7 @@ def _from_file(session: Session, file: Path, query: OffsetsQuery) -> tuple[Any, 
 
     offsets_topic = session.flags.get("topics.offsets")
     records = topic_dump.read_file(file, superseded=query.superseded)
-    return topic_dump.snapshot(records, str(file), offsets_topic, query), {
-        "clusterId": None,
-        "groupId": None,
-    }
+    return topic_dump.snapshot(records, str(file), offsets_topic, query), {"clusterId": None, "groupId": None}
 
 
 def register(app: typer.Typer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,63 +11,20 @@ from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.cli.saved_plan import check_fresh
-from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors.observe import see, with_health
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets.engine import Local
-from connectctl.ops.operations.sink_offsets.changes import GroupChange
-from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
-from connectctl.ops.operations.sink_offsets.planning import GroupChanges, GroupState, plan_groups
+from connectctl.ops.operations.offsets.prepare import OffsetAccess
+from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_groups
+from connectctl.ops.operations.sink_offsets.prepare import observe_groups
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.offsets.execution import Looked, Options
+    from connectctl.cli.commands.offsets.execution import Options
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 
 SHOWN = 20
 """Offsets of a plan that are shown; all are in ``-o json``."""
-
-
-@dataclass(frozen=True)
-class GroupTarget:
-    """What is requested for one group: that of the connector ``name``, or the group ``name`` with ``connector`` False."""
-
-    name: str
-    change: GroupChange
-    connector: bool = True
-
-
-def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Looked, list[GroupState]]:
-    """The groups as they are now. Raises ``BadInput`` for what is not a sink connector."""
-    sources, group, _ = sources_of(session, PATIENCE)
-    calls = session.connect_to(group)
-    looked = execution.Looked(sources, calls, group.id, Local())
-    named = [target.name for target in targets if target.connector]
-    if not named:
-        return looked, [_group(session, target) for target in targets]
-    facts = sources.facts(group.id)
-    if facts.configured is None:
-        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction blocks it")
-    configured = {connector.name: connector for connector in sinks_among(named, facts.configured)}
-    seen = see(calls, sources.kafka, group, session.named_topics, lambda: facts) if group.members else None
-    states = {j.name: j.verdict.state for j in (seen.connectors if seen else with_health([], group))}
-    version, up = sources.workers().version, bool(group.members)
-    found = []
-    for target in targets:
-        if not target.connector:
-            found.append(_group(session, target))
-            continue
-        connector = configured[target.name]
-        topics = target.change.topics
-        offsets = offsets_of_connector(session.group_offsets, session.kafka, connector, topics, stable=True)
-        holders, _ = execution.runs_of(sources, group.id, target.name)
-        state = execution.settled(states.get(target.name), connector)
-        found.append(GroupState(offsets, state, up, version, holders))
-    return looked, found
-
-
-def _group(session: Session, target: GroupTarget) -> GroupState:
-    topics = target.change.topics
-    return GroupState(offsets_of_group(session.group_offsets, session.kafka, target.name, topics, stable=True))
 
 
 def change_groups(
@@ -80,13 +36,15 @@ def change_groups(
     via: str | None = None,
     typed: str | None = None,
     undoes: str | None = None,
-    check: Callable[[Looked], None] = lambda looked: None,
+    check: Callable[[OffsetAccess], None] = lambda looked: None,
     saved: Plan | None = None,
 ) -> bool:
     """As ``execution.change``, for groups; ``undoes`` is the run that is taken back."""
     if options.stop and saved is None and not all(target.connector for target in targets):
         raise BadInput("--stop requires a connector, not a group", next_step="Stop the members of the group yourself.")
-    looked, states = look_at_groups(session, targets)
+    sources, group, _ = sources_of(session, PATIENCE)
+    looked = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, Local())
+    states = observe_groups(looked, session.group_offsets, targets)
     check(looked)
     pairs = [(state, target.change) for state, target in zip(states, targets, strict=True)]
     cluster_id = looked.sources.kafka.cluster_id()

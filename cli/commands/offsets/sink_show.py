@@ -114,10 +114,4 @@ def _rows(found: GroupOffsets) -> Iterator[list[str]]:
             continue
         lag = found.lag(place)
         offset = connect_json(offset_json(found.committed[place]) or {})
-        yield [
-            found.name,
-            connect_json(partition_json(place)),
-            offset,
-            end,
-            UNKNOWN if lag is None else str(lag),
-        ]
+        yield [found.name, connect_json(partition_json(place)), offset, end, UNKNOWN if lag is None else str(lag)]

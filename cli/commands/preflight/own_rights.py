@@ -90,9 +90,7 @@ def _principal(session: Session, principals: Sequence[str]) -> str:
     user = session.settings.get("client.sasl.username")
     if not isinstance(user, str):
         raise ConnectctlError(
-            "The principal of this context is unknown",
-            next_step="Give --principal User:NAME.",
-            code="no-principal",
+            "The principal of this context is unknown", next_step="Give --principal User:NAME.", code="no-principal"
         )
     return f"User:{user}"
 

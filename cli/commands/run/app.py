@@ -89,8 +89,7 @@ def job(
         typer.Option("--sweep", help="Run nothing: remove files of a ParquetArchive that its manifest does not name."),
     ] = False,
     init: Annotated[
-        bool,
-        typer.Option("--init", help="Run nothing: write a new source connector JOB.py, test_JOB.py and JOB.yaml."),
+        bool, typer.Option("--init", help="Run nothing: write a new source connector JOB.py, test_JOB.py and JOB.yaml.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,

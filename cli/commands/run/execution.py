@@ -13,11 +13,12 @@ from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_fresh, check_where, stale
+from connectctl.cli.saved_plan import check_fresh
 from connectctl.cli.views import run as run_view
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.saved_plan import check_where, stale
 from connectctl.ops.task_runtime.job import job_file as jobs
 from connectctl.ops.task_runtime.job import preconditions, prepare, run_request, task_count
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
@@ -59,13 +60,7 @@ class SavedRun:
 
 
 def run_job(
-    session: Session,
-    request: RunRequest,
-    saved: SavedRun | None = None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
+    session: Session, request: RunRequest, saved: SavedRun | None = None, *, dry_run: bool, yes: bool, output: Output
 ) -> None:
     """Plan the run of ``request``, and carry it out. With ``saved`` it is planned to compare, and the saved plan is done.
 

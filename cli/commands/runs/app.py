@@ -10,9 +10,9 @@ from connectctl.cli import apply
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, WaitOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.saved_plan import check_same_cluster
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session

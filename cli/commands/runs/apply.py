@@ -18,12 +18,13 @@ from connectctl.cli.commands.connectors import cure as connectors_cure
 from connectctl.cli.commands.connectors.cluster import chosen
 from connectctl.cli.commands.connectors.topics import known_topics
 from connectctl.cli.commands.transactions.end import context_of, plan_again
-from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
+from connectctl.cli.saved_plan import check_fresh, read_plan
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.saved_plan import check_where, stale
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.connectors import config_files, tracked_topics
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan
@@ -34,9 +35,9 @@ from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, select
 from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceIds
-from connectctl.ops.operations.offsets import changes
-from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
+from connectctl.ops.operations.offsets.prepare import targets_of
 from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
     from connectctl.ops.operations.fencing.snapshot import FenceSelection
+    from connectctl.ops.operations.offsets.prepare import OffsetAccess
 
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
 CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
@@ -179,16 +181,15 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 
 
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.cli.commands.offsets.execution import Looked, Options, Target, change
-    from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
+    from connectctl.cli.commands.offsets import execution, sink_change
 
-    def same_cluster(looked: Looked) -> None:
+    def same_cluster(looked: OffsetAccess) -> None:
         check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
 
-    options = Options(True, dry_run, yes, output)
+    options = execution.Options(True, dry_run, yes, output)
     if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:
         every = [step.subject for step in groups if step.change.exact and not step.change.entries]
-        change_groups(
+        sink_change.change_groups(
             session,
             saved.operation,
             [GroupTarget(step.subject, step.change, step.connector) for step in groups],
@@ -200,20 +201,8 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
             saved=saved,
         )
         return
-    requests: dict[str, Any] = {}
-    targets = []
-    for step in saved.steps:
-        if isinstance(step, Change):
-            request = requests[step.subject] = changes.from_data(step.request)
-            purpose = request if isinstance(request, MergeOffsets | RestoreOffsets) else None
-            via = step.via
-            targets.append(
-                Target(step.subject, lambda subject: requests[subject.name], step.dedicated_topic, True, via, purpose)
-            )
-    resets = (request for request in requests.values() if isinstance(request, ResetOffsets))
-    whole = [request.connector for request in resets if request.partitions is None]
-    typed = whole[0] if whole else None
-    change(session, saved.operation, targets, options, typed=typed, check=same_cluster, saved=saved)
+    targets, typed = targets_of(saved)
+    execution.change(session, saved.operation, targets, options, typed=typed, check=same_cluster, saved=saved)
 
 
 def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:

@@ -13,11 +13,11 @@ from connectctl.cli.commands.run.execution import scene_of
 from connectctl.cli.commands.run.status import members_context
 from connectctl.cli.commands.transactions.end import context_of
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.cli.transaction_sources import Workers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, select

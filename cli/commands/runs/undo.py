@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.commands.connectors import apply as connectors_apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.output import terminal
-from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.connectors.config_undo import plan_undo
 from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.offsets.steps import Change

@@ -13,7 +13,6 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import read_plan
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
     from connectctl.migrations.history import Listed
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -146,20 +145,16 @@ def plan(
     longer in the group and --without does not name it. Nothing is changed.
     """
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
-    from connectctl.cli.commands.upgrade.scene import look
 
-    session: Session = ctx.obj
     given = upgrade_plan.usage_of(None, to, migration, set_)
-    scene = look(session, workers=upgrade_plan.needs_workers(migration))
-    made = upgrade_plan.make_plan(
-        scene, upgrade_plan.requested(to or TargetMode.ENABLED, migration), given, without or ()
-    )
+    _, made = upgrade_plan.planned(ctx.obj, (to or TargetMode.ENABLED, migration, given), without)
     if out is not None:
         upgrade_plan.write_plan(made, out)
     upgrade_plan.show(made, output)
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(made.findings)
-    upgrade_plan.exit_if_pending(made, exit_code)
+    if exit_code and made.steps:
+        raise typer.Exit(3)
 
 
 @app.command()
@@ -196,7 +191,6 @@ def apply(
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
-    from connectctl.cli.commands.upgrade.scene import look
 
     given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
     gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
@@ -204,11 +198,8 @@ def apply(
     if plan_file is not None:
         upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, options)
         return
-    scene = look(ctx.obj, workers=upgrade_plan.needs_workers(migration))
-    upgrade_apply.refuse_unfinished(scene)
-    made = upgrade_plan.make_plan(
-        scene, upgrade_plan.requested(to or TargetMode.ENABLED, migration), given, without or ()
-    )
+    request = to or TargetMode.ENABLED, migration, given
+    scene, made = upgrade_plan.planned(ctx.obj, request, without, begins=True)
     upgrade_apply.apply_plan(scene, made, options)
 
 

@@ -10,30 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
-from connectctl.cli.commands.upgrade import observe
-from connectctl.cli.commands.upgrade.plan import confirm, saved_plan, show
+from connectctl.cli.commands.upgrade.plan import confirm, show
 from connectctl.cli.commands.upgrade.scene import Scene, look, tell
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.cli.views import upgrade
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.migrations.planning import rollback_plan, saved_plan
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.operations.upgrade import planning, run_state, runs
+from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
 from connectctl.ops.operations.upgrade.steps import IncludedStep, as_taken, planned_turns
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Result
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.runs import LoadedRun
-
-GO_ON = "connectctl upgrade resume"
 
 
 @dataclass(frozen=True)
@@ -60,34 +56,6 @@ class Options:
         return replace(patience, **{name: value for name, value in given.items() if value is not None})
 
 
-def refuse_unfinished(scene: Scene) -> None:
-    """Raises ``Refused`` where an earlier run has not ended: it is taken up, or taken back, first."""
-    for run in run_state.unfinished(scene.journal, *scene.where)[:1]:
-        raise Refused(
-            f"The run {run.id} ({', '.join(run.subjects)}) has not ended",
-            next_step=f"Resume it: {GO_ON}; or roll it back: connectctl upgrade abort.",
-            code="unfinished",
-        )
-
-
-def pick(scene: Scene, name: str | None) -> LoadedRun:
-    """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
-    if name is None:
-        open_ = run_state.unfinished(scene.journal, *scene.where)
-        if not open_:
-            hint = "See connectctl upgrade status."
-            raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
-        run = open_[0]
-    else:
-        run = scene.journal.get(name)
-    check_same_cluster(run, *scene.where)
-    if run.operation != run_state.OPERATION:
-        raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
-    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
-        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume")
-    return runs.restored(scene.journal, run)
-
-
 def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> UpgradeContext:
     """What the steps work with."""
     context = UpgradeContext(
@@ -107,7 +75,7 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         context.offsets = execution.context_of(scene.session, looked, scene.journal)
         context.facts = context.offsets.facts
     if restored.request.given.get("application"):
-        context.application = observe.reader_for(scene, restored.request.given)[0]
+        context.application = scene.application(restored.request.given["application"].strip())[0]
     return context
 
 
@@ -121,10 +89,10 @@ def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: 
     """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
     scene = look(session, workers=False)
     if aborts := data.get("aborts"):
-        restored = _not_rolled_back(scene, str(aborts))
-        _roll_back(scene, restored, saved_plan(scene, data, path, lambda: _way_back(scene, restored)), options)
+        restored = runs.pick_resumable(scene.journal, scene.where, str(aborts))
+        _roll_back(scene, restored, saved_plan(scene, data, path, lambda: rollback_plan(scene, restored)), options)
         return
-    refuse_unfinished(scene)
+    runs.refuse_unfinished(scene.journal, scene.where)
     apply_plan(scene, saved_plan(scene, data, path), options)
 
 
@@ -133,7 +101,7 @@ def apply_plan(scene: Scene, made: RollingPlan, options: Options) -> None:
     if options.for_people:
         terminal.findings(made.findings)
     if not made.steps:
-        _emit_nothing(scene, upgrade.nothing_to_do(made).strip(), options.output)
+        _emit(scene, upgrade.nothing_to_do(made).strip(), options.output)
         return
     check_pause(options.pause_after, len(made.steps))
     if options.dry_run:
@@ -178,31 +146,17 @@ def carry_out(
         on_result=done,
         start=restored.first_undone,
         until=options.pause_after,
-        resume_hint=GO_ON,
+        resume_hint=runs.RESUME,
         undoes=filter(None, [restored.request.aborts]),
     )
     paused = options.pause_after is not None and options.pause_after < total
-    _report(scene, restored.run, results, paused, options.output)
-
-
-def _report(scene: Scene, run: Run, results: list[Result], paused: bool, output: Output) -> None:
-    next_step = f"{GO_ON} {run.id}" if paused else None
-    data = {
-        "operation": "upgrade",
-        "clusterId": scene.snapshot.cluster_id,
-        "groupId": scene.snapshot.group_id,
-        "run": run.id,
-        "paused": paused,
-        "results": [result.as_json() for result in results],
-        "nextStep": next_step,
-    }
-
-    def table(wide: bool) -> None:
-        terminal.say(
-            f"Paused. Resume with: {next_step}" if paused else f"Done, run {run.id}. See connectctl upgrade status."
-        )
-
-    terminal.emit("UpgradeResult", data, output, table)
+    next_step = f"{runs.RESUME} {restored.run.id}" if paused else None
+    line = (
+        f"Paused. Resume with: {next_step}"
+        if paused
+        else f"Done, run {restored.run.id}. See connectctl upgrade status."
+    )
+    _emit(scene, line, options.output, restored.run.id, results, next_step)
 
 
 def check_pause(pause_after: int | None, count: int) -> None:
@@ -223,30 +177,30 @@ def check_somebody(steps: Sequence[Any], options: Options) -> None:
         )
 
 
-def _emit_nothing(scene: Scene, line: str, output: Output) -> None:
-    data: dict[str, Any] = {"operation": "upgrade"}
-    data |= {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
-    data |= {"run": None, "paused": False, "results": [], "nextStep": None}
+def _emit(
+    scene: Scene,
+    line: str,
+    output: Output,
+    run: str | None = None,
+    results: Sequence[Result] = (),
+    next_step: str | None = None,
+) -> None:
+    data = {
+        "operation": "upgrade",
+        "clusterId": scene.snapshot.cluster_id,
+        "groupId": scene.snapshot.group_id,
+        "run": run,
+        "paused": next_step is not None,
+        "results": [result.as_json() for result in results],
+        "nextStep": next_step,
+    }
     terminal.emit("UpgradeResult", data, output, lambda wide: terminal.say(line))
 
 
 def take_up(session: Session, name: str | None, options: Options) -> None:
     """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
     scene = look(session, workers=False)
-    _resume(scene, _not_rolled_back(scene, name), options)
-
-
-def _not_rolled_back(scene: Scene, name: str | None) -> LoadedRun:
-    """The run that ``pick`` gives. Raises ``Refused`` where another run is rolling it back."""
-    restored = pick(scene, name)
-    back = runs.rollback_run(scene.journal, restored.run)
-    if back is not None and back.id != restored.run.id:
-        raise Refused(
-            f"The run {restored.run.id} is being rolled back by the run {back.id}",
-            next_step=f"{GO_ON} {back.id}; or end both without a rollback: connectctl upgrade abort --leave.",
-            code="being-aborted",
-        )
-    return restored
+    _resume(scene, runs.pick_resumable(scene.journal, scene.where, name), options)
 
 
 def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
@@ -266,7 +220,7 @@ def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
 def take_back(session: Session, name: str | None, options: Options, *, leave: bool) -> None:
     """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
     scene = look(session, workers=False)
-    restored = pick(scene, name)
+    restored = runs.pick(scene.journal, scene.where, name)
     back = runs.rollback_run(scene.journal, restored.run)
     if leave:
         _leave(scene, runs.restored(scene.journal, back) if back else restored, options)
@@ -276,15 +230,7 @@ def take_back(session: Session, name: str | None, options: Options, *, leave: bo
         terminal.note(f"The run {back.id} is already rolling back {taken_up.request.aborts}; it is resumed.")
         _resume(scene, taken_up, options)
         return
-    _roll_back(scene, restored, _way_back(scene, restored), options)
-
-
-def _way_back(scene: Scene, restored: LoadedRun) -> RollingPlan:
-    """The plan that rolls a run back from where it stands."""
-    if runs.has_own_way_back(restored):
-        return observe.rollback_request(scene, restored)
-    notes = run_state.Notes.load(scene.journal, restored.run.id)
-    return planning.plan(scene.snapshot, runs.rollback_request(restored, notes))
+    _roll_back(scene, restored, rollback_plan(scene, restored), options)
 
 
 def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: Options) -> None:
@@ -294,7 +240,7 @@ def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: Op
         return
     if not plan.steps:
         scene.journal.end(restored.run.id, RunState.UNDONE)
-        _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), options.output)
+        _emit(scene, upgrade.nothing_to_do(plan).strip(), options.output)
         return
     check_pause(options.pause_after, len(plan.steps))
     start(scene, plan, options, restored.patience)
@@ -314,4 +260,4 @@ def _leave(scene: Scene, restored: LoadedRun, options: Options) -> None:
     apply.confirm(scene.session, Plan(f"end {named} as it is now", where, ()), yes=options.yes)
     for run in ended:
         scene.journal.end(run, RunState.UNDONE)
-    _emit_nothing(scene, f"Ended {named}. No worker was changed.", options.output)
+    _emit(scene, f"Ended {named}. No worker was changed.", options.output)

@@ -1,113 +1,42 @@
-"""From a request about the workers to a plan: the cluster as it is, what is asked for, and the plan as a file."""
+"""What was asked for of the workers, and its plan: shown, agreed to, or written to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import typer
 from connectctl.cli import apply
-from connectctl.cli.commands.preflight.app import check_run
-from connectctl.cli.commands.upgrade.observe import given_of
+from connectctl.cli.commands.upgrade.scene import look
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_where, stale
 from connectctl.cli.views.upgrade import plan_lines
-from connectctl.migrations.registry import MigrationInput, named
-from connectctl.ops.all_steps import steps_from_data
-from connectctl.ops.checks.types import Goal
+from connectctl.migrations.planning import make_plan
+from connectctl.migrations.registry import named
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.step import step_to_data
-from connectctl.ops.operations.upgrade import planning
-from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import UpgradeRequest
+from connectctl.ops.operations.upgrade.runs import refuse_unfinished
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
-    from connectctl.migrations.registry import Migration
-    from connectctl.ops.core.finding import Finding
+    from connectctl.cli.session import Session
     from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 
-def requested(to: str, name: str | None) -> Migration | str:
-    """What is asked for: a migration by its name, or a mode."""
-    return named(name) if name else to
-
-
-def needs_workers(migration: str | None) -> bool:
-    """Whether what is asked for concerns workers; a stream application needs none."""
-    return migration is None or named(migration).of_workers
-
-
-def make_plan(
-    scene: Scene,
-    what: Migration | str,
-    given: Mapping[str, str] = MappingProxyType({}),
-    without: Sequence[str] = (),
-) -> RollingPlan:
-    """The plan for a migration or a mode; ``given`` are its parameters, ``without`` which workers are gone.
-
-    Raises ``Refused`` with all reasons.
-    """
-    scene = replace(scene, snapshot=scene.snapshot.leaving_out(without))
-    made = _planned(scene, what, given)
-    return replace(made, request=replace(made.request, without=tuple(without)))
-
-
-def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
-    if isinstance(what, str):
-        leads_to = "downgrade" if what == SourceSupport.DISABLED else what
-        return planning.plan(scene.snapshot, UpgradeRequest(SourceSupport(what)), findings_of(scene, leads_to))
-    what.check(given)
-    before, seen = what.observe(scene, given)
-    return what.plan(MigrationInput(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
-
-
-OWN = ("WORKER005", "WORKER006")
-"""That workers are not seen to be preparing: a plan makes them so, and says itself of each worker what is known."""
-
-
-def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
-    """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
-    if leads_to is None or not scene.snapshot.workers:
-        return ()
-    found = check_run(scene.session, [], Goal(leads_to), []).findings()
-    return tuple(finding for finding in found if finding.id not in OWN)
-
-
-def saved_plan(
-    scene: Scene, data: Mapping[str, Any], path: Path, way_back: Callable[[], RollingPlan] | None = None
-) -> RollingPlan:
-    """The plan that was saved at ``path`` as ``data``, with the steps that are written there; ``way_back`` plans an abort.
-
-    Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
-    offsets and applications change, too.
-    """
-    try:
-        wanted = data["kind"], data["operation"]
-        what = requested(data["to"], data["migration"])
-        steps = [step["step"] for step in data["steps"]]
-        given, without = dict(data["given"]), tuple(map(str, data.get("without", ())))
-        digest, where = data["digest"], (data["clusterId"], data["groupId"])
-    except (ValueError, KeyError, TypeError) as e:
-        hint = "Write one with connectctl upgrade plan --out FILE."
-        missing = f"it has no {e.args[0]}" if isinstance(e, KeyError) else None
-        why = missing or str(e) or type(e).__name__
-        raise BadInput(f"{path} is not an upgrade plan", why=why, next_step=hint) from e
-    if wanted != ("Plan", "upgrade"):
-        raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
-    check_where(where, scene.where)
-    again = f"Make a new plan: connectctl upgrade {'abort --dry-run -o json' if way_back else 'plan'}."
-    if digest != scene.snapshot.leaving_out(without).digest():
-        raise stale("workers, their versions or their modes have changed since it was made", again)
-    made = way_back() if way_back else make_plan(scene, what, given, without)
-    if [step_to_data(step) for step in made.steps] != steps:
-        raise stale("the steps would be different now", again)
-    return replace(made, steps=steps_from_data(steps))
+def planned(
+    session: Session,
+    request: tuple[str, str | None, Mapping[str, str]],
+    without: Sequence[str] | None,
+    *,
+    begins: bool = False,
+) -> tuple[Scene, RollingPlan]:
+    """The cluster, and the plan of a mode, or of a migration with what it is given; ``begins``: it is to be carried out."""
+    to, migration, given = request
+    what = to if migration is None else named(migration)
+    scene = look(session, workers=isinstance(what, str) or what.of_workers)
+    if begins:
+        refuse_unfinished(scene.journal, scene.where)
+    return scene, make_plan(scene, what, given, without or ())
 
 
 def write_plan(plan: RollingPlan, path: Path) -> None:
@@ -139,10 +68,17 @@ def usage_of(
     return given_of(pairs or ())
 
 
-def exit_if_pending(plan: RollingPlan, wanted: bool) -> None:
-    """Exit code 3 where changes are pending and the person asked for it."""
-    if wanted and plan.steps:
-        raise typer.Exit(3)
+def given_of(pairs: Sequence[str]) -> dict[str, str]:
+    """What was given with ``--set NAME=VALUE``. Raises ``BadInput``."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise BadInput(f"--set {pair} is not NAME=VALUE")
+        if name in found:
+            raise BadInput(f"--set {name} is given twice")
+        found[name] = value
+    return found
 
 
 def show(plan: RollingPlan, output: Output) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.offsets.execution import Target, look_at
+from connectctl.cli.commands.offsets.execution import look_at
+from connectctl.cli.commands.preflight.app import check_run
 from connectctl.cli.output import terminal
 from connectctl.ops.checks.tasks_max.observe import look_at_cluster
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.offsets.target import Target
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.checks.tasks_max.observe import TasksSeen
     from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.offsets.engine import View
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.planning import ConnectorState
@@ -46,6 +50,14 @@ class Scene:
     def timeout(self) -> float:
         """Seconds that the person grants one wait."""
         return self.session.timeout
+
+    def leaving_out(self, without: Collection[str]) -> Scene:
+        """The cluster without workers that are gone."""
+        return replace(self, snapshot=self.snapshot.leaving_out(without))
+
+    def findings(self, goal: str) -> Iterable[Finding]:
+        """What preflight finds for a goal."""
+        return check_run(self.session, [], Goal(goal), []).findings()
 
     def offsets(
         self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = MappingProxyType({})

@@ -32,6 +32,15 @@ class GroupChange:
         return frozenset(topic for topic, _, _ in self.entries)
 
 
+@dataclass(frozen=True)
+class GroupTarget:
+    """What is requested for one group: that of the connector ``name``, or the group ``name`` with ``connector`` False."""
+
+    name: str
+    change: GroupChange
+    connector: bool = True
+
+
 @dataclass(frozen=True, order=True)
 class OffsetWrite:
     """A committed offset that changes; None is none."""

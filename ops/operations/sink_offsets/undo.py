@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, restoring
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget, restoring
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets, backup_file
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
 
 
-@dataclass(frozen=True)
-class GroupRollback:
-    """The rollback of one group. ``name`` is the connector's, the group's with ``connector`` False."""
-
-    name: str
-    connector: bool
-    change: GroupChange
-
-
-def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[GroupRollback]:
+def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[GroupTarget]:
     """The rollback of ``run`` for each group whose offsets it backed up."""
     connectors = {step.subject for step in steps if isinstance(step, ChangeGroupOffsets) and step.connector}
     found = []
@@ -31,5 +21,5 @@ def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[Gr
         path = journal.path(run.id, backup_file(number))
         if isinstance(step, BackupGroup) and path.exists():
             change = restoring(read_json(path.read_bytes())["offsets"])
-            found.append(GroupRollback(step.subject, step.subject in connectors, change))
+            found.append(GroupTarget(step.subject, change, step.subject in connectors))
     return found

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.kafka.streams_eos import model_of_value
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+
+RESUME = "connectctl upgrade resume"
 
 
 @dataclass(frozen=True)
@@ -222,3 +226,44 @@ def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> Appl
         )
     members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
     return ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed([*was])))
+
+
+def refuse_unfinished(journal: Journal, where: tuple[str, str]) -> None:
+    """Raises ``Refused`` where an earlier run has not ended: it is taken up, or taken back, first."""
+    for run in run_state.unfinished(journal, *where)[:1]:
+        raise Refused(
+            f"The run {run.id} ({', '.join(run.subjects)}) has not ended",
+            next_step=f"Resume it: {RESUME}; or roll it back: connectctl upgrade abort.",
+            code="unfinished",
+        )
+
+
+def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
+    """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
+    if name is None:
+        open_ = run_state.unfinished(journal, *where)
+        if not open_:
+            hint = "See connectctl upgrade status."
+            raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
+        run = open_[0]
+    else:
+        run = journal.get(name)
+    check_same_cluster(run, *where)
+    if run.operation != run_state.OPERATION:
+        raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
+    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume")
+    return restored(journal, run)
+
+
+def pick_resumable(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
+    """The run that ``pick`` gives. Raises ``Refused`` where another run is rolling it back."""
+    found = pick(journal, where, name)
+    back = rollback_run(journal, found.run)
+    if back is not None and back.id != found.run.id:
+        raise Refused(
+            f"The run {found.run.id} is being rolled back by the run {back.id}",
+            next_step=f"{RESUME} {back.id}; or end both without a rollback: connectctl upgrade abort --leave.",
+            code="being-aborted",
+        )
+    return found

@@ -1,12 +1,14 @@
-"""The way back of runs that changed connectors or a stream application, and no worker."""
+"""The way back of runs that changed connectors or a stream application, and no worker; which run is resumed."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.journal import Run, RunState, StepEvent
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.journal import Journal, Run, RunState, StepEvent
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.connectors.steps import SetTargetState
@@ -14,10 +16,13 @@ from connectctl.ops.operations.streams_upgrade.steps import ApplicationGate, Set
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.context import GateSettings
+from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import Baseline
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
+
+HERE = ("cluster", "connect")
 
 
 def _loaded(*steps: Step[Any], marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
@@ -49,3 +54,55 @@ def test_instances_of_which_it_is_not_known_what_they_were_are_left(was: dict[st
     step = SetGuarantee("x:1", 1, "why", "", "exactly_once_v2")
     with pytest.raises(Refused, match="the former values of the instances are unknown"):
         runs.application_back(_loaded(step), was)
+
+
+# ------------------------------------------------------------------------------------------------ which run is resumed
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path)
+
+
+def _begun(journal: Journal, operation: str = "upgrade", aborts: str | None = None) -> str:
+    request = UpgradeRequest(SourceSupport.ENABLED, aborts=aborts)
+    data = {
+        "operation": operation,
+        "steps": [],
+        "ground": Baseline().to_data(),
+        "wish": asdict(request),
+        "patience": asdict(GateSettings()),
+    }
+    run = journal.begin(operation, *HERE, ("to enabled",), data)
+    journal.mark(run.id, 0, "begun")
+    return run.id
+
+
+def test_a_run_that_has_not_ended_is_in_the_way_and_is_the_one_to_resume(journal: Journal) -> None:
+    runs.refuse_unfinished(journal, HERE)
+    with pytest.raises(Refused, match="no unfinished upgrade"):
+        runs.pick(journal, HERE, None)
+    run = _begun(journal)
+    with pytest.raises(Refused, match=f"The run {run} .* has not ended"):
+        runs.refuse_unfinished(journal, HERE)
+    runs.refuse_unfinished(journal, ("cluster", "other"))
+    assert runs.pick_resumable(journal, HERE, None).run.id == run
+
+
+def test_a_run_that_ended_is_not_resumed_nor_one_of_another_kind_or_cluster(journal: Journal) -> None:
+    other, ended = _begun(journal, "fence"), _begun(journal)
+    with pytest.raises(BadInput, match="is not an upgrade"):
+        runs.pick(journal, HERE, other)
+    with pytest.raises(Refused, match="of the group connect"):
+        runs.pick(journal, ("elsewhere", "connect"), ended)
+    journal.end(ended, RunState.DONE)
+    with pytest.raises(Refused, match="there is nothing to resume"):
+        runs.pick(journal, HERE, ended)
+
+
+def test_a_run_that_is_being_rolled_back_is_not_resumed(journal: Journal) -> None:
+    run = _begun(journal)
+    back = _begun(journal, aborts=run)
+    with pytest.raises(Refused, match=f"is being rolled back by the run {back}"):
+        runs.pick_resumable(journal, HERE, run)
+    assert runs.pick_resumable(journal, HERE, back).run.id == back

@@ -1,25 +1,27 @@
-"""From a request to an audit: look at topics and offsets, run the jobs here or on Spark, judge."""
+"""An audit of topics: observe topics and offsets, run the jobs here or on Spark, evaluate."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.commands.audit.comparison import Inputs, group_positions, inputs_of, policies
-from connectctl.cli.commands.offsets.sources import sources_of
-from connectctl.cli.output import terminal
 from connectctl.ops.audit import plan
 from connectctl.ops.audit.duplicate_ranges import resolve
+from connectctl.ops.audit.input_partitions import InputPartition, input_partitions
 from connectctl.ops.audit.offset_positions import Offsets, compared, inferred, positions
 from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
+from connectctl.ops.clients.kafka_protocol import settled_positions
 from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.clients.spark.session import job_failures
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.jobs.audit import Cluster, reader
+from connectctl.ops.jobs.audit_inputs import Comparison
 from connectctl.ops.jobs.audit_runner import Work, locally, on_spark
 from connectctl.ops.jobs.audit_sequences import Wanted
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
@@ -30,31 +32,47 @@ from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
     from connectctl.ops.audit.offset_positions import Inferred, Pair
     from connectctl.ops.audit.plan import AuditRequest
     from connectctl.ops.audit.scan import PartitionRange
     from connectctl.ops.audit.summary import Summary
     from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.kafka.group_positions import GroupPositions
+    from connectctl.ops.operations.offsets.observe import Sources
 
 
-def look(
-    session: Session, request: AuditRequest, engine: Choice, patience: float, evidence: Path | None = None
+@dataclass(frozen=True)
+class AuditAccess:
+    """What an audit reads with. ``sources`` and ``spark`` open what only some audits need; ``progress`` draws a bar."""
+
+    kafka: Kafka
+    properties: dict[str, Any]
+    timeout: float
+    sources: Callable[[], Sources]
+    spark: Callable[[], Any]
+    spark_log: Path
+    progress: Callable[[str], AbstractContextManager[Callable[[float, float], None]]]
+
+
+def audit_topics(
+    access: AuditAccess, request: AuditRequest, engine: Choice, patience: float, evidence: Path | None = None
 ) -> Audit:
-    """The whole audit: look at the topics and the offsets, run the jobs, judge."""
-    kafka: Any = session.kafka
+    """The audit of ``request``: read topics and offsets, run the jobs, evaluate."""
+    kafka = access.kafka
     _known(kafka, request)
-    config, before = _offsets(session, request)
-    guess = _inferred(request, config)
-    positions_before = group_positions(kafka, request, patience)
+    config, before = _offsets(access, request)
+    guess = inferred(config) if request.connector else None
+    positions_before = _group_positions(kafka, request, patience)
     spans = _spans(kafka, request, patience)
-    inputs = inputs_of(kafka, request, spans, positions_before, patience)
-    _, after = _offsets(session, request) if request.connector else (None, before)
+    inputs = _inputs(kafka, request, spans, positions_before, patience)
+    _, after = _offsets(access, request) if request.connector else (None, before)
     compared = _compared(request, guess, before, after)
     if guess is not None and not request.headers_only:
         request = replace(request, sequence=request.sequence or guess.sequence, by=request.by or guess.by)
-    work, unread = _work(session, request, spans, compared, guess, engine, evidence, inputs)
-    summary = _run(session, work, engine)
+    work, unread = _work(
+        Cluster(access.properties, access.timeout), request, spans, compared, guess, engine, evidence, inputs
+    )
+    summary = _run(access, work, engine)
     wanted = work.comparison.wanted if work.comparison else work.wanted
     if wanted is not None and wanted.sequence is not None:
         resolve(summary, reader(work.cluster, wanted))
@@ -89,12 +107,11 @@ def _known(kafka: Kafka, request: AuditRequest) -> None:
             raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
 
 
-def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | None, list[Pair]]:
+def _offsets(access: AuditAccess, request: AuditRequest) -> tuple[dict[str, str] | None, list[Pair]]:
     """The connector's configuration, and its source partitions with their effective offsets."""
     if not request.connector:
         return None, []
-
-    sources, _, _ = sources_of(session, 5.0)
+    sources = access.sources()
     snapshot = observe(sources, OffsetsQuery((request.connector,)))
     found = assemble(snapshot, OffsetsQuery((request.connector,)))
     if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
@@ -105,10 +122,6 @@ def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | 
         (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective
     ]
     return (dict(configured.config) if configured else None), pairs
-
-
-def _inferred(request: AuditRequest, config: dict[str, str] | None) -> Inferred | None:
-    return inferred(config) if request.connector else None
 
 
 def _compared(request: AuditRequest, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
@@ -136,21 +149,20 @@ def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[Partiti
         return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
 
     began, now = settled(lambda: kafka.extents(request.topics), patience)
-    return plan.spans(began, now, policies(kafka, request.topics), offsets(request.since), offsets(request.until))
+    return plan.spans(began, now, _policies(kafka, request.topics), offsets(request.since), offsets(request.until))
 
 
 def _work(
-    session: Session,
+    cluster: Cluster,
     request: AuditRequest,
     spans: list[PartitionRange],
     compared: Offsets | None,
     guess: Inferred | None,
     engine: Choice,
     evidence: Path | None,
-    inputs: Inputs | None = None,
+    inputs: _Inputs | None = None,
 ) -> tuple[Work, str | None]:
     """What the jobs are to do, and why they do not read records where they should."""
-    cluster = Cluster(session.client_properties, session.timeout)
     comparison = inputs.comparison if inputs else None
     size = sum(span.size for span in (comparison.ranges if comparison else spans))
     wanted = None
@@ -174,12 +186,59 @@ def _work(
     return work, unread
 
 
-def _run(session: Session, work: Work, engine: Choice) -> Summary:
+def _run(access: AuditAccess, work: Work, engine: Choice) -> Summary:
     chosen = engine is Choice.SPARK or (
         engine is Choice.AUTO and work.size >= AUDIT_THRESHOLD and spark_session.installed()
     )
-    with terminal.progress("Auditing") as advance:
+    with access.progress("Auditing") as advance:
         if not chosen:
             return locally(work, advance)
-        with job_failures("audit the topics", session.spark_log):
-            return on_spark(session.spark_session, work, advance)
+        with job_failures("audit the topics", access.spark_log):
+            return on_spark(access.spark(), work, advance)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The partitions of the inputs, and the comparison of their records with those of the output."""
+
+    partitions: tuple[InputPartition, ...]
+    comparison: Comparison
+
+
+def _group_positions(kafka: Kafka, request: AuditRequest, patience: float) -> GroupPositions | None:
+    """What the group has committed of the inputs; None where no inputs are compared."""
+    if not request.inputs:
+        return None
+    return settled_positions.positions(kafka, str(request.group), request.inputs, patience)
+
+
+def _inputs(
+    kafka: Kafka,
+    request: AuditRequest,
+    output: Sequence[PartitionRange],
+    before: GroupPositions | None,
+    patience: float,
+) -> _Inputs | None:
+    """What to compare ``output`` with. ``before`` was read before its end was fixed, and offsets are read again here, before
+    the end of the inputs is: a record in the output is then in what is read of the inputs.
+    """
+    if before is None:
+        return None
+    after = _group_positions(kafka, request, patience)
+    assert after is not None
+    spans = plan.spans(*settled(lambda: kafka.extents(request.inputs), patience), _policies(kafka, request.inputs))
+    partitions = tuple(input_partitions(spans, before, after))
+    ranges = [each for partition in partitions for each in partition.ranges()]
+    comparison = Comparison(
+        (*output, *ranges),
+        Wanted(request.sequence, request.source, together=True),
+        subset=request.subset,
+        inputs_whole=all(span.whole for span in spans),
+        output_whole=all(span.whole and span.stable >= span.until for span in output),
+    )
+    return _Inputs(partitions, comparison)
+
+
+def _policies(kafka: Kafka, topics: Sequence[str]) -> dict[str, str]:
+    """The ``cleanup.policy`` of topics."""
+    return {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(topics).items()}

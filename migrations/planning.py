@@ -1,0 +1,100 @@
+"""From a request about the workers, a migration or a mode, to its plan; and a saved plan that is taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from connectctl.migrations.registry import MigrationInput, named
+from connectctl.ops.all_steps import steps_from_data
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.saved_plan import check_where, stale
+from connectctl.ops.core.step import step_to_data
+from connectctl.ops.operations.upgrade import planning, run_state, runs
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+
+if TYPE_CHECKING:
+    from connectctl.migrations.registry import ClusterAccess, Migration
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
+
+
+def make_plan(
+    access: ClusterAccess,
+    what: Migration | str,
+    given: Mapping[str, str] = MappingProxyType({}),
+    without: Sequence[str] = (),
+) -> RollingPlan:
+    """The plan for a migration or a mode; ``given`` are its parameters, ``without`` which workers are gone.
+
+    Raises ``Refused`` with all reasons.
+    """
+    access = access.leaving_out(without)
+    made = _planned(access, what, given)
+    return replace(made, request=replace(made.request, without=tuple(without)))
+
+
+def _planned(access: ClusterAccess, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
+    if isinstance(what, str):
+        leads_to = "downgrade" if what == SourceSupport.DISABLED else what
+        return planning.plan(access.snapshot, UpgradeRequest(SourceSupport(what)), _findings(access, leads_to))
+    what.check(given)
+    before, seen = what.observe(access, given)
+    return what.plan(MigrationInput(access.snapshot, _findings(access, what.leads_to), before, given, seen))
+
+
+OWN = ("WORKER005", "WORKER006")
+"""That workers are not seen to be preparing: a plan makes them so, and says itself of each worker what is known."""
+
+
+def _findings(access: ClusterAccess, leads_to: str | None) -> tuple[Finding, ...]:
+    """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
+    if leads_to is None or not access.snapshot.workers:
+        return ()
+    return tuple(finding for finding in access.findings(leads_to) if finding.id not in OWN)
+
+
+def saved_plan(
+    access: ClusterAccess, data: Mapping[str, Any], path: Path, rollback: Callable[[], RollingPlan] | None = None
+) -> RollingPlan:
+    """The plan that was saved at ``path`` as ``data``, with the steps that are written there; ``rollback`` plans an abort.
+
+    Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
+    offsets and applications change, too.
+    """
+    try:
+        wanted = data["kind"], data["operation"]
+        what = named(data["migration"]) if data["migration"] else data["to"]
+        steps = [step["step"] for step in data["steps"]]
+        given, without = dict(data["given"]), tuple(map(str, data.get("without", ())))
+        digest, where = data["digest"], (data["clusterId"], data["groupId"])
+    except (ValueError, KeyError, TypeError) as e:
+        hint = "Write one with connectctl upgrade plan --out FILE."
+        missing = f"it has no {e.args[0]}" if isinstance(e, KeyError) else None
+        why = missing or str(e) or type(e).__name__
+        raise BadInput(f"{path} is not an upgrade plan", why=why, next_step=hint) from e
+    if wanted != ("Plan", "upgrade"):
+        raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
+    check_where(where, access.where)
+    again = f"Make a new plan: connectctl upgrade {'abort --dry-run -o json' if rollback else 'plan'}."
+    if digest != access.snapshot.leaving_out(without).digest():
+        raise stale("workers, their versions or their modes have changed since it was made", again)
+    made = rollback() if rollback else make_plan(access, what, given, without)
+    if [step_to_data(step) for step in made.steps] != steps:
+        raise stale("the steps would be different now", again)
+    return replace(made, steps=steps_from_data(steps))
+
+
+def rollback_plan(access: ClusterAccess, restored: LoadedRun) -> RollingPlan:
+    """The plan that rolls a run back from where it stands."""
+    if not runs.has_own_way_back(restored):
+        notes = run_state.Notes.load(access.journal, restored.run.id)
+        return planning.plan(access.snapshot, runs.rollback_request(restored, notes))
+    name, given = restored.request.name or "", dict(restored.request.given)
+    steps, remarks = named(name).roll_back(access, restored)
+    request = UpgradeRequest(None, name, aborts=restored.run.id, given=given)
+    return RollingPlan(access.snapshot, request, steps, remarks=remarks)

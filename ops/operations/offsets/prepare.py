@@ -1,0 +1,139 @@
+"""What a change of source offsets starts from: the clients it uses, and each connector as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectctl.ops.config import paths
+from connectctl.ops.connect.connector import State
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.core.journal import Journal
+from connectctl.ops.operations.connectors.observe import see
+from connectctl.ops.operations.offsets import changes
+from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
+from connectctl.ops.operations.offsets.engine import Asked
+from connectctl.ops.operations.offsets.key_filter import AllKeys
+from connectctl.ops.operations.offsets.large_topics import check_names
+from connectctl.ops.operations.offsets.planning import ConnectorState
+from connectctl.ops.operations.offsets.record_changes import effective_entries
+from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.steps import Change, asked_by
+from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.task_producers import producers_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.observe import Facts
+    from connectctl.ops.operations.offsets.engine import Engine, View
+    from connectctl.ops.operations.offsets.observe import Sources
+
+
+@dataclass(frozen=True)
+class OffsetAccess:
+    """The clients of a change, and what its engine has read with them."""
+
+    sources: Sources
+    calls: ConnectCalls
+    group: ConnectGroup
+    named_topics: Mapping[str, str | None]
+    engine: Engine
+    view: View | None = None
+
+    @property
+    def group_id(self) -> str:
+        """The workers' group."""
+        return self.group.id
+
+    def states(self, read: Callable[[], Facts]) -> dict[str, State]:
+        """The health of each connector; of none where the group has no workers. ``read`` gives the facts about them."""
+        if not self.group.members:
+            return {}
+        listing = see(self.calls, self.sources.kafka, self.group, self.named_topics, read)
+        return {each.name: each.verdict.state for each in listing.connectors}
+
+
+def observe_targets(access: OffsetAccess, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
+    """The connectors as they are now, and the access with what was read. Raises ``BadInput`` for unknown ones."""
+    sources, group_id = access.sources, access.group_id
+    states = access.states(partial(sources.facts, group_id))
+    workers = sources.workers() if any(target.via == "rest" for target in targets) else Workers()
+    view = access.engine.view(sources, [_asked(target) for target in targets])
+    configs = view.snapshot.configs.connectors if view.snapshot.configs else {}
+    found = []
+    for target in targets:
+        name, configured = target.name, configs.get(target.name)
+        places = tuple(view.places[name])
+        is_sink = configured is not None and configured.looks_like == "sink"
+        if is_sink or not (target.new or configured or any(at.records for at in places)):
+            check_names(name, view.snapshot)
+        config = configured.config if configured else {}
+        state = settled_state(states.get(name), configured)
+        producers, _ = producers_of(sources, group_id, name)
+        holders, unseen = runs_of(sources, group_id, name)
+        up = bool(access.group.members)
+        found.append(ConnectorState(name, places, state, up, config, workers, producers, holders, unseen))
+    return replace(access, view=view), found
+
+
+def _asked(target: Target) -> Asked:
+    if isinstance(target.purpose, RestoreOffsets):
+        return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
+    return Asked(target.purpose or AllKeys(target.name), target.topic)
+
+
+def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
+    """The runs of connectctl that have the connector, and why there may be more."""
+    try:
+        return sources.kafka.holders(group_id, connector), None
+    except NotAuthorized as e:
+        return (), str(e)
+
+
+def check_readable(connectors: Sequence[ConnectorState]) -> None:
+    """Raises ``ConnectctlError`` where not all offsets of the connectors can be read: nothing may be made of the rest."""
+    if problems := [at.problem for each in connectors for at in each.places if at.problem]:
+        raise ConnectctlError("Could not read all offsets", why="; ".join(dict.fromkeys(problems)), code="hidden")
+
+
+def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
+    """The effective offsets of a connector, all of them. Raises ``BadInput`` where it has none."""
+    check_readable([origin])
+    entries = effective_entries(origin.places)
+    if not entries:
+        raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")
+    return entries
+
+
+def settled_state(state: State | None, configured: ConfiguredConnector | None) -> State | None:
+    """The verdict on a connector for a plan: one that is to be stopped and has no tasks is at rest, whatever statuses say.
+
+    The steps see for themselves that the last of its tasks has ended.
+    """
+    stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
+    return State.STOPPED if stopped else state
+
+
+def targets_of(saved: Plan) -> tuple[list[Target], str | None]:
+    """What a saved plan changes, and the first connector of which it resets all offsets."""
+    requests = {step.subject: changes.from_data(step.request) for step in saved.steps if isinstance(step, Change)}
+    targets = [
+        Target(
+            step.subject,
+            lambda connector: requests[connector.name],
+            step.dedicated_topic,
+            new=True,
+            via=step.via,
+            purpose=request if isinstance(request, MergeOffsets | RestoreOffsets) else None,
+        )
+        for step in saved.steps
+        if isinstance(step, Change) and (request := requests[step.subject])
+    ]
+    resets = (each for each in requests.values() if isinstance(each, ResetOffsets))
+    return targets, next((each.connector for each in resets if each.partitions is None), None)

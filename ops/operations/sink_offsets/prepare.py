@@ -1,0 +1,43 @@
+"""The groups of a change of committed offsets, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.offsets.prepare import runs_of, settled_state
+from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
+from connectctl.ops.operations.sink_offsets.planning import GroupState
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import GroupOffsetWrites
+    from connectctl.ops.operations.offsets.prepare import OffsetAccess
+    from connectctl.ops.operations.sink_offsets.changes import GroupTarget
+
+
+def observe_groups(access: OffsetAccess, groups: GroupOffsetWrites, targets: Sequence[GroupTarget]) -> list[GroupState]:
+    """The groups as they are now. Raises ``BadInput`` for what is not a sink connector."""
+    kafka, group_id = access.sources.kafka, access.group_id
+
+    def of_group(target: GroupTarget) -> GroupState:
+        return GroupState(offsets_of_group(groups, kafka, target.name, target.change.topics, stable=True))
+
+    named = [target.name for target in targets if target.connector]
+    if not named:
+        return list(map(of_group, targets))
+    facts = access.sources.facts(group_id)
+    if facts.configured is None:
+        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction blocks it")
+    configured = {connector.name: connector for connector in sinks_among(named, facts.configured)}
+    states = access.states(lambda: facts)
+    version, up = access.sources.workers().version, bool(access.group.members)
+
+    def of_connector(target: GroupTarget) -> GroupState:
+        connector = configured[target.name]
+        offsets = offsets_of_connector(groups, kafka, connector, target.change.topics, stable=True)
+        holders, _ = runs_of(access.sources, group_id, target.name)
+        state = settled_state(states.get(target.name), connector)
+        return GroupState(offsets, state, up, version, holders)
+
+    return [of_connector(target) if target.connector else of_group(target) for target in targets]
