@@ -63,6 +63,42 @@ class SocketListener:
             threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
 
+class QuestionListener:
+    """Where a driver answers its tasks: ``answer`` gets each question, on a thread of its connection."""
+
+    def __init__(self, host: str, bind: str | None, answer: Callable[[Mapping[str, Any]], Any]):
+        self._answer = answer
+        self._listener = SocketListener(host, bind, self._serve)
+        self.address = self._listener.address
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._listener.close()
+
+    def _serve(self, line: socket.socket) -> None:
+        with line, line.makefile("rwb") as words:
+            try:
+                while word := words.readline():
+                    question = json.loads(word)
+                    if not secrets.compare_digest(str(question["word"]), self.address.token):
+                        return
+                    words.write(json.dumps(self._answer(question)).encode() + b"\n")
+                    words.flush()
+            except (OSError, ValueError, KeyError, TypeError):
+                return
+
+
+def ask(
+    address: Address, question: Mapping[str, Any], *, connect: float = CONNECT_TIMEOUT, answer: float | None = None
+) -> Any:
+    """What the driver answers, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` where it does not."""
+    asked = json.dumps({"word": address.token, **question}).encode() + b"\n"
+    with socket.create_connection((address.host, address.port), connect) as line, line.makefile("rb") as words:
+        line.settimeout(answer or connect)
+        line.sendall(asked)
+        return json.loads(words.readline())
+
+
 def driver_address(spark: SparkSession) -> tuple[str, str | None]:
     """Where executors reach the driver, and where it listens for them."""
     conf: Any = spark.conf
