@@ -6,17 +6,11 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.transactions.observe import (
-    INTERVAL,
-    TIMEOUT,
-    Boundary,
-    TransactionFacts,
-    TransactionPacing,
-    observe,
-)
+from connectctl.ops.checks.transactions.observe import TransactionFacts, TransactionPacing, observe
 from connectctl.ops.checks.transactions.rules import check
 from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.transactions import Transaction
 from fakes.check_context import check_context
