@@ -14,7 +14,7 @@ from connectctl.ops.sandbox.jars.versions import parse_version
 from connectctl.ops.sandbox.launch import Launcher
 from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.lock import locked
-from connectctl.ops.sandbox.progress import OnProgress, silent
+from connectctl.ops.sandbox.progress import silent
 from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec, check_support
 
@@ -128,10 +128,10 @@ def current(layout: SandboxLayout) -> SandboxRecord:
 
 
 @contextmanager
-def launcher(layout: SandboxLayout, on_progress: OnProgress = silent) -> Iterator[Launcher]:
+def launcher(layout: SandboxLayout) -> Iterator[Launcher]:
     """A launcher for an existing sandbox, with its lock held."""
     with locked(layout.root, create=False, timeout=LOCK_PATIENCE):
-        yield Launcher(layout, current(layout), on_progress)
+        yield Launcher(layout, current(layout), silent)
 
 
 def prepare(

@@ -28,7 +28,7 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.checks.types import CheckedConnector
     from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 
 BROKER_LIMIT_MS = 900_000
@@ -90,7 +90,7 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
 
 def paced(
     context: CheckContext,
-    each: Checked,
+    each: CheckedConnector,
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
 ) -> TransactionPacing:
@@ -117,12 +117,12 @@ def paced(
     )
 
 
-def _home(context: CheckContext, each: Checked) -> str:
+def _home(context: CheckContext, each: CheckedConnector) -> str:
     """The Kafka cluster of its transactions, in a spelling that can be compared."""
     return ",".join(sorted(servers(client_bootstrap(each.config, "producer", context.edges.bootstrap))))
 
 
-def _is_its_own(each: Checked, task: int, known: Transaction) -> bool:
+def _is_its_own(each: CheckedConnector, task: int, known: Transaction) -> bool:
     """Whether the time-out is the task's: the fencing client leaves another one, until the task begins to write."""
     status = each.connector.tasks.get(task)
     return status is not None and status.state == "RUNNING" and known.state != "Empty" and known.timeout_ms > 0
@@ -133,7 +133,7 @@ def _number(text: str | None) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def _failed(context: CheckContext, each: Checked) -> Sequence[FailedTask]:
+def _failed(context: CheckContext, each: CheckedConnector) -> Sequence[FailedTask]:
     known = context.state.connectors.get(each.name) if context.state else None
     return failed_tasks(Case(context.group.id, each.connector, known, context.written, context.directory))
 

@@ -28,7 +28,7 @@ HEARTBEAT = 1.0
 
 
 @dataclass(frozen=True)
-class Address:
+class DriverAddress:
     """Where the driver listens, and the word by which it knows its own tasks."""
 
     host: str
@@ -45,7 +45,7 @@ class SocketListener:
     def __init__(self, host: str, bind: str | None, serve: Callable[[socket.socket], None]):
         self._server = socket.create_server((bind or host, 0))
         self._serve = serve
-        self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
+        self.address = DriverAddress(host, self._server.getsockname()[1], secrets.token_hex(16))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -89,7 +89,11 @@ class QuestionListener:
 
 
 def ask(
-    address: Address, question: Mapping[str, Any], *, connect: float = CONNECT_TIMEOUT, answer: float | None = None
+    address: DriverAddress,
+    question: Mapping[str, Any],
+    *,
+    connect: float = CONNECT_TIMEOUT,
+    answer: float | None = None,
 ) -> Any:
     """What the driver answers, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` where it does not."""
     asked = json.dumps({"word": address.token, **question}).encode() + b"\n"
@@ -167,7 +171,7 @@ def _send_line(line: socket.socket, word: str) -> None:
 class TaskChannel:
     """A task's end; made in a task. Any thread of it may say something, and one listens."""
 
-    def __init__(self, address: Address):
+    def __init__(self, address: DriverAddress):
         self._stopped = False
         self.lease_over = False
         """Whether the driver ends the lease, as far as ``stopped`` has read."""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from connectctl.ops.task_runtime.attempt.control_channel import Address, QuestionListener, ask
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, QuestionListener, ask
 
 
 class Superseded(Exception):
@@ -37,7 +37,7 @@ class AttemptRegistry(QuestionListener):
 class Attempt:
     """An attempt's end: ``number`` is Spark's own of it, which no other has."""
 
-    def __init__(self, address: Address, task: int, number: int):
+    def __init__(self, address: DriverAddress, task: int, number: int):
         self._address, self._task, self._number = address, task, number
 
     def begin(self) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.attempt.control_channel import Address, QuestionListener, ask, driver_address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, QuestionListener, ask, driver_address
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def start_of(
     return started, run
 
 
-def with_generation(spec: TaskSpec, address: Address) -> TaskSpec:
+def with_generation(spec: TaskSpec, address: DriverAddress) -> TaskSpec:
     """``spec`` with the generation for which the driver is asked, until it has started."""
     answer: dict[str, Any] = {}
     while not answer:

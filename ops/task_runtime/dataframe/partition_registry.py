@@ -13,7 +13,7 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.control_channel import Address, QuestionListener, ask
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, QuestionListener, ask
 
 CONNECT_TIMEOUT = 10.0
 
@@ -39,7 +39,7 @@ class PartitionRegistry(QuestionListener):
 class PartitionRegistryClient:
     """A task's end. Raises ``ConnectctlError`` where a source partition is another task's, or nobody can be asked."""
 
-    def __init__(self, address: Address, task: int):
+    def __init__(self, address: DriverAddress, task: int):
         self._address, self._task = address, task
 
     def __call__(self, places: Sequence[tuple[Any, ...]]) -> None:

@@ -82,10 +82,10 @@ def test_findings_of_no_check_are_documented_with_every_severity_that_they_can_h
     sources = {path for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")}
     for module in (ast.parse(path.read_text()) for path in sources - set((ROOT / "ops" / "checks").rglob("*.py"))):
         ids: dict[str, ast.expr] = {}
-        for node in module.body:
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="Rule"), args=[id_, _])):
-                    ids[name] = id_
+        for statement in module.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="Rule"), args=[rule, _])):
+                    ids[name] = rule
         for node in ast.walk(module):
             match _with_severity(node, ids):
                 case [ast.Constant(value=str(id_)), severity, *_] if re.fullmatch(r"[A-Z]{3,}\d{3}", id_):
