@@ -16,6 +16,7 @@ from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.clients.drivers.strimzi import Strimzi
 from connectctl.ops.core.errors import ConnectctlError
 from fakes.kubectl import FakeKubectl
+from fakes.sandboxes import properties_file
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
@@ -182,7 +183,7 @@ class TestSandbox(DriverContract):
     def stage(self, cluster: Sandbox) -> Iterator[Stage]:
         from connectctl.ops.sandbox.driver import SandboxWorkers
 
-        file = cluster.properties_file(2)
+        file = properties_file(cluster, 2)
         original = file.read_bytes()
         started: set[int | None] = set()
 
