@@ -301,7 +301,7 @@ class Sifting(Reading):
 
 
 def raise_unless_ignored(kafka: Connection, message: Any) -> None:
-    """Raise what the error in place of a record is, unless the reading goes on by itself."""
+    """Raise what the error in place of a record is, unless librdkafka recovers from it by itself."""
     if message.error().name() not in _IGNORED:
         topic = message.topic()
         raise kafka.failure(message.error(), f"read {topic or 'topics'}", read_topic(topic) if topic else None)

@@ -108,6 +108,7 @@ class SinkAttempts:
     """Begins the lease's time, with the first attempt that has its partitions."""
     poll: Callable[[], TransactionBatch | None]
     stopped: Callable[[], bool]
+    sleep: Callable[[float], None] = time.sleep
     _counted: int = field(default=0, init=False)
 
     def run(self) -> TaskResult:
@@ -139,7 +140,7 @@ class SinkAttempts:
                     ) from e
             if self.stopped():
                 return TaskResult(EndReason.STOPPED, self.stats)
-            time.sleep(pause)
+            self.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _attempt(self) -> str | None:

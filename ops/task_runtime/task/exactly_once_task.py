@@ -53,7 +53,7 @@ SUSPENDED = 2
 MOST_DOUBTS_KEPT = 100
 MOST_EXPIRED = 3
 """Transactions one after the other that ran into their time-out, of which a supply may make each smaller. They end a task
-where they go on for longer than an outage of brokers may: brokers that are restarted make transactions slow, too."""
+where that lasts longer than an outage of brokers may: brokers that are restarted make transactions slow, too."""
 
 REMEDIES = (
     "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), let it "
