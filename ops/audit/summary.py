@@ -12,7 +12,7 @@ from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Read, SourceTotals
 from connectctl.ops.audit.timeline import Timeline
-from connectctl.ops.audit.transactions import Totals
+from connectctl.ops.audit.transactions import TransactionTotals
 from connectctl.ops.audit.violations import KINDS, Violation
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -33,7 +33,7 @@ class Summary:
 
     shown: int = 20
     parts: list[PartTotals] = field(default_factory=list)
-    totals: Totals = field(default_factory=Totals)
+    totals: TransactionTotals = field(default_factory=TransactionTotals)
     reads: dict[TopicPartition, Read] | None = None
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     source_partitions: int = 0
@@ -59,7 +59,7 @@ class Summary:
             self.source(found)
         elif isinstance(found, PartTotals):
             self.parts.append(found)
-        elif isinstance(found, Totals):
+        elif isinstance(found, TransactionTotals):
             self.totals.merge(found.as_row())
         elif isinstance(found, Read):
             self.read(found)

@@ -37,7 +37,7 @@ class Relation(Enum):
 
 
 @dataclass
-class Totals:
+class TransactionTotals:
     """Transactions and their records in numbers; ``readable`` committed records are below the last stable offset."""
 
     transactions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES.values(), 0))
@@ -78,7 +78,7 @@ class TransactionJoin:
     """Puts parts together that come in ``order``; holds the parts of one transaction at a time."""
 
     def __init__(self) -> None:
-        self.totals = Totals()
+        self.totals = TransactionTotals()
         self._parts: list[TransactionPart] = []
         self._unclear: list[TransactionPart] = []
         self._ends: dict[tuple[str, int], int] = {}

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
-from connectctl.ops.checks.types import Checked, Unseen, unseen_by
+from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
@@ -61,7 +61,7 @@ class CheckContext:
 
     edges: Edges
     view: ClusterView
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[CheckedConnector, ...] = ()
     state: ConfigState | None = None
     written: Mapping[str, float] = field(default_factory=dict)
     recorded: Mapping[str, frozenset[str]] | None = None
@@ -85,12 +85,12 @@ class CheckContext:
         return tuple(each.name for each in self.checked)
 
     @property
-    def everybody(self) -> tuple[Checked, ...]:
+    def everybody(self) -> tuple[CheckedConnector, ...]:
         """All connectors, asked for or not: any sink may read what one of them writes."""
-        return tuple(Checked(health.connector) for health in self.view.connectors)
+        return tuple(CheckedConnector(health.connector) for health in self.view.connectors)
 
     @property
-    def sources(self) -> list[Checked]:
+    def sources(self) -> list[CheckedConnector]:
         """The source connectors among those that were asked for."""
         return [each for each in self.checked if each.connector.type != "sink"]
 
@@ -135,7 +135,7 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     _check(wanted, list(known))
     context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()
-    context.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
+    context.checked = tuple(CheckedConnector(c) for name, c in sorted(known.items()) if name in picked)
     _read_config_topic(context)
     return context
 

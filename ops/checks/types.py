@@ -54,7 +54,7 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedConnector:
     """A connector of the cluster, and what each worker says of its configuration as it is."""
 
     connector: Connector

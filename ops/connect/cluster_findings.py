@@ -11,11 +11,31 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.kafka.topics import TopicFacts
+
+NO_MEMBERS = Rule("CLUSTER001", Severity.ERROR)
+REBALANCING = Rule("CLUSTER002", Severity.INFO)
+REBALANCE_DELAYED = Rule("CLUSTER003", Severity.WARNING)
+WORKER_SILENT = Rule("CLUSTER004", Severity.ERROR)
+VERSIONS_DIFFER = Rule("CLUSTER005", Severity.WARNING)
+SUPPORT_DIFFERS = Rule("CLUSTER006", Severity.WARNING)
+OTHER_CLUSTER = Rule("CLUSTER007", Severity.ERROR)
+SAME_ADDRESS = Rule("CLUSTER008", Severity.ERROR)
+CONFIG_LAG = Rule("CLUSTER009", Severity.WARNING)
+SEEN_IN_TOPICS = Rule("CLUSTER010", Severity.WARNING)
+CONNECTORS_UNSEEN = Rule("CLUSTER011", Severity.ERROR)
+UNREPORTED = Rule("CLUSTER012", Severity.WARNING)
+EMPTY_TOPIC_CHOSEN = Rule("TOPIC001", Severity.WARNING)
+TOPIC_MISSING = Rule("TOPIC002", Severity.ERROR)
+TOO_MANY_PARTITIONS = Rule("TOPIC003", Severity.ERROR)
+NOT_COMPACTED = Rule("TOPIC004", Severity.ERROR)
+UNDER_REPLICATED = Rule("TOPIC005", Severity.WARNING)
+NOT_REPLICATED = Rule("TOPIC006", Severity.WARNING)
 
 
 def no_members(group: ConnectGroup) -> Finding | None:
@@ -26,16 +46,14 @@ def no_members(group: ConnectGroup) -> Finding | None:
     if group.state == "Dead":
         message = "The group does not exist: all workers have been down for a while, or the group id is wrong."
     hint = "Start the workers. If they run, check --group-id: it is the group.id in their properties."
-    return Finding("CLUSTER001", Severity.ERROR, group.id, message, hint)
+    return NO_MEMBERS.found(group.id, message, hint)
 
 
 def rebalancing(group: ConnectGroup) -> Finding | None:
     """The group is between two assignments; who runs what is known when it is Stable again (CLUSTER002)."""
     if group.state in ("Stable", "Empty", "Dead"):
         return None
-    return Finding(
-        "CLUSTER002", Severity.INFO, group.id, f"The group is rebalancing ({group.state}). Try again when it has ended."
-    )
+    return REBALANCING.found(group.id, f"The group is rebalancing ({group.state}). Try again when it has ended.")
 
 
 def rebalance_delayed(group: ConnectGroup) -> Finding | None:
@@ -46,7 +64,7 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
         f"A worker has left. Its connectors and tasks stay unassigned for up to {group.delay_ms / 1000:g} s "
         "(scheduled.rebalance.max.delay.ms), counted from the last rebalance."
     )
-    return Finding("CLUSTER003", Severity.WARNING, group.id, message, "Bring the worker back, or wait.")
+    return REBALANCE_DELAYED.found(group.id, message, "Bring the worker back, or wait.")
 
 
 def worker_silent(worker: Worker) -> Finding | None:
@@ -56,7 +74,9 @@ def worker_silent(worker: Worker) -> Finding | None:
     role = "The leader" if worker.leader else "This worker"
     message = f"{role} is in the group, but its REST server does not answer: {worker.problem}."
     hint = "Check rest.advertised.host.name, listeners and firewalls; or give --rest addresses that work from here."
-    return Finding("CLUSTER004", Severity.ERROR if worker.leader else Severity.WARNING, worker.address, message, hint)
+    return WORKER_SILENT.found(
+        worker.address, message, hint, severity=Severity.ERROR if worker.leader else Severity.WARNING
+    )
 
 
 def versions_differ(workers: Sequence[Worker]) -> Finding | None:
@@ -65,7 +85,7 @@ def versions_differ(workers: Sequence[Worker]) -> Finding | None:
     if len(versions) < 2:
         return None
     text = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
-    return Finding("CLUSTER005", Severity.WARNING, "workers", f"They run different versions: {text}.")
+    return VERSIONS_DIFFER.found("workers", f"They run different versions: {text}.")
 
 
 def support_differs(workers: Sequence[Worker]) -> Finding | None:
@@ -74,7 +94,7 @@ def support_differs(workers: Sequence[Worker]) -> Finding | None:
     if not lacking or not any(w.support is Support.ENABLED for w in workers):
         return None
     message = f"Exactly-once source support is enabled on some workers and not on {', '.join(lacking)}."
-    return Finding("CLUSTER006", Severity.WARNING, "workers", message, "Finish the rollout, or roll it back.")
+    return SUPPORT_DIFFERS.found("workers", message, "Finish the rollout, or roll it back.")
 
 
 def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
@@ -83,7 +103,7 @@ def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
         return None
     message = f"The worker at {worker.url} uses the Kafka cluster {worker.cluster_id}, not {cluster_id}."
     hint = "Correct rest.advertised.host.name and .port of the worker."
-    return Finding("CLUSTER007", Severity.ERROR, worker.address, message, hint)
+    return OTHER_CLUSTER.found(worker.address, message, hint)
 
 
 def same_address(workers: Sequence[Worker]) -> Finding | None:
@@ -93,7 +113,7 @@ def same_address(workers: Sequence[Worker]) -> Finding | None:
         return None
     message = f"Several workers advertise the address {', '.join(twice)}."
     hint = "Give each its own rest.advertised.host.name or rest.advertised.port."
-    return Finding("CLUSTER008", Severity.ERROR, "workers", message, hint)
+    return SAME_ADDRESS.found("workers", message, hint)
 
 
 def config_lag(group: ConnectGroup) -> Finding | None:
@@ -104,20 +124,18 @@ def config_lag(group: ConnectGroup) -> Finding | None:
     message = (
         f"The last assignment failed: the leader had read less of the config topic than another worker ({offsets})."
     )
-    return Finding(
-        "CLUSTER009", Severity.WARNING, group.id, message, "Try again; if it persists, see the leader's log."
-    )
+    return CONFIG_LAG.found(group.id, message, "Try again; if it persists, see the leader's log.")
 
 
 def seen_in_topics(group: ConnectGroup) -> Finding:
     """No worker answers, so that connectors are told from the config and status topics (CLUSTER010)."""
     message = "No worker answers over REST; connectors are read from the config and status topics."
-    return Finding("CLUSTER010", Severity.WARNING, group.id, message)
+    return SEEN_IN_TOPICS.found(group.id, message)
 
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
     """No worker answers and the topics cannot be read either: nothing is known of the connectors (CLUSTER011)."""
-    return Finding("CLUSTER011", Severity.ERROR, group.id, f"The state of the connectors is unknown: {why}.")
+    return CONNECTORS_UNSEEN.found(group.id, f"The state of the connectors is unknown: {why}.")
 
 
 def unreported(connectors: Sequence[str]) -> Finding | None:
@@ -133,14 +151,14 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
         "off for a while keeps its tasks and writes no new status."
     )
     hint = f"Try again; if it persists: connectctl connectors restart {' '.join(connectors)}"
-    return Finding("CLUSTER012", Severity.WARNING, ", ".join(connectors), message, hint)
+    return UNREPORTED.found(", ".join(connectors), message, hint)
 
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:
     """A compacted topic without records was taken because nothing else was left; nothing in it proves it (TOPIC001)."""
     message = f"It is assumed to be the {role} topic because no other compacted topic is left; no record proves it."
     hint = f"Give --{role}-topic, or topics.{role} in the context."
-    return Finding("TOPIC001", Severity.WARNING, topic, message, hint)
+    return EMPTY_TOPIC_CHOSEN.found(topic, message, hint)
 
 
 def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Finding:
@@ -151,8 +169,8 @@ def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Fin
     """
     if fresh:
         message = f"{why}. The cluster has no connectors, so nothing is kept there yet; its layout is not checked."
-        return Finding("TOPIC002", Severity.WARNING, f"{role} topic", message, hint)
-    return Finding("TOPIC002", Severity.ERROR, f"{role} topic", f"{why}.", hint)
+        return TOPIC_MISSING.found(f"{role} topic", message, hint, severity=Severity.WARNING)
+    return TOPIC_MISSING.found(f"{role} topic", f"{why}.", hint)
 
 
 def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
@@ -160,7 +178,7 @@ def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
     if role != "config" or facts.partitions == 1:
         return None
     message = f"The config topic has {facts.partitions} partitions and must have one; workers refuse to start with it."
-    return Finding("TOPIC003", Severity.ERROR, facts.name, message, "Copy its records to a topic with one partition.")
+    return TOO_MANY_PARTITIONS.found(facts.name, message, "Copy its records to a topic with one partition.")
 
 
 def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
@@ -177,10 +195,10 @@ def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
             f"cleanup.policy of the {role} topic is empty: workers start with it and lose nothing, but it is never "
             "compacted: it grows without end, and every start reads all of it."
         )
-        return Finding("TOPIC004", Severity.WARNING, facts.name, message, hint)
+        return NOT_COMPACTED.found(facts.name, message, hint, severity=Severity.WARNING)
     message = f"cleanup.policy of the {role} topic is {policy}; Kafka will delete from it, and workers refuse to start."
     hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
-    return Finding("TOPIC004", Severity.ERROR, facts.name, message, hint)
+    return NOT_COMPACTED.found(facts.name, message, hint)
 
 
 def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
@@ -189,7 +207,7 @@ def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
     if not behind:
         return None
     message = f"{len(behind)} of {facts.partitions} partitions of the {role} topic are under-replicated."
-    return Finding("TOPIC005", Severity.WARNING, facts.name, message, "Check the brokers.")
+    return UNDER_REPLICATED.found(facts.name, message, "Check the brokers.")
 
 
 def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:
@@ -199,4 +217,4 @@ def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None
     message = (
         f"The {role} topic has one replica on a Kafka cluster of {brokers} brokers; losing one broker may lose it."
     )
-    return Finding("TOPIC006", Severity.WARNING, facts.name, message, "Raise its replication factor, best to 3.")
+    return NOT_REPLICATED.found(facts.name, message, "Raise its replication factor, best to 3.")

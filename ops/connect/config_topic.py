@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 
+UNREADABLE_RECORD = Rule("RECORD001", Severity.WARNING)
 CONNECTOR = "connector-"
 TASK = "task-"
 COMMIT = "commit-"
@@ -159,7 +161,7 @@ def _note(
 def _unreadable(topic: str, record: ConsumerRecord, why: str) -> Finding:
     """A record of the config topic that no worker can read; whatever wrote it did nothing by it (RECORD001)."""
     subject = f"{topic}-{record.partition}@{record.offset}"
-    return Finding("RECORD001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")
+    return UNREADABLE_RECORD.found(subject, f"A record of the config topic is ignored: {why}.")
 
 
 def _assemble(

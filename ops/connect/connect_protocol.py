@@ -7,9 +7,10 @@ leader, the connectors and tasks it runs, and the delay before lost tasks are gi
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+
+from connectctl.ops.kafka.field_reader import FieldReader
 
 CONNECTOR_INSTANCE = -1
 """The task number that stands for the Connector itself in an assignment."""
@@ -87,60 +88,36 @@ class ConnectGroup:
         return found
 
 
-class _Reader:
-    """Big-endian fields from a buffer. Raises ``ValueError`` where the buffer ends too early."""
-
-    def __init__(self, data: bytes):
-        self._data = data
-        self._at = 0
-
-    def number(self, form: str) -> int:
-        size = struct.calcsize(form)
-        if self._at + size > len(self._data):
-            raise ValueError(f"{len(self._data)} bytes end before a field at {self._at}")
-        (value,) = struct.unpack_from(f">{form}", self._data, self._at)
-        self._at += size
-        return int(value)
+class _Reader(FieldReader):
+    """With nothing for what is null."""
 
     def text(self) -> str:
-        size = self.number("h")
-        if size < 0:
-            return ""
-        raw = self._data[self._at : self._at + size]
-        if len(raw) < size:
-            raise ValueError(f"a string of {size} bytes is cut short")
-        self._at += size
-        return raw.decode()
+        return self.take(max(0, self.number(2))).decode()
 
     def block(self) -> bytes:
-        size = max(0, self.number("i"))
-        raw = self._data[self._at : self._at + size]
-        if len(raw) < size:
-            raise ValueError(f"a block of {size} bytes is cut short")
-        self._at += size
-        return raw
+        return self.take(max(0, self.number(4)))
 
     def tasks(self) -> list[tuple[str, int]]:
         found = []
-        for _ in range(max(0, self.number("i"))):
+        for _ in range(max(0, self.number(4))):
             connector = self.text()
-            found += [(connector, self.number("i")) for _ in range(max(0, self.number("i")))]
+            found += [(connector, self.number(4)) for _ in range(max(0, self.number(4)))]
         return found
 
 
 def decode_metadata(data: bytes) -> tuple[str, int]:
     """``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises ``ValueError``."""
     reader = _Reader(data)
-    reader.number("h")
-    return reader.text(), reader.number("q")
+    reader.number(2)
+    return reader.text(), reader.number(8)
 
 
 def decode_current(data: bytes) -> Assignment | None:
     """What a member ran when it joined, from its metadata; None for version 0, which gives everything up first."""
     reader = _Reader(data)
-    version = reader.number("h")
+    version = reader.number(2)
     reader.text()
-    reader.number("q")
+    reader.number(8)
     return decode_assignment(reader.block()) if version >= 1 else None
 
 
@@ -150,14 +127,14 @@ def decode_assignment(data: bytes) -> Assignment | None:
     if not data:
         return None
     reader = _Reader(data)
-    version, error = reader.number("h"), reader.number("h")
-    leader_id, leader_url, config_offset = reader.text(), reader.text(), reader.number("q")
+    version, error = reader.number(2), reader.number(2)
+    leader_id, leader_url, config_offset = reader.text(), reader.text(), reader.number(8)
     assigned = reader.tasks()
     revoked: list[tuple[str, int]] = []
     delay = 0
     if version >= 1:
         revoked = reader.tasks()
-        delay = reader.number("i")
+        delay = reader.number(4)
     return Assignment(
         leader_id=leader_id,
         leader_url=leader_url,

@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 
 from connectctl.ops.connect.transactional_ids import TaskRef
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 
+OLD_EPOCH = Rule("FENCE007", Severity.ERROR)
 _SIGNS = (
     "before its producer transaction expired",
     "InvalidProducerEpochException",
@@ -101,4 +103,4 @@ def _by(task: FailedTask) -> str:
 def _finding(task: FailedTask, what: str, severity: Severity) -> Finding:
     subject = f"{task.owner.connector} task {task.owner.task}"
     hint = f"connectctl connectors restart {task.owner.connector} --only-failed"
-    return Finding("FENCE007", severity, subject, f"Actual cause: {what}.", hint)
+    return OLD_EPOCH.found(subject, f"Actual cause: {what}.", hint, severity=severity)

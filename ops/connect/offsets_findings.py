@@ -9,10 +9,25 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.source_keys import SourceKey, connect_json
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord, UnreadTail
 
+LOST = Rule("OFFSETS001", Severity.ERROR)
+SPELLINGS = Rule("OFFSETS002", Severity.WARNING)
+WRONG_PARTITION = Rule("OFFSETS003", Severity.ERROR)
+FOREIGN_RECORD = Rule("OFFSETS004", Severity.WARNING)
+UNREADABLE_OFFSET = Rule("OFFSETS005", Severity.ERROR)
+INEXACT_NUMBER = Rule("OFFSETS006", Severity.ERROR)
+NESTED_PARTITION = Rule("OFFSETS007", Severity.ERROR)
+NULL_PARTITION = Rule("OFFSETS008", Severity.INFO)
+OPEN_TRANSACTION = Rule("OFFSETS009", Severity.ERROR)
+NOT_CONFIGURED = Rule("OFFSETS012", Severity.INFO)
+STALE = Rule("OFFSETS013", Severity.WARNING)
+UNUSUAL_SPELLING = Rule("OFFSETS014", Severity.WARNING)
+POLICY = Rule("OFFSETS017", Severity.ERROR)
+EMPTY_GROUP = Rule("OFFSETS018", Severity.WARNING)
 EXACT_IN_A_DOUBLE = 1 << 53
 STALE_MS = 60_000
 """How much later, in ms, the global topic must have been written to be called newer: workers write it second anyway."""
@@ -65,7 +80,7 @@ class OffsetFindings:
             message = (
                 f"{self._count} source partitions of a connector that is not configured; a new one would inherit them."
             )
-            yield Finding("OFFSETS012", Severity.INFO, self.name, message)
+            yield NOT_CONFIGURED.found(self.name, message)
         yield from spellings
         yield from self._found
         if self._first_lost is not None:
@@ -77,22 +92,20 @@ class OffsetFindings:
 def _of_key(entry: SourceOffset) -> Iterator[Finding]:
     key = entry.key
     if key.partition is None:
-        yield Finding(
-            "OFFSETS008", Severity.INFO, key.text, "The null partition: tasks can use it, GET …/offsets omits it."
-        )
+        yield NULL_PARTITION.found(key.text, "The null partition: tasks can use it, GET …/offsets omits it.")
     elif key.nested:
         why = "The source partition holds objects or arrays; a worker refuses to look it up."
-        yield Finding("OFFSETS007", Severity.ERROR, key.text, why)
+        yield NESTED_PARTITION.found(key.text, why)
     if not key.spelled_as_connect:
         why = "Connect never writes a key in this spelling, so workers do not find it: another tool wrote it."
-        yield Finding("OFFSETS014", Severity.WARNING, key.text, why)
+        yield UNUSUAL_SPELLING.found(key.text, why)
     for stray in entry.strays:
         message = (
             f"A record of this key lies on partition {stray.kafka_partition} (offset {stray.kafka_offset}, value "
             f"{_value(stray)}), where Java's partitioner does not put it: compaction never removes it, and the record "
             "that a worker uses depends on which one it reads last."
         )
-        yield Finding("OFFSETS003", Severity.ERROR, key.text, message)
+        yield WRONG_PARTITION.found(key.text, message)
 
 
 def _value(side: StoredOffset) -> str:
@@ -104,20 +117,20 @@ def _value(side: StoredOffset) -> str:
 def _of_value(key: str, role: str, side: StoredOffset) -> Iterator[Finding]:
     if side.problem:
         message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). Workers ignore it."
-        yield Finding("OFFSETS005", Severity.ERROR, key, message)
+        yield UNREADABLE_OFFSET.found(key, message)
         return
     if side.raw is not None:
         message = f"More text follows the {role} offset, which workers ignore: {side.raw!r}."
-        yield Finding("OFFSETS005", Severity.WARNING, key, message)
+        yield UNREADABLE_OFFSET.found(key, message, severity=Severity.WARNING)
     for member, value in (side.offset or {}).items():
         if type(value) is not int or -EXACT_IN_A_DOUBLE <= value <= EXACT_IN_A_DOUBLE:
             continue
         if -(1 << 63) <= value < 1 << 63:
             message = f"The {role} offset's {member} {value} is beyond 2^53: JSON readers that use doubles round it."
-            yield Finding("OFFSETS006", Severity.WARNING, key, message)
+            yield INEXACT_NUMBER.found(key, message, severity=Severity.WARNING)
         else:
             message = f"The {role} offset's {member} {value} does not fit 64 bits: a worker reads another number."
-            yield Finding("OFFSETS006", Severity.ERROR, key, message)
+            yield INEXACT_NUMBER.found(key, message)
 
 
 def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
@@ -136,7 +149,7 @@ def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
                 f"One source partition in {len(texts)} spellings, which are {len(texts)} keys for Connect: "
                 f"{' and '.join(texts)}. A task finds the one in the order of its own map."
             )
-            yield Finding("OFFSETS002", Severity.WARNING, next(iter(texts.values())), message)
+            yield SPELLINGS.found(next(iter(texts.values())), message)
 
 
 def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
@@ -170,9 +183,7 @@ def _lost(name: str, first: SourceOffset, count: int) -> Finding:
         f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, although "
         f"KIP-618 specifies {_value(_side(first))} for {first.key.text}" + (" and so on." if count > 1 else ".")
     )
-    return Finding(
-        "OFFSETS001", Severity.ERROR, name, message, f"Repair it: connectctl offsets merge {name} --into dedicated"
-    )
+    return LOST.found(name, message, f"Repair it: connectctl offsets merge {name} --into dedicated")
 
 
 def _side(entry: SourceOffset) -> StoredOffset:
@@ -190,7 +201,7 @@ def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOff
         f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
         f"{_value(theirs)}, but takes precedence; after a downgrade the dedicated topic is stale."
     )
-    return Finding("OFFSETS013", Severity.WARNING, name, message)
+    return STALE.found(name, message)
 
 
 def of_foreign_records(topic: str, records: Sequence[tuple[ConsumerRecord, str]]) -> Iterator[Finding]:
@@ -198,7 +209,7 @@ def of_foreign_records(topic: str, records: Sequence[tuple[ConsumerRecord, str]]
     for record, why in records:
         shown = (record.key or b"").decode(errors="backslashreplace")
         subject = f"{topic}-{record.partition}@{record.offset}"
-        yield Finding("OFFSETS004", Severity.WARNING, subject, f"Connect ignores this record: {why} ({shown[:120]!r}).")
+        yield FOREIGN_RECORD.found(subject, f"Connect ignores this record: {why} ({shown[:120]!r}).")
 
 
 def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
@@ -212,19 +223,19 @@ def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
             "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; but it grows without "
             "limit, and every worker that starts reads all of it."
         )
-        yield Finding("OFFSETS017", Severity.WARNING, topic, message, f"Repair it: {repair}")
+        yield POLICY.found(topic, message, f"Repair it: {repair}", severity=Severity.WARNING)
     elif policy not in (None, "compact"):
         message = (
             f"cleanup.policy is {policy} and must be compact: no worker starts on it, and no connector that keeps its "
             "offsets here; old offsets are deleted."
         )
-        yield Finding("OFFSETS017", Severity.ERROR, topic, message, f"Repair it: {repair}")
+        yield POLICY.found(topic, message, f"Repair it: {repair}")
 
 
 def of_empty_group(group_id: str) -> Finding:
     """A group in which no worker is: what is shown may be another cluster's."""
     message = "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
-    return Finding("OFFSETS018", Severity.WARNING, group_id, message)
+    return EMPTY_GROUP.found(group_id, message)
 
 
 def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Finding]:
@@ -234,4 +245,4 @@ def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Fin
             f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
             f"{partition.end}: later records are not shown, and workers that read this topic wait until it ends."
         )
-        yield Finding("OFFSETS009", Severity.ERROR, f"{topic}-{partition.partition}", message)
+        yield OPEN_TRANSACTION.found(f"{topic}-{partition.partition}", message)

@@ -7,7 +7,6 @@ rule names where its connector's documentation or source says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from connectctl.ops.connect.partition_fields import (
@@ -108,8 +107,8 @@ RULES = (*_KAFKA, *_OWN, *JDBC_RULES, *DEBEZIUM_RULES)
 """What is known. A class that is not here is learned from the offsets that it has (``partition_learning``)."""
 
 
-def rules_of(path: str, known: Sequence[PartitionRule] = RULES) -> tuple[PartitionRule, ...]:
+def rules_of(path: str) -> tuple[PartitionRule, ...]:
     """The rules of a connector class, by its whole name or its last part, as ``connector.class`` may have it."""
     simple = path.rpartition(".")[2]
     short = {simple, f"{simple}Connector"} if "." not in path else set()
-    return tuple(rule for rule in known for each in rule.classes if each == path or each.rpartition(".")[2] in short)
+    return tuple(rule for rule in RULES for each in rule.classes if each == path or each.rpartition(".")[2] in short)

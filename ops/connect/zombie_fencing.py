@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from connectctl.ops.core.finding import Finding, Severity, counted
+from connectctl.ops.core.rule import Rule
 
+BLOCKED_BY_FENCING = Rule("FENCE008", Severity.ERROR)
 LEADER_LIMIT = 90.0
 FORWARD_LIMIT = 30.0
 FIRST_BACKOFF, LONGEST_BACKOFF = "admin.override.retry.backoff.ms", "admin.override.retry.backoff.max.ms"
@@ -88,7 +90,7 @@ def diagnose(round_: FencingRound) -> Finding | None:
     if round_.failed:
         failed = counted(len(round_.failed), "task")
         message = f"The leader could not finish a round of fencing for {sum(round_.ids)} ids; {failed} failed by it."
-        return Finding("FENCE008", Severity.ERROR, round_.connector, message, cure)
+        return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
     if round_.total <= SLOW:
         return None
     message = (
@@ -97,8 +99,8 @@ def diagnose(round_: FencingRound) -> Finding | None:
     )
     if round_.total > LEADER_LIMIT:
         message += f" It needs about {round_.total:.0f} s and is given {LEADER_LIMIT:.0f}: all tasks will fail."
-        return Finding("FENCE008", Severity.ERROR, round_.connector, message, cure)
+        return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
     message += f" About {round_.remaining:.0f} s are left."
     if round_.total > FORWARD_LIMIT and round_.workers > 1:
         message += f" A task that asked through another worker fails after {FORWARD_LIMIT:.0f} s."
-    return Finding("FENCE008", Severity.WARNING, round_.connector, message, cure)
+    return BLOCKED_BY_FENCING.found(round_.connector, message, cure, severity=Severity.WARNING)

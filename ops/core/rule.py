@@ -21,5 +21,10 @@ class Rule:
     def found(
         self, subject: str, message: str, next_step: str | None = None, *, severity: Severity | None = None
     ) -> Finding:
-        """A finding about ``subject``. ``message`` is what was observed; ``severity`` where it differs from the rule's."""
-        return Finding(self.id, severity or self.severity, subject, message, next_step, rule_doc(self.id).cause)
+        """A finding about ``subject``. ``message`` is what was observed; ``severity`` where it differs from the rule's.
+
+        It says why it matters where a specification does, which then is the section's source.
+        """
+        doc = rule_doc(self.id)
+        why = doc.cause if doc.source else None
+        return Finding(self.id, severity or self.severity, subject, message, next_step, why)

@@ -17,7 +17,7 @@ from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartitionRange, PartTotals, Scan, TransactionPart
 from connectctl.ops.audit.sequences import Committed, Read, SequenceCheck, SequenceRange, SourceTotals
 from connectctl.ops.audit.summary import Summary
-from connectctl.ops.audit.transactions import Totals, TransactionJoin
+from connectctl.ops.audit.transactions import TransactionJoin, TransactionTotals
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader, OldFormat
 from connectctl.ops.clients.kafka_protocol.headers import Headers
@@ -122,7 +122,7 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     return read
 
 
-def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | Totals]:
+def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | TransactionTotals]:
     """What is wrong with transactions whose parts come in ``transactions.order``, and their totals."""
     joining = TransactionJoin()
     yield from joining.join(parts)
@@ -239,7 +239,7 @@ def result_of(found: Any) -> tuple[Any, ...]:
     if isinstance(found, SourceTotals):
         what = "tracked" if found.tracked else "source"
         return (what, found.offences, json.dumps(asdict(found)), *_BLANK)
-    if isinstance(found, Totals):
+    if isinstance(found, TransactionTotals):
         return ("transactions", 0, json.dumps(found.as_row()), *_BLANK)
     if isinstance(found, MatchTotals):
         return ("matched", 0, json.dumps(found.as_row()), *_BLANK)
@@ -256,7 +256,7 @@ def _found_in(row: tuple[Any, ...]) -> Any:
         return Violation(*columns)
     data = json.loads(text)
     if what in ("transactions", "matched"):
-        totals = Totals() if what == "transactions" else MatchTotals()
+        totals = TransactionTotals() if what == "transactions" else MatchTotals()
         totals.merge(data)
         return totals
     kind = {"part": PartTotals, "read": Read}.get(what, SourceTotals)

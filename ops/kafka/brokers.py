@@ -61,7 +61,7 @@ def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
 
 
 @dataclass(frozen=True)
-class GroupMember:
+class ReaderMember:
     """A member of a group of readers, with the topics of which it was assigned partitions."""
 
     client_id: str
@@ -81,7 +81,7 @@ class ReaderGroup:
     type: str = "classic"
     state: str = "Stable"
     coordinator: int = -1
-    members: tuple[GroupMember, ...] = ()
+    members: tuple[ReaderMember, ...] = ()
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     subscribed: frozenset[str] = frozenset()
     isolation: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from connectctl.ops.kafka.field_reader import FieldReader
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TOPIC = "__transaction_state"
@@ -121,21 +122,8 @@ def _tag(tagged: dict[int, bytes], number: int, default: int) -> int:
     return int.from_bytes(tagged[number], "big", signed=True) if number in tagged else default
 
 
-class _Reader:
-    """Reads Kafka's types one after the other. Raises ``ValueError`` where the bytes end too early."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def take(self, size: int) -> bytes:
-        if not 0 <= size <= len(self._data) - self._at:
-            raise ValueError(f"it ends where {size} more bytes are due")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def number(self, size: int) -> int:
-        """A signed number of ``size`` bytes."""
-        return int.from_bytes(self.take(size), "big", signed=True)
+class _Reader(FieldReader):
+    """With the types of flexible versions, too (KIP-482)."""
 
     def unsigned(self) -> int:
         """An unsigned number of variable length."""

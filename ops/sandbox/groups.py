@@ -14,9 +14,9 @@ from connectctl.ops.sandbox.jars.versions import parse_version
 from connectctl.ops.sandbox.launch import Launcher
 from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.lock import locked
-from connectctl.ops.sandbox.progress import OnProgress, silent
+from connectctl.ops.sandbox.progress import silent
 from connectctl.ops.sandbox.record import Node, SandboxRecord
-from connectctl.ops.sandbox.spec import SandboxSpec, check_support
+from connectctl.ops.sandbox.spec import check_support
 
 LOCK_PATIENCE = 300.0
 """Seconds to wait for another command on the same sandbox: longer than any ``up`` with warm jars."""
@@ -94,26 +94,6 @@ class Group:
             _edit(self.layout, node, support, changes)
             start(launch, self.group_id, [node], wait=wait)
 
-    def add_worker(
-        self,
-        *,
-        support: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        kafka_version: str | None = None,
-        wait: bool = True,
-    ) -> int:
-        """Start one more worker of this group; gives its number.
-
-        In the main group it is like the others where nothing else is said; in another, Connect's defaults hold.
-        """
-        with launcher(self.layout) as launch:
-            spec = launch.record.spec
-            like = spec if self.group_id == spec.group_id else SandboxSpec(spec.name, kafka_version=spec.kafka_version)
-            extra = {**like.extra_worker_properties, **(properties or {})}
-            (node,) = prepare(launch, self.group_id, 1, support or like.support, extra, kafka_version)
-            start(launch, self.group_id, [node], wait=wait)
-        return len(self.workers)
-
 
 def current(layout: SandboxLayout) -> SandboxRecord:
     """The sandbox's record as it is now. Raises ConnectctlError when the sandbox is gone."""
@@ -128,10 +108,10 @@ def current(layout: SandboxLayout) -> SandboxRecord:
 
 
 @contextmanager
-def launcher(layout: SandboxLayout, on_progress: OnProgress = silent) -> Iterator[Launcher]:
+def launcher(layout: SandboxLayout) -> Iterator[Launcher]:
     """A launcher for an existing sandbox, with its lock held."""
     with locked(layout.root, create=False, timeout=LOCK_PATIENCE):
-        yield Launcher(layout, current(layout), on_progress)
+        yield Launcher(layout, current(layout), silent)
 
 
 def prepare(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.clients.drivers.command import Command, Lines
+from connectctl.ops.clients.drivers.command import Command, ShellLines
 from connectctl.ops.clients.drivers.command_runner import Commands
 from connectctl.ops.clients.drivers.manual import Manual
 from connectctl.ops.clients.drivers.open import ByWorker
@@ -16,6 +16,7 @@ from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.clients.drivers.strimzi import Strimzi
 from connectctl.ops.core.errors import ConnectctlError
 from fakes.kubectl import FakeKubectl
+from fakes.sandboxes import properties_file
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
@@ -107,7 +108,7 @@ class DriverContract:
         assert stage.driver.restart_mode(stage.worker) == before
 
 
-def scripted(directory: Path) -> tuple[Path, Lines]:
+def scripted(directory: Path) -> tuple[Path, ShellLines]:
     """A worker of shell commands: its properties in a file, a line in another for each restart."""
     file, log = directory / "worker-w1", directory / "restarts"
     file.write_text("a=b\n")
@@ -119,7 +120,7 @@ def scripted(directory: Path) -> tuple[Path, Lines]:
         "read": f"grep ^{{property}}= {directory}/worker-{{host}}",
         "check": f"test -f {directory}/worker-{{host}}",
     }
-    return file, Lines(lines, Commands(60.0))
+    return file, ShellLines(lines, Commands(60.0))
 
 
 def restarts_in(directory: Path) -> Callable[[], int]:
@@ -182,7 +183,7 @@ class TestSandbox(DriverContract):
     def stage(self, cluster: Sandbox) -> Iterator[Stage]:
         from connectctl.ops.sandbox.driver import SandboxWorkers
 
-        file = cluster.properties_file(2)
+        file = properties_file(cluster, 2)
         original = file.read_bytes()
         started: set[int | None] = set()
 

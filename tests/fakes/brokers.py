@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion, GroupMember, ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion, ReaderGroup, ReaderGroups, ReaderMember
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 APIS = {2: 11, 22: 5, 24: 5}
@@ -72,4 +72,4 @@ class FakeBrokers:
 
     def join(self, group: str, topic: str, client: str) -> None:
         """A member that is assigned partitions of the topic."""
-        self.groups[group] = ReaderGroup(group, members=(GroupMember(client, "/127.0.0.1", frozenset({topic})),))
+        self.groups[group] = ReaderGroup(group, members=(ReaderMember(client, "/127.0.0.1", frozenset({topic})),))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from connectctl.ops.checks.types import Checked
+from connectctl.ops.checks.types import CheckedConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from fakes.brokers import FakeBrokers
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_context(
-    *everybody: Checked,
+    *everybody: CheckedConnector,
     kafka: Any = None,
     calls: Any = None,
     transactions: Any = None,

@@ -15,6 +15,7 @@ import psutil
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox.cluster import SandboxSpec, down
 from connectctl.ops.sandbox.layout import broker_name
+from fakes.sandboxes import start_broker
 from otherbrokers import up_as_asked
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Broker:
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                return self.sandbox.start_broker(number)
+                return start_broker(self.sandbox, number)
             except ConnectctlError:
                 # It was killed while it was starting.
                 if time.monotonic() > end:

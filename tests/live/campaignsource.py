@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.task import offset_store
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask

@@ -13,6 +13,7 @@ import pytest
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox.driver import SandboxWorkers
+from fakes.sandboxes import properties_file
 from live.real import eventually
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ KEY = "client.rack"
 @pytest.fixture
 def worker(cluster: Sandbox) -> Iterator[str]:
     """The second worker of the shared cluster, which is as it was when the test is over."""
-    address, file = cluster.rest_urls[1].removeprefix("http://"), cluster.properties_file(2)
+    address, file = cluster.rest_urls[1].removeprefix("http://"), properties_file(cluster, 2)
     before, pid = file.read_bytes(), cluster.group.workers[1].pid
     yield address
     for left in file.parent.glob(f"{file.name}.connectctl-*"):
@@ -59,7 +60,7 @@ def test_a_sandboxes_context_changes_and_restarts_its_worker(cluster: Sandbox, w
 
 
 def test_a_properties_file_and_a_shell_command_do_the_same(cluster: Sandbox, worker: str, tmp_path: Path) -> None:
-    file, original = cluster.properties_file(2), cluster.properties_file(2).read_text()
+    file, original = properties_file(cluster, 2), properties_file(cluster, 2).read_text()
     # As an operator would restart a service, with a program that knows the sandbox.
     script = tmp_path / "restart.py"
     script.write_text(
@@ -81,7 +82,7 @@ def test_a_properties_file_and_a_shell_command_do_the_same(cluster: Sandbox, wor
 def test_a_restart_that_hangs_or_fails_leaves_the_worker_serving(worker: str, cluster: Sandbox, tmp_path: Path) -> None:
     pid = cluster.group.workers[1].pid
     for command, why in (("sleep 600", "took longer than 1 s"), ("echo no such unit; exit 5", "no such unit")):
-        driver = described(tmp_path, cluster.properties_file(2), command, "      timeout: 1\n")
+        driver = described(tmp_path, properties_file(cluster, 2), command, "      timeout: 1\n")
         with pytest.raises(ConnectctlError, match=why):
             driver.restart(worker)
     assert cluster.group.workers[1].pid == pid

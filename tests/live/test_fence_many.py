@@ -35,6 +35,7 @@ from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.observe import Sources, observe
 from connectctl.ops.operations.fencing.planning import select
 from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceSelection
+from fakes.sandboxes import kill_broker, start_broker
 from live.rawproducer import RawProducers
 from live.real import Ran, connectctl, create_topic
 
@@ -264,10 +265,10 @@ def test_the_broker_killed_and_restarted_in_the_middle(broker: Sandbox, raw: Raw
     work = threading.Thread(target=fencer.run)
     work.start()
     assert middle.wait(30)
-    broker.kill_broker()
+    kill_broker(broker)
     assert len(done) < len(ids)
     time.sleep(1)
-    broker.start_broker()
+    start_broker(broker)
     work.join(90)
     assert Counter(result.outcome for result in fencer.results.values()) == {FenceOutcome.FENCED: len(ids)}
     now = raw.calls.describe(ids)

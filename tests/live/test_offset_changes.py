@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from connectctl.ops.core.journal import Run, RunState
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets import steps as offsets_steps
+from fakes.sandboxes import kill_broker, start_broker
 from live.offsetchanges import (
     SCHEMAS,
     VERIFIABLE,
@@ -343,7 +344,7 @@ def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(m
 
             def apply(self: Any, context: Any) -> str | None:
                 said = real(self, context)
-                small.kill_broker()
+                kill_broker(small)
                 return said
 
             monkeypatch.setattr(offsets_steps.Backup, "apply", apply)
@@ -351,7 +352,7 @@ def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(m
             run = journal().runs()[0]
             assert f"connectctl runs resume {run.id}" in refused.err
             monkeypatch.undo()
-            small.start_broker()
+            start_broker(small)
             assert live(small, small.topics["offsets"], "lost") != {}
             eventually(lambda: connectctl("--context", "sandbox-lost", "runs", "resume", run.id, "--yes").code == 0)
             assert live(small, small.topics["offsets"], "lost") == {}

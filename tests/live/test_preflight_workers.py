@@ -17,6 +17,7 @@ from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, observe
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.operations.cluster.observe import look
 from connectctl.ops.sandbox.cluster import Group, Sandbox, SandboxSpec, down, up
+from fakes.sandboxes import add_worker, extra_group
 from live.real import Workers, connector, create_topic, eventually, workers
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def test_an_enabled_worker_is_clean_for_every_wish(sandbox: Sandbox) -> None:
 
 
 def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
-    group = sandbox.extra_group("modes", support="disabled")
+    group = extra_group(sandbox, "modes", support="disabled")
     for goal in (Goal.NOW, Goal.PREPARING, Goal.DOWNGRADE):
         assert found(seen(sandbox, group), goal) == {}
     assert (
@@ -86,7 +87,7 @@ def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
         in shows(sandbox, "WORKER005", group=group, goal=Goal.ENABLED)["WORKER005"].message
     )
 
-    group.add_worker(support="enabled")
+    add_worker(group, support="enabled")
     leader, enabled = (url.removeprefix("http://") for url in group.rest_urls)
     behind = shows(sandbox, "WORKER004", group=group)["WORKER004"]
     assert (behind.subject, f"and {enabled} enabled" in behind.message) == (leader, True)
@@ -100,7 +101,7 @@ def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
 
 
 def test_a_worker_of_3_2_is_too_old(sandbox: Sandbox) -> None:
-    group = sandbox.extra_group("ancient", kafka_version="3.2")
+    group = extra_group(sandbox, "ancient", kafka_version="3.2")
     assert found(seen(sandbox, group)) == {}
     told = shows(sandbox, "WORKER001", group=group, goal=Goal.PREPARING)["WORKER001"]
     assert "Kafka Connect 3.2.3" in told.message
@@ -108,7 +109,7 @@ def test_a_worker_of_3_2_is_too_old(sandbox: Sandbox) -> None:
 
 
 def test_a_leader_that_is_preparing_proves_nothing_of_the_others(sandbox: Sandbox) -> None:
-    group = sandbox.extra_group("half", support="preparing", workers=2)
+    group = extra_group(sandbox, "half", support="preparing", workers=2)
     assert list(shows(sandbox, "WORKER006", group=group, goal=Goal.ENABLED)) == ["WORKER006"]
     assert found(seen(sandbox, group)) == {}
     group.stop_worker(2)
@@ -119,7 +120,7 @@ def test_a_worker_that_reads_another_config_topic_is_told(sandbox: Sandbox) -> N
     create_topic(sandbox.bootstrap_servers, "workers-elsewhere", partitions=1)
     with connector(sandbox, "workers-mixed", SOURCE):
         stray = {"config.storage.topic": "workers-elsewhere", "connect.protocol": "compatible"}
-        number = sandbox.group.add_worker(properties=stray, wait=False)
+        number = add_worker(sandbox.group, properties=stray, wait=False)
         try:
             told = shows(sandbox, "WORKER002", "WORKER012")
             assert "does not list workers-mixed" in told["WORKER012"].message
@@ -131,7 +132,7 @@ def test_another_group_on_the_same_topics_is_told(sandbox: Sandbox) -> None:
     topics = sandbox.topics
     shared = {"config.storage.topic": topics["config"], "status.storage.topic": topics["status"]}
     with connector(sandbox, "workers-shared", SOURCE):
-        other = sandbox.extra_group("double", support="enabled", properties=shared)
+        other = extra_group(sandbox, "double", support="enabled", properties=shared)
         try:
             told = shows(sandbox, "WORKER013", "WORKER014")
             assert told["WORKER013"].message == "double runs workers-shared of this topic, too."

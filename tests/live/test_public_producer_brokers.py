@@ -12,6 +12,7 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.transactions import find_request
 from connectctl.producer import AbortRequired, TransactionalProducer
+from fakes.sandboxes import kill_broker, start_broker
 from kafka.admin import KafkaAdminClient
 from live.campaignbroker import Broker, own_broker
 from live.publicproducer import insist, seen, write_once
@@ -143,12 +144,12 @@ def test_a_transaction_is_ended_by_the_next_coordinator_while_its_own_is_away(
         producer.produce(topic, "1", partition=partition)
     producer.flush()
     away = coordinator(client, topic)
-    three.sandbox.kill_broker(away)
+    kill_broker(three.sandbox, away)
     try:
         insist(producer.commit_transaction if commit else producer.abort_transaction)
         write_once(producer, topic, 2, range(PARTITIONS))
     finally:
-        three.sandbox.start_broker(away)
+        start_broker(three.sandbox, away)
         three.wait()
     assert seen(client, topic) == ["0"] * 3 + (["1"] * 3 if commit else []) + ["2"] * 3
 
@@ -161,14 +162,14 @@ def test_a_leader_that_is_killed_asks_for_an_abort_behind_which_the_next_leader_
     producer.begin_transaction()
     for partition in range(PARTITIONS):
         producer.produce(topic, "lost", partition=partition)
-    three.sandbox.kill_broker(away)
+    kill_broker(three.sandbox, away)
     try:
         with pytest.raises(AbortRequired):
             producer.commit_transaction()
         insist(producer.abort_transaction)
         write_once(producer, topic, 1, range(PARTITIONS))
     finally:
-        three.sandbox.start_broker(away)
+        start_broker(three.sandbox, away)
         three.wait()
     assert seen(client, topic) == ["0"] * 3 + ["1"] * 3
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
@@ -24,7 +25,6 @@ from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask

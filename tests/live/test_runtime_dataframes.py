@@ -22,7 +22,7 @@ from connectctl.ops.clients.spark.task_input import proven
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.attempt import shared_clients
-from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry, Superseded
 from connectctl.ops.task_runtime.dataframe import api, batch_round
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
@@ -505,7 +505,7 @@ def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: T
 def test_a_frame_that_spark_knows_to_be_ordered_is_not_sorted_again(session: Any) -> None:
     frame = session.range(0, 100, 1, 2).selectExpr("concat('s', id div 50) source", "id", "cast(id as string) value")
     work: Any = None
-    writing = Writing(work, "t", Columns(("source",), "id"), 10, registry=Address("localhost", 1, "word"))
+    writing = Writing(work, "t", Columns(("source",), "id"), 10, registry=DriverAddress("localhost", 1, "word"))
     plans = [str(shared(frame, writing, tasks)._jdf.queryExecution().executedPlan()) for tasks in (2, 1)]
     assert "Sort" not in plans[0]
     assert "Coalesce 1" in plans[1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.task_runtime.attempt import task_attempt
-from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-NOBODY = Address("127.0.0.1", 1, "word")
+NOBODY = DriverAddress("127.0.0.1", 1, "word")
 NOW = 1_700_000_000_000
 
 

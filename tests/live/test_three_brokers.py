@@ -25,6 +25,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
+from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
 from live.campaign import Campaign
 from live.campaignbroker import Broker, own_broker
@@ -178,7 +179,7 @@ def partitions_in(out: str) -> int:
 def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     name = three.sandbox.layout.name
     assert [p.name for p in status(name).processes] == ["broker", "broker-2", "broker-3"]
-    three.sandbox.kill_broker(2)
+    kill_broker(three.sandbox, 2)
     assert [p.state for p in status(name).processes] == [
         SandboxState.RUNNING,
         SandboxState.STOPPED,
@@ -186,7 +187,7 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     ]
     kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
     assert kafka.cluster_id() == three.sandbox.cluster_id
-    three.sandbox.start_broker(2)
+    start_broker(three.sandbox, 2)
     assert {p.state for p in status(name).processes} == {SandboxState.RUNNING}
 
 
@@ -202,7 +203,7 @@ def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
 
     with lock().held("run-1") as confirm:
         for number in range(1, three.count + 1):
-            three.sandbox.kill_broker(number)
+            kill_broker(three.sandbox, number)
             try:
                 holder = lock().holder()
                 assert holder is not None
@@ -212,7 +213,7 @@ def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
                 assert len(group.members) == 1
                 confirm()
             finally:
-                three.sandbox.start_broker(number)
+                start_broker(three.sandbox, number)
                 three.wait()
             confirm()
     assert lock().holder() is None

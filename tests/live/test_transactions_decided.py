@@ -22,6 +22,7 @@ from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, parse
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
+from fakes.sandboxes import kill_broker, start_broker
 from live.rawproducer import NEW_END, NEW_PRODUCE, RawProducers
 from live.real import Ran, connectctl, create_topic, eventually
 
@@ -197,9 +198,9 @@ def test_a_commit_whose_marker_was_lost_is_committed(broker: Sandbox, raw: RawPr
     eventually(lambda: raw.calls.bounds([TopicPartition(topic, 0)])[TopicPartition(topic, 0)] == 5)
     raw.end([id_], commit=True, version=NEW_END if new else 4)
     assert ended(raw, id_).state == "CompleteCommit"
-    broker.kill_broker()
+    kill_broker(broker)
     (home / "away").rename(home / "other")
-    broker.start_broker()
+    start_broker(broker)
 
     # A coordinator that has not loaded its log yet lists no id, and nobody would know whose the transaction is.
     eventually(lambda: seen(broker, "transactions", "list", "--prefix", id_))

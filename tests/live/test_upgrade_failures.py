@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from fakes.sandboxes import start_broker
 from live.filesource import Writer, all_there, growing, written_on
 from live.real import Ran, connectctl, eventually, workers
 
@@ -34,8 +35,7 @@ TURN = 5
 """The last step of the first worker's turn; the second's is the fourth after it, and then modes are checked."""
 
 TOOL = """
-import sys
-from pathlib import Path
+from fakes.sandboxes import add_worker, kill_broker, properties_file
 from connectctl.ops.sandbox.driver import SandboxWorkers
 from connectctl.ops.sandbox.cluster import find
 import httpx
@@ -59,14 +59,14 @@ match what:
         sandbox.group.stop_worker(other)
     case "restart-and-add-another":
         if len(workers) == 2:
-            sandbox.group.add_worker(support="enabled")
+            add_worker(sandbox.group, support="enabled")
         driver.restart(worker)
     case "restart-and-lose-the-broker":
         driver.restart(worker)
-        sandbox.kill_broker()
+        kill_broker(sandbox)
     case "restart-and-move-files":
         driver.restart(worker)
-        file = sandbox.properties_file(other)
+        file = properties_file(sandbox, other)
         file.rename(file.with_suffix(".moved"))
         file.mkdir()
     case "restart-and-break-a-connector":
@@ -161,7 +161,7 @@ def scene(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     directory = tmp_path_factory.mktemp(NAME)
-    (directory / "tool.py").write_text(TOOL)
+    (directory / "tool.py").write_text(f"import sys\nsys.path.append({str(Path(__file__).parents[1])!r})\n{TOOL}")
     # Workers hear of a rebalance by their next heartbeat: the sooner, the shorter every wait here.
     sandbox = up(SandboxSpec(name=NAME, workers=2, extra_worker_properties={"heartbeat.interval.ms": "500"}))
     try:
@@ -266,7 +266,7 @@ def test_a_lost_broker_stops_the_roll_until_it_is_back(scene: Scene) -> None:
     scene.describe(restart=scene.tool("restart-and-lose-the-broker"))
     ran = scene.broken(*scene.begun(), "--yes", *SOON)
     assert "brokers" in ran.err, ran.err
-    scene.sandbox.start_broker()
+    start_broker(scene.sandbox)
     said = scene.failed(ran)
     scene.serves()
     scene.goes_on(said)

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.properties import internal_topics
+from fakes.sandboxes import extra_group
 from live.real import FILE_SOURCE, Workers, connectctl, eventually, write
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def others(state_home: Path) -> Iterator[dict[str, Group]]:
     policy = {"connector.client.config.override.policy": "Principal"}
     try:
         sandbox = up(SandboxSpec(name="validate", workers=1))
-        preparing = sandbox.extra_group("validate-preparing", support="preparing", properties=policy)
+        preparing = extra_group(sandbox, "validate-preparing", support="preparing", properties=policy)
         yield {
             "disabled": _by_rest(sandbox.rest_urls[0], sandbox.group_id, sandbox.bootstrap_servers),
             "preparing": _by_rest(preparing.rest_urls[0], preparing.group_id, sandbox.bootstrap_servers),

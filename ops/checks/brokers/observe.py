@@ -15,7 +15,7 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.checks.types import CheckedConnector
     from connectctl.ops.kafka.topics import TopicFacts
 
 T = TypeVar("T")
@@ -149,9 +149,9 @@ def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
     ]
 
 
-def _by_cluster(context: CheckContext) -> tuple[list[Checked], list[Unseen]]:
+def _by_cluster(context: CheckContext) -> tuple[list[CheckedConnector], list[Unseen]]:
     """The connectors whose producers write to these brokers, and what is not known of the brokers of others."""
-    here: list[Checked] = []
+    here: list[CheckedConnector] = []
     others: dict[str, list[str]] = {}
     for each in context.sources:
         if connects_to(each.config, "producer", context.edges.bootstrap):
@@ -166,7 +166,7 @@ def _by_cluster(context: CheckContext) -> tuple[list[Checked], list[Unseen]]:
     ]
 
 
-def _timeout(each: Checked, worker_property: Callable[[str], str | None]) -> ProducerTimeout:
+def _timeout(each: CheckedConnector, worker_property: Callable[[str], str | None]) -> ProducerTimeout:
     """A task's, as a worker layers it: the connector's override, the worker's ``producer.``, the default."""
     own, workers = f"producer.override.{TIMEOUT}", f"producer.{TIMEOUT}"
     return next(_given(each.name, ((own, each.config.get(own)), (workers, worker_property(workers)))))

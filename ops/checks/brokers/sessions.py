@@ -10,7 +10,7 @@ from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.checks.types import CheckedConnector
 
 LEAST, MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 BOUNDS = (LEAST, MOST)
@@ -27,7 +27,7 @@ class SessionTimeout:
 
 
 def sessions_of(
-    sinks: Sequence[Checked], worker_property: Callable[[str], str | None], bootstrap: str
+    sinks: Sequence[CheckedConnector], worker_property: Callable[[str], str | None], bootstrap: str
 ) -> tuple[tuple[SessionTimeout, ...], tuple[Unseen, ...]]:
     """Those that a sink's override or the workers' ``consumer.`` sets, and what is not known of other clusters.
 
@@ -49,7 +49,7 @@ def sessions_of(
     return tuple(found), tuple(unseen)
 
 
-def _given(each: Checked, worker_property: Callable[[str], str | None]) -> SessionTimeout | None:
+def _given(each: CheckedConnector, worker_property: Callable[[str], str | None]) -> SessionTimeout | None:
     protocol = each.config.get(f"consumer.override.{_PROTOCOL}") or worker_property(f"consumer.{_PROTOCOL}")
     if (protocol or "").strip().lower() == "consumer":
         return None

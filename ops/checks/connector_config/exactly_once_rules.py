@@ -5,16 +5,19 @@ from __future__ import annotations
 from connectctl.ops.checks.connector_config import exactly_once_findings as rules
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, number_problem, word_problem
 from connectctl.ops.checks.types import Goal, PluginSays
+from connectctl.ops.connect.source_transactions import (
+    BOUNDARY,
+    DEFAULT_INTERVAL_MS,
+    DEFAULT_TIMEOUT_MS,
+    INTERVAL,
+    LATENCY,
+    TIMEOUT,
+)
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Severity
 
 SUPPORT = "exactly.once.support"
-BOUNDARY = "transaction.boundary"
-INTERVAL = "transaction.boundary.interval.ms"
 OFFSETS_TOPIC = "offsets.storage.topic"
-TIMEOUT = "producer.override.transaction.timeout.ms"
-DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60000
-"""Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
 SAYS_NO = "The connector does not support exactly-once semantics with the provided configuration."
 SAYS_NOTHING = (
     "The connector does not implement the API required for preflight validation of exactly-once source support. Please "
@@ -37,7 +40,6 @@ WORKERS_OWN = {
     "exactly.once.source.support": "A connector has exactly.once.support",
     "offset.storage.topic": "A connector has offsets.storage.topic, with an s",
 }
-LATENCY = "transaction.boundary.latency.ms"
 _REQUESTED = f"Set {SUPPORT} to requested"
 
 
@@ -146,8 +148,10 @@ def interval(subject: Subject, words: Words) -> None:
         return  # TXN005 reports it, with what the brokers say
     sure = True in subject.modes
     if value is None:
-        if timeout <= DEFAULT_INTERVAL:
-            message = f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL} by default; the transaction"
+        if timeout <= DEFAULT_INTERVAL_MS:
+            message = (
+                f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; the transaction"
+            )
             step = f"Set {INTERVAL}, well below {timeout}."
             words.add(rules.WORKERS_INTERVAL, INTERVAL, f"{message} times out after {timeout} ms.", step)
     elif int(value) >= timeout:
@@ -160,6 +164,6 @@ def interval(subject: Subject, words: Words) -> None:
 def _timeout(subject: Subject) -> int | None:
     """The transaction timeout in milliseconds; None where it is not known or no timeout."""
     if TIMEOUT not in subject.config:
-        return DEFAULT_TIMEOUT
+        return DEFAULT_TIMEOUT_MS
     value = subject.text(TIMEOUT)
     return int(value) if value is not None and number_problem(TIMEOUT, value, "INT", 1) is None else None

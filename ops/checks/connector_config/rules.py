@@ -29,7 +29,7 @@ from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.types import Checked, Validation
+    from connectctl.ops.checks.types import CheckedConnector, Validation
     from connectctl.ops.connect.worker import Support
     from connectctl.ops.core.finding import Finding
 
@@ -72,7 +72,7 @@ class Evaluated:
 
 
 def subject_of(
-    checked: Checked,
+    checked: CheckedConnector,
     goal: Goal,
     *,
     group_id: str | None = None,

@@ -23,7 +23,7 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.checks.types import CheckedConnector
     from connectctl.ops.connect.config_topic import ConfigState
 
 TRANSACTION_STATE = "__transaction_state"
@@ -111,7 +111,7 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
     )
 
 
-def ids_of(each: Checked, state: ConfigState | None) -> int:
+def ids_of(each: CheckedConnector, state: ConfigState | None) -> int:
     """For how many tasks the next round fences: as many as the last one was for, or as run now, whichever is more.
 
     A connector that has never had tasks may get as many as ``tasks.max`` says.

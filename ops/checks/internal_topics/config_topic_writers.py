@@ -17,7 +17,7 @@ _ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-con
 
 
 @dataclass(frozen=True)
-class Write:
+class LeaderWrite:
     """The newest record of the config topic that only a leader writes. ``at`` is in seconds since the epoch.
 
     ``outside``: it was written outside a transaction for certain, for what follows it is not a marker.
@@ -39,13 +39,13 @@ class ConfigTopic:
 
     name: str
     connectors: frozenset[str] = frozenset()
-    newest: Write | None = None
+    newest: LeaderWrite | None = None
     leader_wrote: float | None = None
     foreign: tuple[PartitionProducer, ...] = ()
     owners: Mapping[int, str] = field(default_factory=dict)
 
 
-def newest_write(image: TopicImage) -> Write | None:
+def newest_write(image: TopicImage) -> LeaderWrite | None:
     """The newest record that only a leader writes, and whether it stands outside a transaction.
 
     Under a preparing or enabled leader each is a transaction of its own, so that the offset behind it is the marker's and
@@ -61,7 +61,7 @@ def newest_write(image: TopicImage) -> Write | None:
     behind = newest.offset + 1
     outside = image.end_offsets.get(newest.partition) == behind or _has(records, behind)
     key = (newest.key or b"").decode(errors="replace")
-    return Write(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
+    return LeaderWrite(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
 
 
 def _has(records: Iterable[ConsumerRecord], offset: int) -> bool:

@@ -28,7 +28,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, Workers
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.checks.types import CheckedConnector
     from connectctl.ops.connect.source_offsets import ConnectorOffsets
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
@@ -180,7 +180,7 @@ def _workers(context: CheckContext) -> _Workers:
     )
 
 
-def _stores(each: Checked, workers: _Workers, goal: Goal) -> ConnectorStore:
+def _stores(each: CheckedConnector, workers: _Workers, goal: Goal) -> ConnectorStore:
     def store(mode: StoreMode | None) -> Store:
         topic = workers.offsets.offsets_topic
         return store_of(

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
+from connectctl.ops.connect.source_transactions import (
+    BOUNDARY,
+    DEFAULT_INTERVAL_MS,
+    DEFAULT_TIMEOUT_MS,
+    INTERVAL,
+    TIMEOUT,
+    Boundary,
+)
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import servers
@@ -21,25 +28,11 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.checks.types import CheckedConnector
     from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 
-TIMEOUT = "producer.override.transaction.timeout.ms"
-INTERVAL = "transaction.boundary.interval.ms"
-DEFAULT_TIMEOUT_MS = 60_000
-"""``transaction.timeout.ms`` of Kafka's producer."""
-DEFAULT_INTERVAL_MS = 60_000
-"""``offset.flush.interval.ms`` of Connect, which is the interval of who sets none."""
 BROKER_LIMIT_MS = 900_000
 """``transaction.max.timeout.ms`` of brokers that do not say otherwise."""
-
-
-class Boundary(StrEnum):
-    """``transaction.boundary``: what ends a task's transaction (KIP-618)."""
-
-    POLL = "poll"
-    INTERVAL = "interval"
-    CONNECTOR = "connector"
 
 
 @dataclass(frozen=True)
@@ -97,12 +90,12 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
 
 def paced(
     context: CheckContext,
-    each: Checked,
+    each: CheckedConnector,
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
 ) -> TransactionPacing:
     """What the configuration of ``each`` makes of its transactions, and what its coordinators say of its time-out."""
-    boundary = each.config.get("transaction.boundary", Boundary.POLL).strip().lower()
+    boundary = each.config.get(BOUNDARY, Boundary.POLL).strip().lower()
     interval, timeout = _number(each.config.get(INTERVAL)), _number(each.config.get(TIMEOUT))
     if interval is None:
         interval = _number(context.worker_property("offset.flush.interval.ms"))
@@ -124,12 +117,12 @@ def paced(
     )
 
 
-def _home(context: CheckContext, each: Checked) -> str:
+def _home(context: CheckContext, each: CheckedConnector) -> str:
     """The Kafka cluster of its transactions, in a spelling that can be compared."""
     return ",".join(sorted(servers(client_bootstrap(each.config, "producer", context.edges.bootstrap))))
 
 
-def _is_its_own(each: Checked, task: int, known: Transaction) -> bool:
+def _is_its_own(each: CheckedConnector, task: int, known: Transaction) -> bool:
     """Whether the time-out is the task's: the fencing client leaves another one, until the task begins to write."""
     status = each.connector.tasks.get(task)
     return status is not None and status.state == "RUNNING" and known.state != "Empty" and known.timeout_ms > 0
@@ -140,7 +133,7 @@ def _number(text: str | None) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def _failed(context: CheckContext, each: Checked) -> Sequence[FailedTask]:
+def _failed(context: CheckContext, each: CheckedConnector) -> Sequence[FailedTask]:
     known = context.state.connectors.get(each.name) if context.state else None
     return failed_tasks(Case(context.group.id, each.connector, known, context.written, context.directory))
 

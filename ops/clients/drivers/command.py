@@ -16,7 +16,7 @@ NOT_FOUND = 1
 
 
 @dataclass(frozen=True)
-class Lines:
+class ShellLines:
     """The operator's shell lines, by the key of the context file that they stand under."""
 
     templates: Mapping[str, str]
@@ -47,7 +47,7 @@ class Lines:
 class Command(WorkerDriver):
     """Lines ``change`` and ``restart``; optional ``read``, which prints a property, and ``check``."""
 
-    lines: Lines
+    lines: ShellLines
     name: str = "command"
 
     def says(self, worker: str, name: str, value: str) -> str:

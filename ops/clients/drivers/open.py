@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.clients.drivers.command import Command, Lines
+from connectctl.ops.clients.drivers.command import Command, ShellLines
 from connectctl.ops.clients.drivers.command_runner import Commands
 from connectctl.ops.clients.drivers.manual import Manual
 from connectctl.ops.clients.drivers.properties_file import PropertiesFile
@@ -42,7 +42,7 @@ class DriverContext:
 
 
 @dataclass(frozen=True)
-class Missing(WorkerDriver):
+class MissingDriver(WorkerDriver):
     """Workers of which the section says too little to change them."""
 
     lacks: str
@@ -138,20 +138,22 @@ def _together(driver: WorkerDriver) -> str | None:
 
 def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
     if way.missing:
-        return Missing(f"the driver {way.driven_by} requires {' and '.join(way.missing)}")
+        return MissingDriver(f"the driver {way.driven_by} requires {' and '.join(way.missing)}")
     commands = Commands(way.timeout or TIMEOUT, around.secrets)
     lines = {key: line for key in ("change", "restart", "read", "check") if (line := getattr(way, key))}
     match way.driven_by:
         case "command":
-            return Command(Lines(lines, commands, around.scheme))
+            return Command(ShellLines(lines, commands, around.scheme))
         case "properties-file":
-            return PropertiesFile(str(way.file), Lines(lines, commands, around.scheme))
+            return PropertiesFile(str(way.file), ShellLines(lines, commands, around.scheme))
         case "strimzi":
             return _strimzi(way, commands, around)
         case "sandbox":
             name = way.sandbox or around.sandbox
             return (
-                around.sandbox_driver(name, around.group_id) if name else Missing("the driver sandbox requires sandbox")
+                around.sandbox_driver(name, around.group_id)
+                if name
+                else MissingDriver("the driver sandbox requires sandbox")
             )
         case _:
             return Manual(around.tell)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connectctl.ops.clients.drivers import atomic_file
-from connectctl.ops.clients.drivers.command import Lines
+from connectctl.ops.clients.drivers.command import ShellLines
 from connectctl.ops.config import java_properties
 from connectctl.ops.config.template import filled
 from connectctl.ops.core.errors import ConnectctlError
@@ -17,7 +17,7 @@ class PropertiesFile(atomic_file.FileDriver):
     """``file`` is a path with placeholders. Before the first change of a file by this object a copy is put beside it."""
 
     file: str
-    lines: Lines
+    lines: ShellLines
     name: str = "properties-file"
     _backed_up: set[Path] = field(default_factory=set)
 

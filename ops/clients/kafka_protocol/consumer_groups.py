@@ -14,7 +14,7 @@ from connectctl.ops.clients.kafka_protocol.broker_fanout import GROUP
 from connectctl.ops.clients.kafka_protocol.client import batches
 from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, GroupMember, ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, ReaderGroup, ReaderGroups, ReaderMember
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -152,9 +152,9 @@ def _listed(group: Any, broker: int) -> ReaderGroup:
     return ReaderGroup(group.group_id, group.group_type or "classic", group.group_state or "Unknown", broker)
 
 
-def _member(raw: Any) -> GroupMember:
+def _member(raw: Any) -> ReaderMember:
     topics = frozenset(part.topic for part in raw.assignment.topic_partitions) if raw.assignment else frozenset()
-    return GroupMember(raw.client_id, raw.host, topics)
+    return ReaderMember(raw.client_id, raw.host, topics)
 
 
 def _by_coordinator(groups: Iterable[ReaderGroup]) -> list[tuple[int, list[ReaderGroup]]]:

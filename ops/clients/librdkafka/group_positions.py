@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import TopicPartition as Position
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_membership import GroupMembership
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _MAGIC = b"CGMDv2:"
@@ -23,10 +24,14 @@ def positions_at(offsets: Mapping[TopicPartition, int]) -> list[Position]:
     return [Position(topic, number, offset) for (topic, number), offset in sorted(offsets.items())]
 
 
-def group_offset(topic: str, number: int, offset: int, leader_epoch: int | None, metadata: str) -> Position:
-    """What a consumer group is to have committed."""
-    epoch = {} if leader_epoch is None else {"leader_epoch": leader_epoch}
-    return Position(topic, number, offset, metadata=metadata, **epoch)
+def group_offsets(offsets: Mapping[TopicPartition, GroupOffset]) -> list[Position]:
+    """What a consumer group is to have committed, with leader epoch and metadata where there are any."""
+    return [_group_offset(*place, each) for place, each in sorted(offsets.items())]
+
+
+def _group_offset(topic: str, number: int, each: GroupOffset) -> Position:
+    epoch = {} if each.leader_epoch is None else {"leader_epoch": each.leader_epoch}
+    return Position(topic, number, each.offset, metadata=each.metadata, **epoch)
 
 
 def membership(metadata: bytes) -> GroupMembership:

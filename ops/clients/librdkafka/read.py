@@ -245,9 +245,8 @@ class Reading:
             elif place in self._pending:
                 # The end of what is committed, and not the end of the partition: a transaction is open.
                 self._stuck[place] = message.offset()
-        elif error.name() not in _IGNORED:
-            topic = message.topic()
-            raise self._kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
+        else:
+            raise_unless_ignored(self._kafka, message)
 
     def image(self, topic: str) -> TopicImage:
         """What was read of ``topic``: its newest records by key, and what of it is still unread."""
@@ -299,6 +298,13 @@ class Sifting(Reading):
                 self.all[topic].append(record_of(message))
             if offset >= end - 1:
                 self._pending.discard(TopicPartition(topic, partition))
+
+
+def raise_unless_ignored(kafka: Connection, message: Any) -> None:
+    """Raise what the error in place of a record is, unless librdkafka recovers from it by itself."""
+    if message.error().name() not in _IGNORED:
+        topic = message.topic()
+        raise kafka.failure(message.error(), f"read {topic or 'topics'}", read_topic(topic) if topic else None)
 
 
 def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable[Row]:

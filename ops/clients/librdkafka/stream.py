@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
 from connectctl.ops.clients.librdkafka.message_runs import Stretches, stretches
-from connectctl.ops.clients.librdkafka.read import consumer_of
+from connectctl.ops.clients.librdkafka.read import consumer_of, raise_unless_ignored
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.connection import Connection
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 BATCH = 10_000
 WAIT = 0.1
 """Seconds that librdkafka may take to fill a batch."""
-_IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 
 
 def stream(kafka: Connection, ranges: Mapping[TopicPartition, tuple[int, int]]) -> Stretches:
@@ -78,6 +76,5 @@ def _event(kafka: Connection, message: Any, pending: dict[TopicPartition, int]) 
         # Behind the last committed record there may be markers and aborted records, which consumers do not get.
         if place in pending and message.offset() >= pending[place]:
             del pending[place]
-    elif error.name() not in _IGNORED:
-        topic = message.topic()
-        raise kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
+    else:
+        raise_unless_ignored(kafka, message)

@@ -28,7 +28,7 @@ HEARTBEAT = 1.0
 
 
 @dataclass(frozen=True)
-class Address:
+class DriverAddress:
     """Where the driver listens, and the word by which it knows its own tasks."""
 
     host: str
@@ -45,7 +45,7 @@ class SocketListener:
     def __init__(self, host: str, bind: str | None, serve: Callable[[socket.socket], None]):
         self._server = socket.create_server((bind or host, 0))
         self._serve = serve
-        self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
+        self.address = DriverAddress(host, self._server.getsockname()[1], secrets.token_hex(16))
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -61,6 +61,46 @@ class SocketListener:
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+
+
+class QuestionListener:
+    """Where a driver answers its tasks: ``answer`` gets each question, on a thread of its connection."""
+
+    def __init__(self, host: str, bind: str | None, answer: Callable[[Mapping[str, Any]], Any]):
+        self._answer = answer
+        self._listener = SocketListener(host, bind, self._serve)
+        self.address = self._listener.address
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._listener.close()
+
+    def _serve(self, line: socket.socket) -> None:
+        with line, line.makefile("rwb") as words:
+            try:
+                while word := words.readline():
+                    question = json.loads(word)
+                    if not secrets.compare_digest(str(question["word"]), self.address.token):
+                        return
+                    words.write(json.dumps(self._answer(question)).encode() + b"\n")
+                    words.flush()
+            except (OSError, ValueError, KeyError, TypeError):
+                return
+
+
+def ask(
+    address: DriverAddress,
+    question: Mapping[str, Any],
+    *,
+    connect: float = CONNECT_TIMEOUT,
+    answer: float | None = None,
+) -> Any:
+    """What the driver answers, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` where it does not."""
+    asked = json.dumps({"word": address.token, **question}).encode() + b"\n"
+    with socket.create_connection((address.host, address.port), connect) as line, line.makefile("rb") as words:
+        line.settimeout(answer or connect)
+        line.sendall(asked)
+        return json.loads(words.readline())
 
 
 def driver_address(spark: SparkSession) -> tuple[str, str | None]:
@@ -131,7 +171,7 @@ def _send_line(line: socket.socket, word: str) -> None:
 class TaskChannel:
     """A task's end; made in a task. Any thread of it may say something, and one listens."""
 
-    def __init__(self, address: Address):
+    def __init__(self, address: DriverAddress):
         self._stopped = False
         self.lease_over = False
         """Whether the driver ends the lease, as far as ``stopped`` has read."""

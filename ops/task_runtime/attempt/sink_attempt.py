@@ -41,7 +41,7 @@ LONGEST_POLL = 0.2
 
 
 @dataclass(frozen=True)
-class Polled(TransactionBatch):
+class ReadRecords(TransactionBatch):
     """What a round of a sink's loop had: no records to write, but ``count`` that were read."""
 
     count: int = 0
@@ -72,7 +72,7 @@ class SinkRounds:
         """One round of the loop; None where there was nothing."""
         assert self.worker is not None
         count = self.worker.iterate(LONGEST_POLL, self._most)
-        return Polled(more=True, count=count) if count else None
+        return ReadRecords(more=True, count=count) if count else None
 
     def final_batch(self) -> None:
         """Nothing: what is open is committed as the task is closed."""

@@ -33,7 +33,7 @@ from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.group.ledger import GroupLedger
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
@@ -221,7 +221,7 @@ def run(
     task: int,
     config: Mapping[str, str],
     limits: TaskLimits,
-    address: Address,
+    address: DriverAddress,
     shared: SharedClients | None = None,
 ) -> TaskReport:
     """One task for one lease, with what it shares with those ``shared``.

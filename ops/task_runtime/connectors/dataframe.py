@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.checks.connector_config.exactly_once_rules import LATENCY
+from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
@@ -151,9 +151,9 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         size = configs.get(name, "1")
         if not size.isdigit() or not int(size):
             yield name, f"Invalid value {size} for configuration {name}"
-    if configs.get("transaction.boundary", "poll").lower() == "interval":
+    if configs.get(BOUNDARY, "poll").lower() == "interval":
         yield (
-            "transaction.boundary",
+            BOUNDARY,
             "DataFrameSource commits a transaction after records.per.transaction rows, not by interval.",
         )
     if LATENCY in configs:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.wait import observe_until
@@ -47,7 +48,7 @@ from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.job.generation import Leader, check_fenced
 from connectctl.ops.task_runtime.job.internal_topics import REPLICAS, default_topics
 from connectctl.ops.task_runtime.job.preconditions import brokers_verify
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings
+from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, current_ends
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy

@@ -24,7 +24,7 @@ from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, 
 from connectctl.ops.task_runtime.job.spark_round import SCHEMA, SparkRound
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from pyspark.sql import DataFrame, SparkSession
 
@@ -45,7 +45,7 @@ def written_by(
     tasks: int,
     active: Collection[int] | None = None,
     terms: TaskLimits = TO_THE_END,
-    address: Address | None = None,
+    address: DriverAddress | None = None,
 ) -> list[FrameReport]:
     """Write ``df`` with ``tasks`` tasks, of which only those in ``active`` are run; None means all."""
 

@@ -6,9 +6,7 @@ initialised, read or written by a task before its generation has started.
 
 from __future__ import annotations
 
-import json
 import secrets
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.attempt.control_channel import CONNECT_TIMEOUT, Address, SocketListener, driver_address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, QuestionListener, ask, driver_address
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ Reached = Callable[[], Mapping[str, KnownEnds]]
 """How far the offsets topics are known to reach."""
 
 
-class GenerationStart:
+class GenerationStart(QuestionListener):
     """The driver's end: ``start`` runs on a thread of its own. Where it raises, ``cancel`` is called."""
 
     def __init__(
@@ -43,13 +41,8 @@ class GenerationStart:
     ):
         self._start, self._reached, self._cancel = start, reached, cancel
         self._found: Future[Generation] = Future()
-        self._listener = SocketListener(host, bind, self._answer)
-        self.address = self._listener.address
+        super().__init__(host, bind, lambda _: self._said())
         threading.Thread(target=self._run, daemon=True).start()
-
-    def close(self) -> None:
-        """Answer no more."""
-        self._listener.close()
 
     def during(self, run: Callable[[], T]) -> T:
         """What ``run`` gives, during which the generation starts. What ``start`` raised comes before what ``run`` raises."""
@@ -68,16 +61,6 @@ class GenerationStart:
             self._found.set_exception(e)
             with suppress(Exception):  # whatever ended Spark's jobs already
                 self._cancel()
-
-    def _answer(self, line: socket.socket) -> None:
-        with line, line.makefile("rwb") as words:
-            try:
-                if not secrets.compare_digest(str(json.loads(words.readline())["word"]), self.address.token):
-                    return
-                words.write(json.dumps(self._said()).encode() + b"\n")
-                words.flush()
-            except (OSError, ValueError, KeyError, TypeError):
-                return
 
     def _said(self) -> dict[str, Any]:
         try:
@@ -109,17 +92,12 @@ def start_of(
     return started, run
 
 
-def with_generation(spec: TaskSpec, address: Address) -> TaskSpec:
+def with_generation(spec: TaskSpec, address: DriverAddress) -> TaskSpec:
     """``spec`` with the generation for which the driver is asked, until it has started."""
-    asked = json.dumps({"word": address.token}).encode() + b"\n"
     answer: dict[str, Any] = {}
     while not answer:
         try:
-            with socket.create_connection((address.host, address.port), CONNECT_TIMEOUT) as line:
-                line.settimeout(ANSWER_TIMEOUT)
-                line.sendall(asked)
-                with line.makefile("rb") as words:
-                    answer = json.loads(words.readline())
+            answer = ask(address, {}, answer=ANSWER_TIMEOUT)
         except (OSError, ValueError) as e:
             raise ConnectctlError("Lost connection to the Spark driver", why=str(e)) from e
     if "generation" not in answer:

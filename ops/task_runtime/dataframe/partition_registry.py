@@ -7,28 +7,24 @@ whichever attempt asks, so that no two tasks of a generation ever send the same 
 
 from __future__ import annotations
 
-import json
-import secrets
-import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.control_channel import Address, SocketListener
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, QuestionListener, ask
 
 CONNECT_TIMEOUT = 10.0
 
 
-class PartitionRegistry:
+class PartitionRegistry(QuestionListener):
     """The driver's end: open while a generation's tasks run."""
 
     def __init__(self, host: str, bind: str | None = None):
         self._owners: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._listener = SocketListener(host, bind, self._answer)
-        self.address = self._listener.address
+        super().__init__(host, bind, lambda asked: self.give(int(asked["task"]), asked["places"]))
 
     def give(self, task: int, places: Sequence[str]) -> tuple[str, int] | None:
         """Give all of ``places`` to ``task``, or none: then the first that is another's, and whose."""
@@ -39,39 +35,18 @@ class PartitionRegistry:
             self._owners.update(dict.fromkeys(places, task))
         return None
 
-    def close(self) -> None:
-        """Give nothing any more."""
-        self._listener.close()
-
-    def _answer(self, line: socket.socket) -> None:
-        with line, line.makefile("rwb") as words:
-            try:
-                while word := words.readline():
-                    asked = json.loads(word)
-                    if not secrets.compare_digest(str(asked["word"]), self.address.token):
-                        return
-                    answer = self.give(int(asked["task"]), asked["places"])
-                    words.write(json.dumps(answer).encode() + b"\n")
-                    words.flush()
-            except (OSError, ValueError, KeyError, TypeError):
-                return
-
 
 class PartitionRegistryClient:
     """A task's end. Raises ``ConnectctlError`` where a source partition is another task's, or nobody can be asked."""
 
-    def __init__(self, address: Address, task: int):
+    def __init__(self, address: DriverAddress, task: int):
         self._address, self._task = address, task
 
     def __call__(self, places: Sequence[tuple[Any, ...]]) -> None:
         """Ask for source partitions, given as the values of their columns."""
         named = [connect_json(list(place)) for place in places]
-        asked = json.dumps({"word": self._address.token, "task": self._task, "places": named}).encode() + b"\n"
         try:
-            where = (self._address.host, self._address.port)
-            with socket.create_connection(where, CONNECT_TIMEOUT) as line, line.makefile("rb") as words:
-                line.sendall(asked)
-                answer = json.loads(words.readline())
+            answer = ask(self._address, {"task": self._task, "places": named}, connect=CONNECT_TIMEOUT)
         except (OSError, ValueError) as e:
             what = "Lost connection to the Spark driver"
             raise ConnectctlError(what, why=str(e)) from e

@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, Offs
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
@@ -49,7 +49,12 @@ class JobDataFrame:
     _made: list[DataFrameRound] = field(default_factory=list)
 
     def round(
-        self, work: TaskSpec, count: int, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
+        self,
+        work: TaskSpec,
+        count: int,
+        tasks: Mapping[int, Mapping[str, str]],
+        terms: TaskLimits,
+        address: DriverAddress,
     ) -> DataFrameRound:
         """A round of ``tasks``, of which there are ``count`` with those that are over."""
         columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)

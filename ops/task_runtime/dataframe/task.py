@@ -34,7 +34,7 @@ from connectctl.ops.task_runtime.task.columnar_producer import dataframe_produce
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
     from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
     from connectctl.ops.task_runtime.spi.transaction_batch import RecordSource, TaskResult
@@ -56,13 +56,13 @@ class Writing:
     topic: str
     columns: Columns
     size: int
-    registry: Address | None = None
+    registry: DriverAddress | None = None
     remedies: str = REMEDIES
     batch: MicroBatch | None = None
     """The micro-batch that the frame is, None where it is none."""
-    attempts: Address | None = None
+    attempts: DriverAddress | None = None
     """Where attempts of a task ask which of them is the newest, None where Spark runs no two of them for long."""
-    start: Address | None = None
+    start: DriverAddress | None = None
     """Where tasks ask for their generation, None where ``spec`` has it."""
 
 
@@ -105,7 +105,7 @@ def run(
     task: int,
     batches: Iterator[Any],
     terms: TaskLimits = TO_THE_END,
-    address: Address | None = None,
+    address: DriverAddress | None = None,
     number: int = 0,
 ) -> FrameReport:
     """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that it is to stop; ``number``
@@ -145,7 +145,12 @@ def run(
 
 
 def _run(
-    writing: Writing, task: int, rows: DataFrameRows, counts: TaskStats, terms: TaskLimits, address: Address | None
+    writing: Writing,
+    task: int,
+    rows: DataFrameRows,
+    counts: TaskStats,
+    terms: TaskLimits,
+    address: DriverAddress | None,
 ) -> TaskResult:
     work = writing.spec if writing.start is None else with_generation(writing.spec, writing.start)
     near = SharedClients(work)

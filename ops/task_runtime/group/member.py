@@ -18,11 +18,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.group_positions import membership, positions, positions_at
+from connectctl.ops.clients.librdkafka.group_positions import group_offsets, membership, positions, positions_at
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
-from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
 from connectctl.ops.task_runtime.task.transactional_producer import OF_A_GENERATION, Fenced, Rebalancing, UnknownOutcome
 
 if TYPE_CHECKING:
@@ -290,7 +289,7 @@ class Member:
 
     def commit(self, offsets: GroupOffsets) -> None:
         """Commit without a transaction, and wait for the answer."""
-        given = librdkafka_offsets(offsets)
+        given = group_offsets(offsets)
         answer = self._call("commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False))
         for each in answer or ():
             if each.error is not None:

@@ -131,16 +131,8 @@ class Leader:
         return self._read_state(name)[0]
 
     def _read_state(self, name: str) -> tuple[ConfigTopicState, int]:
-        """The same, and up to where that was read."""
         self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
-        image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
-        if image.held_back:
-            raise TimedOut(
-                f"Could not read {self.topic} to its end",
-                why="a transaction is open on it",
-                next_step="Find its producer: connectctl transactions lag",
-            )
-        return config_topic_state(image.latest, name), image.end_offsets[0]
+        return read_config_topic(self.kafka, self.topic, name, READ_PATIENCE)
 
     def _write(self, handle: ColumnarProducer, records: Sequence[KeyValue]) -> None:
         handle.begin()
@@ -148,6 +140,18 @@ class Leader:
         handle.commit(self.patience)
         if why := handle.unusable_because():
             raise UnknownOutcome(why)
+
+
+def read_config_topic(kafka: Kafka, topic: str, name: str, patience: float) -> tuple[ConfigTopicState, int]:
+    """What ``topic`` says of the connector ``name``, and up to where it was read. Raises ``TimedOut`` short of its end."""
+    image = kafka.image([topic], patience=patience)[topic]
+    if image.held_back:
+        raise TimedOut(
+            f"Could not read {topic} to its end",
+            why="a transaction is open on it",
+            next_step="Find its producer: connectctl transactions lag",
+        )
+    return config_topic_state(image.latest, name), image.end_offsets[0]
 
 
 def ids_of(before: ConfigTopicState, tasks: int) -> int:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.offset_store import separate_store
-from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut
+from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
-from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
+from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState
+from connectctl.ops.task_runtime.job.generation import read_config_topic
 from connectctl.ops.task_runtime.job.group_members import TaskMembers, check_group_is_free
 from connectctl.ops.task_runtime.job.internal_topics import (
     PARTITIONS,
@@ -47,7 +48,6 @@ from connectctl.ops.task_runtime.spi.transform import GUARANTEE, Guarantee, Tran
 from connectctl.ops.task_runtime.spi.validation import validated
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
@@ -116,7 +116,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
         raise live_workers(scene.group)
     topics, create = internal_topics(scene, job.name, live=live)
     known = topics["config"] not in create
-    before = _current_state(scene.kafka, topics["config"], job.name) if known else ConfigTopicState()
+    before = read_config_topic(scene.kafka, topics["config"], job.name, PATIENCE)[0] if known else ConfigTopicState()
     if live and before.config is None:
         raise BadInput(
             f"Cannot take over {job.name}: no such connector on the workers of group {scene.group.id}",
@@ -154,17 +154,6 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
     found, more = counting.check(outlook)
     return replace(ready, tasks_max=found, notes=(*notes, *more))
-
-
-def _current_state(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:
-    image = kafka.image([topic], patience=PATIENCE)[topic]
-    if image.held_back:
-        raise TimedOut(
-            f"Could not read {topic} to its end",
-            why="a transaction is open on it",
-            next_step="Find its producer: connectctl transactions lag",
-        )
-    return config_topic_state(image.latest, name)
 
 
 def _config(job: Job, before: ConfigTopicState, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:

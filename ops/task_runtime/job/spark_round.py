@@ -28,7 +28,7 @@ from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRA
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from pyspark.sql import SparkSession
 
 SCHEMA = "task int, report string"
@@ -44,7 +44,7 @@ class SparkRound:
     work: TaskSpec
     tasks: Mapping[int, Mapping[str, str]]
     terms: TaskLimits
-    address: Address
+    address: DriverAddress
     reports: Sequence[TaskReport] = ()
     lost: str | None = None
     tag: str = field(default_factory=lambda: f"connectctl-{uuid.uuid4().hex}")
@@ -74,7 +74,11 @@ class SparkRound:
 
 
 def frame(
-    spark: SparkSession, work: TaskSpec, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
+    spark: SparkSession,
+    work: TaskSpec,
+    tasks: Mapping[int, Mapping[str, str]],
+    terms: TaskLimits,
+    address: DriverAddress,
 ) -> Any:
     """A frame with one row for each of ``tasks``, which are run when it is collected."""
     numbers, configs = list(tasks), {n: dict(config) for n, config in tasks.items()}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.latency_pace import REST, LatencyPace
 
 if TYPE_CHECKING:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
-from connectctl.ops.checks.connector_config.exactly_once_rules import LATENCY
 from connectctl.ops.connect.offset_store import client_bootstrap, client_overrides
+from connectctl.ops.connect.source_transactions import (
+    BOUNDARY,
+    DEFAULT_INTERVAL_MS,
+    DEFAULT_TIMEOUT_MS,
+    INTERVAL,
+    LATENCY,
+    Boundary,
+)
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.bootstrap import same_to_connect
 
@@ -48,20 +54,10 @@ _UNSUPPORTED = {
 }
 SHORT_TIMEOUT = 15_000
 """Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
-DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60_000
-"""Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
 PER_PARTITION = "exactly-once-per-partition"
 """``guarantee`` of a transform with a producer for each input partition: the way before KIP-447."""
 GROUP_TIMEOUT, GROUP_INTERVAL = 10_000, 100
 """Milliseconds: the same of a transform's producer, as Kafka Streams has it with exactly-once (KIP-447)."""
-
-
-class Boundary(StrEnum):
-    """``transaction.boundary`` of a connector."""
-
-    POLL = "poll"
-    INTERVAL = "interval"
-    CONNECTOR = "connector"
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ class DeliverySettings:
     bootstrap: str | None = None
     ignored: tuple[str, ...] = ()
     exactly_once: bool = True
-    flush_interval: float = DEFAULT_INTERVAL / 1000
+    flush_interval: float = DEFAULT_INTERVAL_MS / 1000
     per_partition: bool = False
     latency: float | None = None
 
@@ -90,9 +86,9 @@ class DeliverySettings:
 def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
     """What ``config``, which was validated, asks for."""
     once = exactly_once(config)
-    boundary = Boundary(config.get("transaction.boundary", "poll").lower())
-    flush = int(config.get(FLUSH, DEFAULT_INTERVAL))
-    interval = int(config.get("transaction.boundary.interval.ms", flush)) if once else flush
+    boundary = Boundary(config.get(BOUNDARY, "poll").lower())
+    flush = int(config.get(FLUSH, DEFAULT_INTERVAL_MS))
+    interval = int(config.get(INTERVAL, flush)) if once else flush
     latency = int(config[LATENCY]) if once and LATENCY in config else None
     given = client_overrides(config, "producer")
     timeout = given.get("transaction.timeout.ms")
@@ -113,7 +109,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
 
 def sink_delivery(config: Mapping[str, str], *, exactly_once: bool) -> DeliverySettings:
     """What the validated ``config`` of a sink asks for: a commit for each ``offset.flush.interval.ms``."""
-    return _of_a_group(config, int(config.get(FLUSH, DEFAULT_INTERVAL)), GROUP_TIMEOUT, exactly_once=exactly_once)
+    return _of_a_group(config, int(config.get(FLUSH, DEFAULT_INTERVAL_MS)), GROUP_TIMEOUT, exactly_once=exactly_once)
 
 
 def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
@@ -197,7 +193,7 @@ def _unsupported(config: Mapping[str, str]) -> Iterator[str]:
         yield from _without_effect(config, prefix, why)
     if not exactly_once(config):
         yield f"{SUPPORT}={config[SUPPORT]}: at-least-once delivery; a failure can cause duplicates."
-        idle = [name for name in config if name.startswith("transaction.boundary") or name == STRICT]
+        idle = [name for name in config if name.startswith(BOUNDARY) or name == STRICT]
         if idle:
             yield f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect without exactly-once."
 
@@ -213,7 +209,7 @@ def _timeout(boundary: Boundary, interval: int, latency: int | None) -> int:
         return latency + SHORT_TIMEOUT
     if boundary is Boundary.INTERVAL:
         return interval + SHORT_TIMEOUT
-    return SHORT_TIMEOUT if boundary is Boundary.POLL else DEFAULT_TIMEOUT
+    return SHORT_TIMEOUT if boundary is Boundary.POLL else DEFAULT_TIMEOUT_MS
 
 
 def _ignored(given: Mapping[str, str]) -> Iterator[str]:

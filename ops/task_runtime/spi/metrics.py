@@ -7,23 +7,19 @@ between two flushes of offsets counts as a transaction.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms, latency_metrics
-from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, mean, sink_metrics
+from connectctl.ops.task_runtime.spi.sink_meter import CommitMeter, SinkMeter, mean, sink_metrics
 
 Metrics = dict[str, int | float | None]
 """Values by Connect's names; None where nothing was measured yet, for which Connect has NaN."""
-_LATEST = {"lag"}
-_EXTREMES = {"largest_batch", "longest_poll", "longest_commit", "most_active"}
 
 
 @dataclass
-class TaskMeter:
+class TaskMeter(CommitMeter):
     """What a task counts besides its transactions, in one lease or in all. Times are in seconds.
 
     ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
@@ -42,15 +38,12 @@ class TaskMeter:
     most_active: int = 0
     discarded: int = 0
     empty: int = 0
-    commits: int = 0
-    failed_commits: int = 0
-    commit_time: float = 0.0
-    longest_commit: float = 0.0
     global_failures: int = 0
     unopened: int = 0
     opened: int = 0
     lost: int = 0
     lag: int | None = None
+    LATEST: ClassVar[Collection[str]] = ("lag",)
 
     @property
     def active(self) -> int:
@@ -86,29 +79,6 @@ class TaskMeter:
     def forget(self) -> None:
         """Whatever is in hand is polled again."""
         self.settled = self.polled
-
-    @contextmanager
-    def committing(self) -> Iterator[None]:
-        """Measures one attempt to commit offsets, which succeeds unless something is raised."""
-        began = time.monotonic()
-        try:
-            yield
-        except BaseException:
-            self.failed_commits += 1
-            raise
-        seconds = time.monotonic() - began
-        self.commits += 1
-        self.commit_time += seconds
-        self.longest_commit = max(self.longest_commit, seconds)
-
-    def add(self, other: Mapping[str, Any]) -> None:
-        """Add another lease's, as a dictionary of these fields."""
-        for each in fields(self):
-            if each.name in _LATEST:
-                setattr(self, each.name, other.get(each.name))
-                continue
-            mine, theirs = getattr(self, each.name), other.get(each.name, 0)
-            setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
 
 
 class Totals(Protocol):

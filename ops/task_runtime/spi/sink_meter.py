@@ -7,16 +7,52 @@ skipped for another one; where Connect counts retries of conversions there are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
-_EXTREMES = {"longest_put", "longest_commit", "largest_batch", "most_active"}
+_EXTREMES = {"longest_poll", "longest_put", "longest_commit", "largest_batch", "most_active"}
 
 
 @dataclass
-class SinkMeter:
+class CommitMeter:
+    """What a task of any kind counts of its commits of offsets. Leases add up, of ``_EXTREMES`` to the greater one."""
+
+    commits: int = 0
+    failed_commits: int = 0
+    commit_time: float = 0.0
+    longest_commit: float = 0.0
+    LATEST: ClassVar[Collection[str]] = ()
+    """Fields that are those of the latest lease, None where it has none."""
+
+    @contextmanager
+    def committing(self, began: float | None = None, now: Callable[[], float] = time.monotonic) -> Iterator[None]:
+        """Measures one attempt to commit offsets, from ``began`` on, which succeeds unless something is raised."""
+        began = now() if began is None else began
+        try:
+            yield
+        except BaseException:
+            self.failed_commits += 1
+            raise
+        seconds = now() - began
+        self.commits += 1
+        self.commit_time += seconds
+        self.longest_commit = max(self.longest_commit, seconds)
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Add another lease's, as a dictionary of these fields."""
+        for each in fields(self):
+            if each.name in self.LATEST:
+                setattr(self, each.name, other.get(each.name))
+                continue
+            mine, theirs = getattr(self, each.name), other.get(each.name, 0)
+            setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
+
+
+@dataclass
+class SinkMeter(CommitMeter):
     """Totals of one task, in one lease or in all; times are in seconds.
 
     ``read`` were polled, ``sent`` were given to ``put`` and taken, in ``puts`` calls. ``retries`` are calls that want the
@@ -32,10 +68,6 @@ class SinkMeter:
     largest_batch: int = 0
     most_active: int = 0
     retries: int = 0
-    commits: int = 0
-    commit_time: float = 0.0
-    longest_commit: float = 0.0
-    failed_commits: int = 0
     commit_skips: int = 0
     failures: int = 0
     logged: int = 0
@@ -50,24 +82,6 @@ class SinkMeter:
             self.put_time += seconds
             self.longest_put = max(self.longest_put, seconds)
             self.largest_batch = max(self.largest_batch, size)
-
-    @contextmanager
-    def committing(self, began: float, now: Callable[[], float]) -> Iterator[None]:
-        """Measures one commit of offsets that ``began`` before, which succeeds unless something is raised."""
-        try:
-            yield
-        except BaseException:
-            self.failed_commits += 1
-            raise
-        self.commits += 1
-        self.commit_time += now() - began
-        self.longest_commit = max(self.longest_commit, now() - began)
-
-    def add(self, other: Mapping[str, Any]) -> None:
-        """Add another lease's, as a dictionary of these fields."""
-        for each in fields(self):
-            mine, theirs = getattr(self, each.name), other.get(each.name, 0)
-            setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
 
 
 def sink_metrics(meter: SinkMeter, active: int | None, partitions: int | None) -> dict[str, float | None]:

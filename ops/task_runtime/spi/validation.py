@@ -8,17 +8,15 @@ from collections.abc import Iterator, Mapping
 from connectctl.ops.checks.connector_config import rules
 from connectctl.ops.checks.connector_config.exactly_once_findings import LONG_INTERVAL
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
-    BOUNDARY,
     FAILED,
-    LATENCY,
     NO_BOUNDARIES,
     SAYS_NO,
     SAYS_NOTHING,
     SUPPORT,
-    TIMEOUT,
 )
 from connectctl.ops.checks.connector_config.observe import Subject, number_problem, word_problem
 from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY, TIMEOUT
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Severity

@@ -160,7 +160,7 @@ class ExactlyOnceTask:
             handle.discard()
 
     def _loop(self, producer: TransactionalProducer, source: RecordSource) -> TaskResult | None:
-        transaction = Transaction(self, producer)
+        transaction = TaskTransaction(self, producer)
         self.ledger.open(lambda: transaction.commit_open(source))
         while True:
             step = None if self.stopped() else source.next_batch()
@@ -197,7 +197,7 @@ class _BatchTooLarge(Exception):
     """The producer's batches are too large for a topic that the task had not written to before."""
 
 
-class Transaction:
+class TaskTransaction:
     """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
 
     def __init__(self, task: ExactlyOnceTask, producer: TransactionalProducer):

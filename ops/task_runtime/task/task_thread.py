@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Polled(NamedTuple):
+class PollResult(NamedTuple):
     """What a poll gave, None where the task has finished; when it did, and how long it took, by the monotonic clock."""
 
     batch: Batch | None
@@ -42,7 +42,7 @@ class TaskCaller(Protocol):
         """The same, without waiting for the poll; what it raises is raised by the next poll that is asked for."""
         ...
 
-    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> Polled | None:
+    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
         """Poll, or wait on for the poll that is under way; None where it is not over after ``patience`` seconds."""
         ...
 
@@ -51,12 +51,12 @@ class TaskCaller(Protocol):
         ...
 
 
-def timed(work: Callable[[], Batch | None]) -> Polled:
+def timed(work: Callable[[], Batch | None]) -> PollResult:
     """``work``, a poll, with its times."""
     began = time.monotonic()
     batch = work()
     now = time.monotonic()
-    return Polled(batch, now, now - began)
+    return PollResult(batch, now, now - began)
 
 
 class CallingThread:
@@ -70,7 +70,7 @@ class CallingThread:
     def later(self, work: Callable[[], None]) -> None:
         work()
 
-    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> Polled:
+    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult:
         return timed(work)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class TaskThread:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="task")
-        self._polling: Future[Polled] | None = None
+        self._polling: Future[PollResult] | None = None
         self._later: list[Future[None]] = []
 
     @property
@@ -98,7 +98,7 @@ class TaskThread:
         else:
             self.call(work)
 
-    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> Polled | None:
+    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
         if self._polling is None:
             # Those that came while a poll was under way were done behind it.
             later, self._later = self._later, []

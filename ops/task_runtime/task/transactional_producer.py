@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.librdkafka.group_positions import group_offsets
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.task_runtime.group.group_offsets import librdkafka_offsets
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, RejectedRecord
 from connectctl.ops.task_runtime.task.stale_transactions import expired, open_older_transaction
@@ -178,7 +178,7 @@ class TransactionalProducer:
         """Put offsets of the consumer's group into the transaction (AddOffsetsToTxn, TxnOffsetCommit; KIP-447), with its
         generation, member id and instance id. Raises ``UnknownOutcome`` where the group has a newer generation.
         """
-        given, metadata = librdkafka_offsets(offsets), consumer.metadata
+        given, metadata = group_offsets(offsets), consumer.metadata
         self._call("write its offsets", lambda: self._producer.send_offsets_to_transaction(given, metadata, patience))
 
     def _send_record(

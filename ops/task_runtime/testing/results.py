@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka
 
 O = TypeVar("O")  # noqa: E741  # offsets: pairs of a source, or numbers of a consumer group
 SourceOffsets = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -73,3 +79,24 @@ class SinkRun(GroupRun):
 
     dead_letters: list[ProducerRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def failing(run: Run[Any], expected: bool) -> Iterator[None]:
+    """Note in ``run`` what the connector or a task raises, which is raised on unless it was ``expected``."""
+    try:
+        yield
+    except Exception as e:
+        run.state, run.error = "FAILED", e
+        if not expected:
+            raise
+
+
+def keep(run: GroupRun, kafka: MemoryKafka) -> None:
+    """What ``kafka`` has at the end, in ``run``."""
+    run.occasions, run.offsets = kafka.faults.seen, _numbers(kafka.group)
+    run.commits = [Commit(records, _numbers(committed)) for records, committed in kafka.transactions]
+
+
+def _numbers(offsets: Mapping[TopicPartition, GroupOffset]) -> dict[TopicPartition, int]:
+    return {partition: each.offset for partition, each in offsets.items()}

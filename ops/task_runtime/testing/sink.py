@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Fau
 from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
-from connectctl.ops.task_runtime.testing.results import Commit, SinkRun
+from connectctl.ops.task_runtime.testing.results import SinkRun, failing, keep
 
 PATIENCE = 30.0
 LONGEST_RETRIES = 86_400.0
@@ -53,18 +53,10 @@ def run_sink(
     kafka = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {}))
     run = SinkRun()
     whole = whole_config(connector, {"topics": ",".join(topics), **config}, name)
-    try:
+    with failing(run, expect_failure):
         task = task_configs(connector, whole)[0]
         _SinkAttempts(connector, whole, task, log_of(topics), kafka, run, batch).run()
-    except Exception as e:
-        run.state, run.error = "FAILED", e
-        if not expect_failure:
-            raise
-    run.occasions = kafka.faults.seen
-    run.commits = [
-        Commit(records, {p: each.offset for p, each in committed.items()}) for records, committed in kafka.transactions
-    ]
-    run.offsets = {p: each.offset for p, each in kafka.group.items()}
+    keep(run, kafka)
     return run
 
 

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import Transactiona
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryOffsets, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC, task_configs, whole_config
-from connectctl.ops.task_runtime.testing.results import Commit, SourceRun
+from connectctl.ops.task_runtime.testing.results import Commit, SourceRun, failing
 
 MOST_POLLS = 1000
 TIMEOUT = 30.0
@@ -49,13 +49,9 @@ def run_source(
     kafka = MemoryKafka(Faults(fail_at or {}), {_key(name, p): _json(o) for p, o in offsets})
     run = SourceRun()
     whole = whole_config(connector, config, name)
-    try:
+    with failing(run, expect_failure):
         for task in task_configs(connector, whole):
             _TaskRun(connector, whole, task, kafka, run, polls).run()
-    except Exception as e:
-        run.state, run.error = "FAILED", e
-        if not expect_failure:
-            raise
     run.occasions = kafka.faults.seen
     run.commits = [Commit(records, list(_pairs(committed))) for records, committed in kafka.transactions]
     run.offsets = [(p, o) for p, o in _pairs(kafka.source_offsets) if o is not None]

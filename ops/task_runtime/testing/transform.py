@@ -20,7 +20,7 @@ from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import Given, MemoryConsumer, committed_offsets, log_of
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
-from connectctl.ops.task_runtime.testing.results import Commit, GroupRun
+from connectctl.ops.task_runtime.testing.results import GroupRun, failing, keep
 
 PATIENCE = 30.0
 MOST_RECORDS = 500
@@ -51,20 +51,12 @@ def run_transform(
         raise BadInput("A transform is a subclass of Transform, or a function of DataFrames")
     kafka, run = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {})), GroupRun()
     whole = whole_config(kind, {"topics": ",".join(topics), **config}, name)
-    try:
+    with failing(run, expect_failure):
         task = task_configs(kind, whole)[0]
         log = log_of(topics)
         while not _attempt(kind, whole, task, lambda: MemoryConsumer(kafka, log), kafka, run, batch):
             pass
-    except Exception as e:
-        run.state, run.error = "FAILED", e
-        if not expect_failure:
-            raise
-    run.occasions = kafka.faults.seen
-    run.commits = [
-        Commit(records, {p: each.offset for p, each in committed.items()}) for records, committed in kafka.transactions
-    ]
-    run.offsets = {p: each.offset for p, each in kafka.group.items()}
+    keep(run, kafka)
     return run
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.audit.scan import OPEN, TransactionPart
-from connectctl.ops.audit.transactions import Totals, TransactionJoin, order
+from connectctl.ops.audit.transactions import TransactionJoin, TransactionTotals, order
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,7 +109,7 @@ def test_transactions_that_follow_each_other_are_counted_and_none_is_torn(histor
 def test_totals_of_several_tasks_add_up() -> None:
     one = TransactionJoin()
     list(one.join([part(0, COMMIT, 1000, 2000)]))
-    whole = Totals()
+    whole = TransactionTotals()
     whole.merge(one.totals.as_row())
     whole.merge(one.totals.as_row())
     assert whole.transactions == counts(committed=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -65,15 +65,32 @@ def _severities(node: ast.AST) -> set[str]:
     return {each.lower() for each in re.findall(r"Severity\.([A-Z]+)", ast.unparse(node))}
 
 
-def test_findings_without_a_rule_are_documented_with_every_severity_that_they_can_have() -> None:
+def _with_severity(node: ast.AST, ids: dict[str, ast.expr]) -> Sequence[ast.expr]:
+    """The id of a finding that ``node`` makes, and its severity: a ``Finding``, a rule, or what a rule has found."""
+    match node:
+        case ast.Call(func=ast.Name(id="Finding" | "Rule"), args=args):
+            return args
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="found"), keywords=more) if name in ids:
+            return [ids[name], *(each.value for each in more if each.arg == "severity")]
+        case ast.Tuple(elts=elements):
+            return elements
+    return ()
+
+
+def test_findings_of_no_check_are_documented_with_every_severity_that_they_can_have() -> None:
     can_have: dict[str, set[str]] = {}
-    for module in (ast.parse(path.read_text()) for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")):
+    sources = {path for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")}
+    for module in (ast.parse(path.read_text()) for path in sources - set((ROOT / "ops" / "checks").rglob("*.py"))):
+        ids: dict[str, ast.expr] = {}
+        for statement in module.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="Rule"), args=[rule, _])):
+                    ids[name] = rule
         for node in ast.walk(module):
-            is_finding = isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"
-            match node.args if is_finding else node.elts if isinstance(node, ast.Tuple) else ():  # type: ignore[attr-defined]
+            match _with_severity(node, ids):
                 case [ast.Constant(value=str(id_)), severity, *_] if re.fullmatch(r"[A-Z]{3,}\d{3}", id_):
                     # One that is a parameter is any that its module names.
-                    found = _severities(severity) or (_severities(module) if is_finding else set())
+                    found = _severities(severity) or (_severities(module) if isinstance(node, ast.Call) else set())
                     can_have.setdefault(id_, set()).update(found)
     in_order = {
         id_: ", ".join(s.value for s in Severity if s.value in found) for id_, found in can_have.items() if found

@@ -213,10 +213,10 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
     assert sorted(str(Violation(*row[3:])) for row in there if row.what == "violation") == sorted(
         str(each) for each in here if isinstance(each, Violation)
     )
-    whole = transactions.Totals()
+    whole = transactions.TransactionTotals()
     for row in there:
         if row.what == "transactions":
             whole.merge(json.loads(row.told))
-    (totals,) = [each for each in here if isinstance(each, transactions.Totals)]
+    (totals,) = [each for each in here if isinstance(each, transactions.TransactionTotals)]
     assert (whole.transactions, whole.records, whole.torn) == (totals.transactions, totals.records, totals.torn)
     assert audit.summary_frame(frame).count() == 0

@@ -15,6 +15,7 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.sandbox import processes
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec, down, find, names, up
 from connectctl.ops.sandbox.status import SandboxState, status
+from fakes.sandboxes import add_worker, extra_group, kill_broker, properties_file, start_broker
 
 pytestmark = pytest.mark.live
 
@@ -128,7 +129,7 @@ def test_two_sandboxes_side_by_side(cluster: Sandbox, small: Sandbox) -> None:
 
 def test_a_worker_restarts_on_its_edited_file(small: Sandbox) -> None:
     assert not supports_exactly_once(small.rest_urls[0])
-    small.properties_file(1).write_text(small.properties_file(1).read_text() + "client.id=mine\n")
+    properties_file(small, 1).write_text(properties_file(small, 1).read_text() + "client.id=mine\n")
     url = small.rest_urls[0]
     small.group.stop_worker(1)
     assert list(small.rest_urls) == []
@@ -136,11 +137,11 @@ def test_a_worker_restarts_on_its_edited_file(small: Sandbox) -> None:
     small.group.start_worker(1, support="enabled")
     assert list(small.rest_urls) == [url]
     assert supports_exactly_once(url)
-    assert "client.id=mine\n" in small.properties_file(1).read_text()
+    assert "client.id=mine\n" in properties_file(small, 1).read_text()
 
 
 def test_a_worker_is_added_and_killed_and_the_group_closes(small: Sandbox) -> None:
-    assert small.group.add_worker() == 2
+    assert add_worker(small.group) == 2
     assert len(small.rest_urls) == 2
     assert small.group.number_of(small.rest_urls[1]) == 2
     small.group.stop_worker(2, kill=True)
@@ -150,7 +151,7 @@ def test_a_worker_is_added_and_killed_and_the_group_closes(small: Sandbox) -> No
 
 
 def test_another_group_on_the_same_broker(small: Sandbox) -> None:
-    group = small.extra_group("other", support="preparing", properties={"offset.flush.interval.ms": "500"})
+    group = extra_group(small, "other", support="preparing", properties={"offset.flush.interval.ms": "500"})
     (url,) = group.rest_urls
     assert get(url)["kafka_cluster_id"] == small.cluster_id
     assert url not in small.rest_urls
@@ -161,9 +162,9 @@ def test_another_group_on_the_same_broker(small: Sandbox) -> None:
 
 def test_a_broker_dies_and_returns_with_its_data(small: Sandbox) -> None:
     cluster_id = small.cluster_id
-    small.kill_broker()
+    kill_broker(small)
     assert status("small").processes[0].state is SandboxState.STOPPED
-    small.start_broker()
+    start_broker(small)
     assert find("small").cluster_id == cluster_id
     assert get(f"{small.rest_urls[0]}/connectors") == []
 

@@ -14,12 +14,12 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import next_offset, wrap_offset, wrap_partition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets

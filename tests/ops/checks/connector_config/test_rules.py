@@ -11,7 +11,7 @@ from connectctl.ops.checks.connector_config import rules, validations
 from connectctl.ops.checks.connector_config.exactly_once_rules import SAYS_NO, SAYS_NOTHING
 from connectctl.ops.checks.connector_config.observe import Subject, listed, number_problem, same_words, topic_problem
 from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate, subject_of
-from connectctl.ops.checks.types import Checked, Goal, PluginSays, Validation
+from connectctl.ops.checks.types import CheckedConnector, Goal, PluginSays, Validation
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
@@ -57,7 +57,7 @@ def ids(found: Subject) -> list[str]:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_connector_in_order_gives_no_finding(goal: Goal, plugin: PluginSays, enabled: bool) -> None:
     config = {"connector.class": FILE, "topic": "t", "file": "x", "tasks.max": "1", "name": "c"}
-    checked = Checked(Connector("c", None, config=config), (validation(enabled=enabled, plugin=plugin),))
+    checked = CheckedConnector(Connector("c", None, config=config), (validation(enabled=enabled, plugin=plugin),))
     assert rules.check(subject_of(checked, goal, group_id="g", offsets_topic="g-offsets")) == ()
 
 

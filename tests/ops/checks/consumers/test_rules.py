@@ -8,11 +8,11 @@ from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
 from connectctl.ops.checks.consumers.observe import ReaderFacts, WrittenTopics, observe
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Checked, Goal
+from connectctl.ops.checks.types import CheckedConnector, Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.kafka.brokers import GroupMember, ReaderGroup
+from connectctl.ops.kafka.brokers import ReaderGroup, ReaderMember
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -56,24 +56,24 @@ class Topics:
         raise AssertionError("nothing is changed")
 
 
-def sources(*connectors: Checked, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
+def sources(*connectors: CheckedConnector, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
     """A cluster with these connectors, and a source called ``src`` that writes to ``orders``."""
     clean: dict[str, Any] = {"calls": Topics(), "transactions": FakeCoordinators(partitions=dict(OPEN))}
     return check_context(source("src"), *connectors, brokers=fake, **(clean | changes))
 
 
-def source(name: str, **config: str) -> Checked:
-    return Checked(Connector(name, None, config=SOURCE | config, type="source"))
+def source(name: str, **config: str) -> CheckedConnector:
+    return CheckedConnector(Connector(name, None, config=SOURCE | config, type="source"))
 
 
-def sink(name: str = "snk", base: dict[str, str] | None = None, **config: str) -> Checked:
+def sink(name: str = "snk", base: dict[str, str] | None = None, **config: str) -> CheckedConnector:
     own = {key.replace("_", "."): value for key, value in config.items()}
-    return Checked(Connector(name, None, config=(base or SINK) | own, type="sink"))
+    return CheckedConnector(Connector(name, None, config=(base or SINK) | own, type="sink"))
 
 
-def mirror(**config: str) -> Checked:
+def mirror(**config: str) -> CheckedConnector:
     own = {key.replace("_", "."): value for key, value in config.items()}
-    return Checked(Connector("mirror", None, config=MIRROR | own, type="source"))
+    return CheckedConnector(Connector("mirror", None, config=MIRROR | own, type="source"))
 
 
 def reading(*groups: ReaderGroup, **more: Any) -> FakeBrokers:
@@ -189,7 +189,7 @@ def test_offsets_at_the_end_of_a_group_that_nobody_reads_in_may_have_been_set_by
 
 
 def test_the_proof_names_who_reads() -> None:
-    group = replace(committed("app", 95), members=(GroupMember("billing", "/10.0.0.7", frozenset({"orders"})),))
+    group = replace(committed("app", 95), members=(ReaderMember("billing", "/10.0.0.7", frozenset({"orders"})),))
     (finding,) = found(sources(fake=reading(group)))
     assert finding.message == (
         "It committed 95 on orders-0; read_committed readers get no further than 90. Its members: billing at 10.0.0.7."
@@ -197,7 +197,7 @@ def test_the_proof_names_who_reads() -> None:
 
 
 def test_groups_of_which_nothing_shows_are_named_for_each_source() -> None:
-    member = ReaderGroup("new", members=(GroupMember("x", "/h", frozenset({"orders"})),))
+    member = ReaderGroup("new", members=(ReaderMember("x", "/h", frozenset({"orders"})),))
     fake = reading(committed("app", 50), member, ReaderGroup("apart", committed={TopicPartition("other", 0): 1}))
     (finding,) = found(sources(source("quiet", topic="nowhere"), fake=fake))
     assert (finding.id, finding.severity, finding.subject) == ("READER005", Severity.INFO, "src")

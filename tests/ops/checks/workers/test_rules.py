@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, Write, newest_write
+from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, LeaderWrite, newest_write
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
@@ -28,8 +28,8 @@ ID = "connect-cluster-connect"
 ON, OFF, OLD, ANY = Support.ENABLED, Support.NOT_ENABLED, Support.NOT_SUPPORTED, Support.UNKNOWN
 GROUP = connect_group("connect", one=[("a", -1), ("a", 0)], two=[])
 LEADER = Transaction(ID, "CompleteCommit", 7, 3)
-WROTE = ConfigTopic("cfg", frozenset({"a"}), Write("commit-a", 5, NOW - 90, outside=False), leader_wrote=NOW - 90)
-PLAIN = replace(WROTE, newest=Write("commit-a", 9, NOW - 10, outside=True), leader_wrote=NOW - 900)
+WROTE = ConfigTopic("cfg", frozenset({"a"}), LeaderWrite("commit-a", 5, NOW - 90, outside=False), leader_wrote=NOW - 90)
+PLAIN = replace(WROTE, newest=LeaderWrite("commit-a", 9, NOW - 10, outside=True), leader_wrote=NOW - 900)
 NEVER = replace(WROTE, leader_wrote=None)
 
 
@@ -196,20 +196,20 @@ def image(*records: tuple[int, str, float], end: int, superseded: Sequence[int] 
     [
         (image(end=0), None),
         (image((0, "connector-a", 1), end=1), None),
-        (image((0, "connector-a", 1), (1, "commit-a", 2), end=2), Write("commit-a", 1, 2.0, outside=True)),
-        (image((0, "connector-a", 1), (1, "commit-a", 2), end=3), Write("commit-a", 1, 2.0, outside=False)),
-        (image((1, "commit-a", 2), (2, "target-state-a", 3), end=3), Write("commit-a", 1, 2.0, outside=True)),
-        (image((1, "commit-a", 2), (3, "target-state-a", 3), end=4), Write("commit-a", 1, 2.0, outside=False)),
+        (image((0, "connector-a", 1), (1, "commit-a", 2), end=2), LeaderWrite("commit-a", 1, 2.0, outside=True)),
+        (image((0, "connector-a", 1), (1, "commit-a", 2), end=3), LeaderWrite("commit-a", 1, 2.0, outside=False)),
+        (image((1, "commit-a", 2), (2, "target-state-a", 3), end=3), LeaderWrite("commit-a", 1, 2.0, outside=True)),
+        (image((1, "commit-a", 2), (3, "target-state-a", 3), end=4), LeaderWrite("commit-a", 1, 2.0, outside=False)),
         (
             image(
                 (1, "session-key", 2), (2, "logger-cluster-x", 3), (9, "logger-cluster-x", 3), end=10, superseded=[2]
             ),
-            Write("session-key", 1, 2.0, outside=True),
+            LeaderWrite("session-key", 1, 2.0, outside=True),
         ),
     ],
 )
 def test_a_record_behind_a_leaders_record_proves_that_there_was_no_marker(
-    topic: TopicImage, expected: Write | None
+    topic: TopicImage, expected: LeaderWrite | None
 ) -> None:
     assert newest_write(topic) == expected
 

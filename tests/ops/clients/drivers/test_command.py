@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from connectctl.ops.clients.drivers.command import Command, Lines, value_in
+from connectctl.ops.clients.drivers.command import Command, ShellLines, value_in
 from connectctl.ops.clients.drivers.command_runner import Commands
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
@@ -13,7 +13,7 @@ KEY = "exactly.once.source.support"
 
 
 def driver(**lines: str) -> Command:
-    return Command(Lines(lines, Commands(60.0), "https"))
+    return Command(ShellLines(lines, Commands(60.0), "https"))
 
 
 def test_placeholders_are_the_workers(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.clients.drivers import atomic_file
-from connectctl.ops.clients.drivers.command import Lines
+from connectctl.ops.clients.drivers.command import ShellLines
 from connectctl.ops.clients.drivers.command_runner import Commands
 from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.core.errors import ConnectctlError
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def driver(file: Path, restart: str = "echo restarted {host}") -> PropertiesFile:
-    return PropertiesFile(str(file), Lines({"restart": restart}, Commands(60.0)))
+    return PropertiesFile(str(file), ShellLines({"restart": restart}, Commands(60.0)))
 
 
 def backups(file: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from connectctl.ops.task_runtime.attempt.control_channel import Address, DriverChannel, TaskChannel
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, DriverChannel, TaskChannel
 from live.real import eventually
 
 
@@ -68,14 +68,14 @@ def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
 def test_a_task_that_cannot_connect_works_on() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    line = TaskChannel(Address("127.0.0.1", port, "word"))
+    line = TaskChannel(DriverAddress("127.0.0.1", port, "word"))
     line.send({"task": 0})
     assert not line.stopped
     line.close()
 
 
 def test_a_stranger_is_not_listened_to(board: DriverChannel) -> None:
-    stranger = TaskChannel(Address(board.address.host, board.address.port, "guess"))
+    stranger = TaskChannel(DriverAddress(board.address.host, board.address.port, "guess"))
     stranger.send({"task": 0})
     eventually(lambda: stranger.stopped)
     assert board.messages == {}

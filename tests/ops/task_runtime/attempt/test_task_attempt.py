@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.task_runtime.attempt import task_attempt
-from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport, TimeboxedSource, run
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TaskStats, TransactionBatch
 
-NOBODY = Address("127.0.0.1", 1, "word")
+NOBODY = DriverAddress("127.0.0.1", 1, "word")
 
 
 class Clock:

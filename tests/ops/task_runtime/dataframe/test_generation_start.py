@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe import generation_start
 from connectctl.ops.task_runtime.dataframe.api import Target, _task_spec
@@ -127,7 +127,7 @@ def test_who_does_not_know_the_word_is_told_nothing() -> None:
     kafka = Kafka()
     kafka.go.set()
     with kafka.opened() as started:
-        stranger = Address(started.address.host, started.address.port, "guessed")
+        stranger = DriverAddress(started.address.host, started.address.port, "guessed")
         with pytest.raises(ConnectctlError, match="Lost connection to the Spark driver"):
             with_generation(SPEC, stranger)
         with socket.create_connection((stranger.host, stranger.port)) as line:

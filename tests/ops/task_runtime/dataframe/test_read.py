@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource, columns_of, micro_batch
 from connectctl.ops.task_runtime.dataframe.batch_round import rejection
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
@@ -93,7 +93,7 @@ def test_a_source_partition_is_one_tasks_for_good_and_every_attempt_of_it_may_ha
 
 
 def test_who_does_not_know_the_word_or_reaches_nobody_gets_nothing(claims: PartitionRegistry) -> None:
-    stranger = Address("127.0.0.1", claims.address.port, "guessed")
+    stranger = DriverAddress("127.0.0.1", claims.address.port, "guessed")
     with pytest.raises(ConnectctlError, match="Lost connection to the Spark driver"):
         PartitionRegistryClient(stranger, 0)([("a",)])
     claims.close()

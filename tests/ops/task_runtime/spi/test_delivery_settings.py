@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi.delivery_settings import (
-    Boundary,
     check,
     delivery_settings,
     group_delivery,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End
 from connectctl.ops.task_runtime.spi.connector import SourceRecord
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.latency_pace import FADING, RESERVE, FadingMaximum, LatencyPace
 
 RECORDS = [SourceRecord({}, {}, "t", 1)]

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from connectctl.ops.checks.connector_config.exactly_once_rules import LATENCY
+from connectctl.ops.connect.source_transactions import LATENCY
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.connectors.filestream import FileStreamSource
 from connectctl.ops.task_runtime.spi.connector import (

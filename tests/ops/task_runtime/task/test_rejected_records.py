@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, TaskChannel
@@ -16,7 +17,6 @@ from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskRep
 from connectctl.ops.task_runtime.job.scheduler import TaskTotals
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Requests
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.connector import SourceTask
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, delivery_settings
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
 from ops.task_runtime.task.test_polled_source import ALL, KEY, PARTITION, Broker, offset, run
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete
@@ -26,7 +27,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import Topi
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange
 from connectctl.ops.task_runtime.connectors.topic_copy.unopened import stays_unopened
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings, delivery_settings
+from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.validation import validated

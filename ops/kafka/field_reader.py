@@ -1,0 +1,21 @@
+"""Kafka's types, read one after the other from bytes."""
+
+from __future__ import annotations
+
+
+class FieldReader:
+    """Big-endian fields of a buffer. Raises ``ValueError`` where the bytes end too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, size: int) -> bytes:
+        """The next ``size`` bytes."""
+        if not 0 <= size <= len(self._data) - self._at:
+            raise ValueError(f"it ends where {size} more bytes are due")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def number(self, size: int) -> int:
+        """A signed number of ``size`` bytes."""
+        return int.from_bytes(self.take(size), "big", signed=True)
