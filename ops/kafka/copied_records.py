@@ -17,13 +17,19 @@ from connectctl.ops.kafka.batch_rewrite import (
     remade,
     restamped,
 )
-from connectctl.ops.kafka.fetched_batches import BatchAt, check
+from connectctl.ops.kafka.compression import CODECS as NUMBERS
+from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, check
 from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
 
-SMALL = 4096
-"""Bytes of a batch up to which a request for it alone takes longer than making one batch of it and its neighbours."""
+SMALL, SMALL_PACKED = 96 << 10, 4 << 10
+"""Bytes of a batch up to which a request for it alone takes longer than making one batch of it and its neighbours: of one
+that is not compressed, and of one that is.
+"""
+_SMALL_QUICK = 16 << 10
+_SMALL = {0: SMALL, NUMBERS["snappy"]: _SMALL_QUICK, NUMBERS["lz4"]: _SMALL_QUICK}
+"""The same by codec: what is quickly compressed pays up to a larger size."""
 MOST_TOGETHER = 1000
 """Small batches that are put together at once."""
 Encode = Callable[[ProducerState], list[bytes | memoryview]]
@@ -91,8 +97,9 @@ def copied_records(
         if not batch.is_old:
             check(data, batch)
         complete = is_complete(batch, wanted)
-        is_small = together and complete and batch.end - batch.start <= SMALL
-        if small and not (is_small and len(small) < MOST_TOGETHER and codec_of(batch) == codec_of(small[0])):
+        codec = batch.attributes & CODEC if complete else 0
+        is_small = together and complete and batch.end - batch.start <= _SMALL.get(codec, SMALL_PACKED)
+        if small and not (is_small and len(small) < MOST_TOGETHER and codec == small[0].attributes & CODEC):
             yield _put_together(partition, data, small)
             small = []
         if is_small:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.kafka.batch_rewrite import TargetTopic
-from connectctl.ops.kafka.copied_records import MOST_TOGETHER, SMALL, CopiedRecords, copied_records
+from connectctl.ops.kafka.copied_records import MOST_TOGETHER, SMALL, SMALL_PACKED, CopiedRecords, copied_records
 from hypothesis import given
 from hypothesis import strategies as st
 from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, written
@@ -38,7 +38,7 @@ def test_small_batches_in_a_row_are_one_with_the_same_records(batches: list[list
     assert [row for each in some for row in rows_of(each)] == wanted
     assert sum(each.batches for each in some) == len(batches)
     assert some[-1].last_offset == begin + len(wanted) - 1
-    if len(raw) <= SMALL:
+    if len(raw) <= SMALL_PACKED:
         assert len(some) == 1
 
 
