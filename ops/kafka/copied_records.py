@@ -23,13 +23,8 @@ from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
 
-SMALL, SMALL_PACKED = 96 << 10, 4 << 10
-"""Bytes of a batch up to which a request for it alone takes longer than making one batch of it and its neighbours: of one
-that is not compressed, and of one that is.
-"""
-_SMALL_QUICK = 16 << 10
-_SMALL = {0: SMALL, NUMBERS["snappy"]: _SMALL_QUICK, NUMBERS["lz4"]: _SMALL_QUICK}
-"""The same by codec: what is quickly compressed pays up to a larger size."""
+SMALL = {NUMBERS[name]: k << 10 for name, k in (("none", 96), ("snappy", 16), ("lz4", 16), ("gzip", 4), ("zstd", 4))}
+"""Bytes of a batch, by the number of its codec, up to which it is put together with others sooner than sent alone."""
 MOST_TOGETHER = 1000
 """Small batches that are put together at once."""
 Encode = Callable[[ProducerState], list[bytes | memoryview]]
@@ -97,9 +92,8 @@ def copied_records(
         if not batch.is_old:
             check(data, batch)
         complete = is_complete(batch, wanted)
-        codec = batch.attributes & CODEC if complete else 0
-        is_small = together and complete and batch.end - batch.start <= _SMALL.get(codec, SMALL_PACKED)
-        if small and not (is_small and len(small) < MOST_TOGETHER and codec == small[0].attributes & CODEC):
+        is_small = together and complete and batch.end - batch.start <= SMALL.get(batch.attributes & CODEC, 0)
+        if small and not (is_small and len(small) < MOST_TOGETHER and codec_of(batch) == codec_of(small[0])):
             yield _put_together(partition, data, small)
             small = []
         if is_small:

@@ -20,7 +20,6 @@ Asked = dict[str, Any]
 """Offsets that were given by source partitions, as JSON texts; None for none."""
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 LINES = 3
-DEADLINE = 900.0
 
 
 def text_of(value: Any) -> str:
@@ -84,7 +83,7 @@ class StandIns(Asking):
             lines = path.read_text().splitlines() if path.exists() else []
             return lines if len(lines) > self.seen else []
 
-        lines = real.eventually(more, DEADLINE)
+        lines = real.eventually(more)
         self.seen = len(lines)
         return {text_of(partition): offset for partition, offset in json.loads(lines[-1])}
 
@@ -112,7 +111,7 @@ class Files(Asking):
             values = values_of(self.cluster, config["topic"])[self.seen :]
             return values if last in values else []
 
-        values = real.eventually(came, DEADLINE)
+        values = real.eventually(came)
         self.seen += len(values)
         firsts = {value[0]: int(value[1:]) for value in reversed(values)}
         return {
@@ -160,7 +159,7 @@ class Mirrors(Asking):
                 values = values_of(self.cluster, remote)[seen:]
                 return values if last in values else []
 
-            values = real.eventually(came, DEADLINE)
+            values = real.eventually(came)
             self.copied[remote] = seen + len(values)
             partition = {"cluster": config["source.cluster.alias"], "topic": topic, "partition": 0}
             found[text_of(partition)] = {"offset": values[0] - 1} if values[0] else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from connectctl.ops.clients.kafka_protocol import run_presence
 from connectctl.ops.task_runtime.job.status_topic import connector_key, task_key, value
-from live.real import FILE_SOURCE, Ran, Workers, connectctl, connector, eventually, write
+from live.real import DEADLINE, FILE_SOURCE, Ran, Workers, connectctl, connector, eventually, write
 from live.test_run import Place
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ pytestmark = [
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
-SLOW = 900.0
-"""Seconds that Spark may take to begin, on a machine that has much else to do."""
 
 
 def command(place: Place, *args: str) -> Ran:
@@ -35,7 +33,7 @@ def poison(place: Place, rest: Workers) -> None:
     said = value("RUNNING", "driver:41234", 0)
     records = (connector_key(place.name), said), (task_key(place.name, 0), said)
     write(place.cluster.bootstrap_servers, place.cluster.topics["status"], *records)
-    eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"], SLOW)
+    eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
 
 
 def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_stopped_and_resume_it(
@@ -45,11 +43,11 @@ def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_st
     place = Place(cluster, tmp_path)
     place.append(50)
     with connector(cluster, place.name, place.config) as rest:
-        eventually(lambda: len(place.seen()) == 50, SLOW)
+        eventually(lambda: len(place.seen()) == 50)
         with place.running("--take-over", own=False) as run:
-            eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None, SLOW)
+            eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None)
             place.append(50)
-            eventually(lambda: len(place.seen()) == 100 or run.poll() is not None, SLOW)
+            eventually(lambda: len(place.seen()) == 100 or run.poll() is not None)
             assert rest.state(place.name) == ["STOPPED"]
             (told,) = command(place, "run", "status", place.name, "-o", "json").json["connectors"]
             assert (told["connector"]["state"], [task["state"] for task in told["tasks"]]) == ("RUNNING", ["RUNNING"])
@@ -66,7 +64,7 @@ def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_st
         command(place, "connectors", "resume", place.name, "--wait", "--yes")
         assert rest.state(place.name) == ["RUNNING", "RUNNING"]
         place.append(50)
-        eventually(lambda: len(place.seen()) >= 150, SLOW)
+        eventually(lambda: len(place.seen()) >= 150)
         place.all_there()
 
 
@@ -81,14 +79,14 @@ def test_a_take_over_is_in_the_list_of_runs_and_once_killed_its_resume_hands_the
         return next(run for run in runs if run["operation"] == "run" and run["subjects"] == [place.name])
 
     with connector(cluster, place.name, place.config) as rest:
-        eventually(lambda: len(place.seen()) == 50, SLOW)
+        eventually(lambda: len(place.seen()) == 50)
         ended = place.run("--take-over", own=False)
         assert (ended.code, listed()["state"], listed()["groupId"]) == (0, "done", cluster.group_id), ended.err
-        eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"], SLOW)
+        eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
         with place.running("--take-over", own=False) as run:
-            eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None, SLOW)
+            eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None)
             place.append(50)
-            eventually(lambda: len(place.seen()) == 100 or run.poll() is not None, SLOW)
+            eventually(lambda: len(place.seen()) == 100 or run.poll() is not None)
             assert listed()["state"] == "open"
             run.kill()
             run.wait()
@@ -97,7 +95,7 @@ def test_a_take_over_is_in_the_list_of_runs_and_once_killed_its_resume_hands_the
         assert listed()["state"] == "done"
         assert rest.state(place.name) == ["RUNNING", "RUNNING"]
         place.append(50)
-        eventually(lambda: len(place.seen()) >= 150, SLOW)
+        eventually(lambda: len(place.seen()) >= 150)
         place.all_there()
 
 
@@ -107,7 +105,7 @@ def test_a_status_that_nobody_takes_back_hinders_no_change_of_a_stopped_connecto
     place = Place(cluster, tmp_path)
     place.append(30)
     with connector(cluster, place.name, place.config) as rest:
-        eventually(lambda: len(place.seen()) == 30, SLOW)
+        eventually(lambda: len(place.seen()) == 30)
         command(place, "connectors", "stop", place.name, "--wait", "--yes")
         poison(place, rest)
         listed = command(place, "connectors", "list", "-o", "json").json["connectors"]
@@ -116,7 +114,7 @@ def test_a_status_that_nobody_takes_back_hinders_no_change_of_a_stopped_connecto
         command(place, "offsets", "reset", place.name, "--yes")
         assert rest.offsets(place.name) == []
         command(place, "connectors", "resume", place.name, "--wait", "--yes")
-        eventually(lambda: len(place.seen()) >= 60, SLOW)
+        eventually(lambda: len(place.seen()) >= 60)
 
 
 def test_offsets_are_not_written_beside_a_run_in_a_group_of_its_own_and_are_after_it(
@@ -133,14 +131,14 @@ def test_offsets_are_not_written_beside_a_run_in_a_group_of_its_own_and_are_afte
         assert (ran.code, f"process {run.pid} on" in ran.err) == (4, True), ran.err
         place.sees(50)
         run.terminate()
-        _out, err = run.communicate(timeout=SLOW)
+        _out, err = run.communicate(timeout=DEADLINE)
         assert run.returncode == 0, err
     ran = connectctl(*reset)
     assert ran.code == 0, ran.err
     assert f"fence the transactional id {place.group}-{place.name}-0 of {place.name}" in ran.out
     before = len(place.seen())
     with place.running():
-        eventually(lambda: len(place.seen()) >= before + 50, SLOW)
+        eventually(lambda: len(place.seen()) >= before + 50)
         assert place.seen()[before] == "line 0"
 
 
@@ -149,7 +147,7 @@ def test_a_resume_with_wait_of_what_has_failed_is_no_success(cluster: Sandbox, t
     (tmp_path / "in.txt").write_text("a line\n")
     config = {"connector.class": FILE_SOURCE, "file": str(tmp_path / "in.txt"), "topic": "this cannot be a topic"}
     with connector(cluster, name, config) as rest:
-        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"], SLOW)
+        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"])
         context = f"sandbox-{cluster.spec.name}"
         ran = connectctl("--context", context, "--timeout", "300", "connectors", "resume", name, "--wait", "--yes")
         assert ran.code == 1

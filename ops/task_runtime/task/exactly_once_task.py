@@ -100,6 +100,7 @@ class ExactlyOnceTask:
         """
         doing = self.stats.progress
         pause = FIRST_PAUSE
+        longest = max(self.patience, self.outage)
         expired, slow = 0, 0.0
         while True:
             before = self.stats.transactions
@@ -125,10 +126,10 @@ class ExactlyOnceTask:
                     slow = slow + doing.waited if expired else 0.0
                     expired += 1
                     doing.restart()
-                    if expired >= MOST_EXPIRED and slow >= max(self.patience, self.outage):
+                    if expired >= MOST_EXPIRED and slow >= longest:
                         raise _too_slow(e, self.remedies) from e
-                if not first and doing.waited > max(self.patience, self.outage):
-                    raise _timed_out(max(self.patience, self.outage), e) from e
+                if not first and doing.waited > longest:
+                    raise _timed_out(longest, e) from e
             if self.stopped():
                 return self._end(EndReason.STOPPED)
             self.sleep(pause)

@@ -23,13 +23,18 @@ class TransactionSize:
         self._began = self._now()
 
     @property
+    def took(self) -> float:
+        """Seconds since the transaction began."""
+        return self._now() - self._began
+
+    @property
     def is_late(self) -> bool:
         """Whether the transaction is to end with what it has."""
-        return self._now() - self._began > self._longest
+        return self.took > self._longest
 
     def committed(self, rows: int) -> None:
         """It is committed with so many rows."""
-        took = self._now() - self._began
+        took = self.took
         if took > self._longest:
             self.rows = max(1, min(self.rows // 2, int(rows * self._longest / took)))
         elif took < self._longest / 2:

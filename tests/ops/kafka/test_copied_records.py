@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.batch_rewrite import TargetTopic
-from connectctl.ops.kafka.copied_records import MOST_TOGETHER, SMALL, SMALL_PACKED, CopiedRecords, copied_records
+from connectctl.ops.kafka.copied_records import MOST_TOGETHER, SMALL, CopiedRecords, copied_records
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, written
+from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, repacked, written
 
-LARGE: list[Row] = [(5, None, b"x" * SMALL, [])]
+LARGE: list[Row] = [(5, None, b"x" * SMALL[CODECS["none"]], [])]
 
 
 def log(batches: list[list[Row]], codec: int = 0, begin: int = 0) -> bytes:
@@ -38,7 +39,7 @@ def test_small_batches_in_a_row_are_one_with_the_same_records(batches: list[list
     assert [row for each in some for row in rows_of(each)] == wanted
     assert sum(each.batches for each in some) == len(batches)
     assert some[-1].last_offset == begin + len(wanted) - 1
-    if len(raw) <= SMALL_PACKED:
+    if len(raw) <= min(SMALL.values()):
         assert len(some) == 1
 
 
@@ -67,3 +68,13 @@ def test_what_lies_before_the_wanted_offset_is_left_out_of_the_first() -> None:
     rows: list[Row] = [(n, b"%d" % n, None, []) for n in range(4)]
     some = copies(log([rows, rows, rows]), wanted=2)
     assert [(len(each), each.batches, each.offset_of(0)) for each in some] == [(2, 1, 2), (8, 2, 4)]
+
+
+def test_batches_of_a_codec_that_is_not_known_stay_as_they_are() -> None:
+    raw = log([[(5, b"k", b"v", [])]] * 3)
+    size = len(raw) // 3
+    unknown = [
+        repacked(raw[n : n + size], n // size, 5, raw[n + HEADER.size : n + size]) for n in range(0, len(raw), size)
+    ]
+    some = copies(b"".join(unknown))
+    assert [(each.batches, each.rows) for each in some] == [(1, None)] * 3

@@ -91,7 +91,7 @@ class CopiedTopics:
         self._meter, self._reported = self._stats.meter, set[LostRange]()
         self._keys: dict[TopicPartition, bytes] = {}
         self._latency = None if delivery.latency is None else LatencyPace(delivery.latency)
-        self._began = self._flushed = time.monotonic()
+        self._flushed = time.monotonic()
         self._go_on({})
 
     def _go_on(self, reached: Mapping[TopicPartition, int | None]) -> None:
@@ -137,7 +137,6 @@ class CopiedTopics:
         batches = self._reader.read(MOST if self._timed else self._size.rows - self._count)
         now = time.monotonic()
         if batches and not self._count:
-            self._began = now
             self._size.begin()
         if batches and self._latency is not None:
             self._latency.polled(now)
@@ -164,7 +163,7 @@ class CopiedTopics:
         full = self._count >= self._size.rows or self._size.is_late
         if self._latency is not None:
             return full or self._is_late(now)
-        return full or now - self._began >= self._pace.seconds or not busy or not self._reader.behind
+        return full or self._size.took >= self._pace.seconds or not busy or not self._reader.behind
 
     def _is_late(self, now: float) -> bool:
         """Whether the end cannot wait for another batch, which may take as long as a read waits."""
