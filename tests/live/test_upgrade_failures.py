@@ -255,18 +255,20 @@ def test_a_properties_file_that_cannot_be_written_refuses_the_plan_or_stops_the_
 def test_another_worker_that_is_lost_meanwhile_stops_the_roll_until_it_is_back(scene: Scene) -> None:
     said = scene.fails(SOON, restart=scene.tool("restart-and-stop-another"))
     scene.serves()
-    for number, worker in enumerate(scene.sandbox.group.workers, 1):
-        if worker.pid is None:
-            assert re.search(rf"127\.0\.0\.1:{worker.port} is not in the group|is not back", said)
-            scene.sandbox.group.start_worker(number)
+    lost = {number: worker for number, worker in enumerate(scene.sandbox.group.workers, 1) if worker.pid is None}
+    for number in lost:
+        scene.sandbox.group.start_worker(number)
+    # On a slow machine the restarted worker is not back either by then, and it is what is waited for first.
+    told = [rf"127\.0\.0\.1:{worker.port} is not in the group" for worker in lost.values()]
+    assert re.search("|".join([*told, "is not back", "current members: none"]), said)
     scene.goes_on(said)
 
 
 def test_a_lost_broker_stops_the_roll_until_it_is_back(scene: Scene) -> None:
     scene.describe(restart=scene.tool("restart-and-lose-the-broker"))
     ran = scene.broken(*scene.begun(), "--yes", *SOON)
-    assert "brokers" in ran.err, ran.err
     start_broker(scene.sandbox)
+    assert "brokers" in ran.err, ran.err
     said = scene.failed(ran)
     scene.serves()
     scene.goes_on(said)
