@@ -114,13 +114,13 @@ def set_(
     session: Session = ctx.obj
     cluster = connectors.observed(session)
     plan = loggers.plan_set(
-        connectors.cluster_id_of(cluster),
+        cluster.cluster_id(),
         cluster.calls,
         logger,
         level.value,
         worker=worker,
         cluster=scope is Scope.CLUSTER and worker is None,
-        group_id=connectors.group_id_of(cluster),
+        group_id=cluster.group_id,
     )
     connectors.perform(session, cluster, plan, dry_run, yes, output)
 
@@ -151,7 +151,7 @@ def undo(
     if found.state is RunState.UNDONE or not found.changed:
         raise Refused(f"The run {run} is {found.state}; there is nothing to undo")
     cluster = connectors.observed(session)
-    cluster_id, group_id = connectors.cluster_id_of(cluster), connectors.group_id_of(cluster)
+    cluster_id, group_id = cluster.cluster_id(), cluster.group_id
     check_same_cluster(found, cluster_id, group_id)
     steps: list[Any] = [*journal.plan_of(found, {SetLogLevels.__name__: SetLogLevels}).steps]
     plan = loggers.plan_undo(cluster_id, steps, group_id, run)

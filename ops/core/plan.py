@@ -47,6 +47,11 @@ class Plan:
         return tuple(dict.fromkeys(step.subject for step in self.steps))
 
     @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources that it was made for: those that it changes, and those that need no change."""
+        return tuple(dict.fromkeys((*self.subjects, *(noop.subject for noop in self.noops))))
+
+    @property
     def digest(self) -> str:
         """The digest of all that was agreed to: of what the JSON has, without the digest itself."""
         return str(self.as_json()["digest"])

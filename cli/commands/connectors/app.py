@@ -10,11 +10,7 @@ from connectctl.cli.commands.connectors import config as connectors_config
 from connectctl.cli.commands.connectors import history as connectors_history
 from connectctl.cli.commands.connectors import topics as connectors_topics
 from connectctl.cli.commands.connectors.cluster import (
-    Cluster,
-    chosen,
-    cluster_id_of,
     cluster_of,
-    group_id_of,
     observed,
     perform,
 )
@@ -35,6 +31,7 @@ from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 app = typer.Typer(
@@ -241,13 +238,13 @@ def restart(
         )
     cluster, named = picked(ctx.obj, connectors, every)
     plan = plan_restart(
-        cluster_id_of(cluster),
+        cluster.cluster_id(),
         named,
         only_failed=only_failed,
         task=task,
         named=not every,
         wait=wait,
-        group_id=group_id_of(cluster),
+        group_id=cluster.group_id,
     )
     perform(ctx.obj, cluster, plan, dry_run, yes, output)
 
@@ -301,14 +298,16 @@ def _change_state(
     from connectctl.ops.operations.connectors.steps import plan_state
 
     cluster, named = picked(session, connectors, every)
-    plan = plan_state(cluster_id_of(cluster), named, verb, wait=wait, group_id=group_id_of(cluster))
+    plan = plan_state(cluster.cluster_id(), named, verb, wait=wait, group_id=cluster.group_id)
     perform(session, cluster, plan, dry_run, yes, output)
 
 
-def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[ConnectorHealth, ...]]:
+def picked(
+    session: Session, names: list[str] | None, every: bool
+) -> tuple[ConnectorAccess, tuple[ConnectorHealth, ...]]:
     """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector given"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = observed(session)
-    return cluster, chosen(cluster, None if every else names)
+    return cluster, cluster.connectors(None if every else names)

@@ -34,17 +34,17 @@ from connectctl.ops.operations.connectors.observe import defined_passwords, matc
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PENDING = 3
 
 
-def planner_of(cluster: Cluster, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:
+def planner_of(cluster: ConnectorAccess, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:
     """A planner for the connectors as they are now, with ``found`` of them."""
-    where = connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)
+    where = cluster.cluster_id(), cluster.group_id
     return Planner(operation, *where, {each.name: each for each in found}, wait=wait)
 
 
@@ -67,7 +67,7 @@ def create(
     given = given_in(files)
     entries = check_initial(given, offsets)
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors create", connectors_cluster.chosen(cluster, None), wait=wait)
+    planner = planner_of(cluster, "connectors create", cluster.connectors(), wait=wait)
     refuse_existing(given, planner.current)
     outlook = ConfigOutlook(session, cluster, planner.current.values(), given)
     if carry:
@@ -103,7 +103,7 @@ def apply_files(
     request = PruneRequest.of(files, *prune)
     given = given_in(files)
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors apply", connectors_cluster.chosen(cluster, None), wait=wait)
+    planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=wait)
     directory = Directory.of(session, cluster, planner, given, request)
     change(session, cluster, planner, given, exit_code=exit_code, carry=carry, directory=directory, **how)
 
@@ -112,7 +112,7 @@ def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **ho
     """Set and remove single properties of the connectors that ``pattern`` means."""
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
-    there = connectors_cluster.chosen(cluster, None)
+    there = cluster.connectors()
     planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
     change(session, cluster, planner, wanted, there=there, **how)
@@ -125,13 +125,13 @@ def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, *
     if config is None:
         hint = f"Delete it: connectctl connectors delete {name}."
         raise BadInput(f"Version {to} of {name} is its deletion", next_step=hint, code="unknown-version")
-    planner = planner_of(cluster, "connectors rollback", connectors_cluster.chosen(cluster, None), wait=wait)
+    planner = planner_of(cluster, "connectors rollback", cluster.connectors(), wait=wait)
     change(session, cluster, planner, [Desired(name, config)], carry=carry, **how)
 
 
 def change(
     session: Session,
-    cluster: Cluster,
+    cluster: ConnectorAccess,
     planner: Planner,
     wanted: Sequence[Desired],
     *,
@@ -170,7 +170,7 @@ def change(
         raise typer.Exit(PENDING)
 
 
-def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> None:
+def _learn(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]) -> None:
     """Have what differs validated by a worker, and learn which of its properties are secrets."""
     found = planner.current
     differing = [
@@ -189,8 +189,8 @@ def _learn(cluster: Cluster, planner: Planner, wanted: Sequence[Desired]) -> Non
 def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: bool, **how: Any) -> None:
     """Delete connectors, and say what stays."""
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors delete", connectors_cluster.chosen(cluster, names), wait=wait)
-    group = connectors_cluster.group_id_of(cluster)
+    planner = planner_of(cluster, "connectors delete", cluster.connectors(names), wait=wait)
+    group = cluster.group_id
     asked = (lambda: session.transactions) if cluster.kafka is not None else None
     if with_offsets:
         check_removable(cluster.calls, planner.current.values())
@@ -203,7 +203,7 @@ def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: boo
 def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
     """``(property, now, in the file)`` of what differs, masked. Raises ``BadInput`` for a connector that is not there."""
     cluster = connectors_cluster.observed(session)
-    ((health,),) = (connectors_cluster.chosen(cluster, [wanted.name]),)
+    ((health,),) = (cluster.connectors([wanted.name]),)
     former = health.connector.config
     changes = difference(former, wanted.config)
     hidden = defined_passwords(cluster.calls, wanted.config) | wanted.hidden
@@ -216,7 +216,7 @@ def _other(now: str | None, then: str | None) -> str | None:
 
 
 def carry_out(
-    session: Session, cluster: Cluster, planned: ConfigPlan, *, dry_run: bool, yes: bool, output: Output
+    session: Session, cluster: ConnectorAccess, planned: ConfigPlan, *, dry_run: bool, yes: bool, output: Output
 ) -> None:
     """Print the plan, or ask and carry it out, with its configurations kept before anything is done."""
 

@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.context import StepContext
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts
 
 
-@dataclass
-class Cluster:
-    """The edges of a command. Without ``--bootstrap-servers`` but with ``--rest`` only the workers are asked."""
-
-    calls: ConnectCalls
-    kafka: KafkaReads | None
-    group: ConnectGroup | None
-    facts: Callable[[], Facts] | None = None
-
-
-def cluster_of(session: Session) -> Cluster:
+def cluster_of(session: Session) -> ConnectorAccess:
     """The clients that the settings ask for."""
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
+
     settings = session.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
-        return Cluster(session.connect_to(None), None, None)
+        return ConnectorAccess(session.connect_to(None), None, None)
     kafka = session.kafka
     group = session.group()
-    return Cluster(session.connect_to(group), kafka, group)
+    return ConnectorAccess(session.connect_to(group), kafka, group)
 
 
-def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[ConnectorHealth, ...]:
-    """The connectors that are named, or every one, looked at now. Raises ``BadInput`` for those that are not there."""
-    from connectctl.ops.operations.connectors import observe
-
-    facts = cluster.facts() if cluster.facts else observe.Facts()
-    found = observe.with_health(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
-    return found if names is None else observe.select(found, observe.matching(found, names))
-
-
-def observed(session: Session) -> Cluster:
+def observed(session: Session) -> ConnectorAccess:
     """The cluster with what decides on the state of its connectors. Raises ``BadInput`` for a group that does not exist."""
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
     from connectctl.ops.operations.connectors import observe
@@ -59,23 +40,12 @@ def observed(session: Session) -> Cluster:
     if cluster.group is not None and is_unknown(cluster.group):
         raise unknown_group(cluster.group, session.transactions.connect_groups)
     if cluster.kafka is not None and cluster.group is not None:
-        cluster.facts = observe.facts_reader(cluster.kafka, cluster.group, session.named_topics)
+        read = observe.facts_reader(cluster.kafka, cluster.group, session.named_topics)
+        return replace(cluster, facts=read)
     return cluster
 
 
-def cluster_id_of(cluster: Cluster) -> str:
-    """The Kafka cluster that the workers use."""
-    if cluster.kafka is not None:
-        return cluster.kafka.cluster_id()
-    return str(cluster.calls.get("/").get("kafka_cluster_id"))
-
-
-def group_id_of(cluster: Cluster) -> str:
-    """The workers' group, empty where only workers are asked, who do not tell it."""
-    return cluster.group.id if cluster.group is not None else ""
-
-
-def context_of(session: Session, cluster: Cluster) -> StepContext:
+def context_of(session: Session, cluster: ConnectorAccess) -> StepContext:
     """What the steps work with."""
     from connectctl.ops.operations.connectors.context import StepContext
 
@@ -84,7 +54,7 @@ def context_of(session: Session, cluster: Cluster) -> StepContext:
 
 def perform(
     session: Session,
-    cluster: Cluster,
+    cluster: ConnectorAccess,
     plan: Plan,
     dry_run: bool,
     yes: bool,

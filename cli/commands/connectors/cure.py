@@ -19,7 +19,6 @@ from connectctl.ops.operations.connectors.observe import facts_reader
 from connectctl.ops.operations.connectors.republish import AwaitPublished, orders, plan_republish
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
@@ -28,10 +27,13 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.task_config_commits import TaskConfigOrder
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.context import StepContext
 
 
-def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
+def truth(
+    session: Session, cluster: ConnectorAccess, connector: Connector, found: ConfiguredConnector | None
+) -> list[Finding]:
     """What the coordinators say about failed tasks and about a round of fencing; nothing for a healthy connector."""
     if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needed(connector, found):
         return []
@@ -59,7 +61,7 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
     return found
 
 
-def planned(session: Session, cluster: Cluster, name: str) -> Plan:
+def planned(session: Session, cluster: ConnectorAccess, name: str) -> Plan:
     """The plan that cures a connector; warns of what it needs later."""
     kafka, group = _sources(cluster)
     health = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
@@ -71,7 +73,7 @@ def planned(session: Session, cluster: Cluster, name: str) -> Plan:
     return plan
 
 
-def _sources(cluster: Cluster) -> tuple[KafkaReads, ConnectGroup]:
+def _sources(cluster: ConnectorAccess) -> tuple[KafkaReads, ConnectGroup]:
     if cluster.kafka is None or cluster.group is None:
         raise BadInput(
             "connectors cure requires the config topic, to check whether fencing is pending",
@@ -108,7 +110,7 @@ def _order(session: Session, kafka: KafkaReads, name: str) -> TaskConfigOrder | 
     return next((each for each in orders(kafka, _config_topic(session, kafka)) if each.name == name), None)
 
 
-def context_of(session: Session, cluster: Cluster, plan: Plan) -> StepContext:
+def context_of(session: Session, cluster: ConnectorAccess, plan: Plan) -> StepContext:
     """What the steps of a cure work with."""
     kafka, group = _sources(cluster)
     publishes = any(isinstance(step, AwaitPublished) for step in plan.steps)

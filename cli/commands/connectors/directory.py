@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.cli.apply import open_journal
-from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors.versions import config_records
 from connectctl.ops.connect.config_topic import CONNECTOR
 from connectctl.ops.core.errors import ConnectctlError
@@ -21,9 +20,9 @@ from connectctl.ops.operations.connectors.config_values import kept
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
     from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.config_history import ConfigVersion
     from connectctl.ops.operations.connectors.config_plan import Desired, Planner
     from connectctl.ops.operations.connectors.config_prune import PruneRequest
@@ -36,7 +35,7 @@ class Directory:
     """What ``connectors apply`` adds to the plans of single connectors. ``pruned``: see ``pruned``."""
 
     session: Session
-    cluster: Cluster
+    cluster: ConnectorAccess
     wanted: Mapping[str, Desired]
     pruned: Pruned
     history: History
@@ -45,7 +44,7 @@ class Directory:
     def of(
         cls,
         session: Session,
-        cluster: Cluster,
+        cluster: ConnectorAccess,
         planner: Planner,
         given: Sequence[Desired],
         request: PruneRequest | None,
@@ -78,7 +77,7 @@ class Directory:
         planner.steps = arranged(steps, takeovers({name: former[name] for name in changed}, new))
 
     def _delete(self, planner: Planner) -> None:
-        group = connectors_cluster.group_id_of(self.cluster)
+        group = self.cluster.group_id
         asked = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
         for name in self.pruned.delete:
             connector = planner.current[name].connector
@@ -104,7 +103,7 @@ class Directory:
 class History:
     """What the journal and the config topic have of connectors; each is read when it is first needed, and once."""
 
-    def __init__(self, session: Session, cluster: Cluster) -> None:
+    def __init__(self, session: Session, cluster: ConnectorAccess) -> None:
         self._session, self._cluster = session, cluster
         self._records: dict[bytes, list[ConsumerRecord]] | None = None
         self.unseen: str | None = None
@@ -113,7 +112,7 @@ class History:
         """What runs of this machine wrote."""
         if not names:
             return {}
-        where = connectors_cluster.cluster_id_of(self._cluster), connectors_cluster.group_id_of(self._cluster)
+        where = self._cluster.cluster_id(), self._cluster.group_id
         return origins(open_journal(), *where, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
     """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
     cluster = connectors_cluster.observed(session)
-    found = the_one(connectors_cluster.chosen(cluster, None), pattern)
+    found = the_one(cluster.connectors(), pattern)
     planner = planner_of(cluster, "connectors edit", [found], wait=wait)
     name, former = found.name, found.connector.config
     masked = shown(former, defined_passwords(cluster.calls, former))
@@ -42,7 +42,7 @@ def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
         open_editor(path, os.environ)
         wanted = [_edited(path, name, former, masked)]
         # While the person wrote, others may have come.
-        change(session, cluster, planner, wanted, there=connectors_cluster.chosen(cluster, None), **how)
+        change(session, cluster, planner, wanted, there=cluster.connectors(), **how)
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
             e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()

@@ -18,13 +18,13 @@ from connectctl.ops.operations.offsets.target import Target
 from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.config_outlook import Entries
     from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 
 
-def by_topic(cluster: Cluster, entries: Entries) -> bool:
+def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
     """Whether ``entries`` are to be written to the topic: by the release of the workers, where the brokers are given."""
     if not entries or cluster.kafka is None:
         return False

@@ -13,8 +13,8 @@ from connectctl.ops.operations.connectors import config_outlook, config_outlook_
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.config_plan import Desired
     from connectctl.ops.operations.connectors.config_values import Config
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -28,7 +28,7 @@ class ConfigOutlook:
     def __init__(
         self,
         session: Session,
-        cluster: Cluster,
+        cluster: ConnectorAccess,
         there: Collection[ConnectorHealth],
         wanted: Sequence[Desired],
         deleted: Sequence[str] = (),

@@ -16,15 +16,15 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_
 from connectctl.ops.operations.connectors.observe import configured, defined_passwords, see, the_one
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Status
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 
-def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
+def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     health = the_one(seen.connectors, name)
@@ -47,7 +47,7 @@ def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
 
 
 def _from_config_topic(
-    session: Session, cluster: Cluster, health: ConnectorHealth
+    session: Session, cluster: ConnectorAccess, health: ConnectorHealth
 ) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
     """What the config topic adds, the offsets topic, and a finding where they cannot be told."""
     offsets = _dedicated_topic(health)

@@ -14,11 +14,11 @@ from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.session import Session
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
 
 
-def stored_offsets(session: Session, cluster: Cluster, names: Sequence[str]) -> StoredOffsets:
+def stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> StoredOffsets:
     """The offsets in the global topic by connector, read once where ``names`` are to be created; else none."""
     if not names:
         return StoredOffsets()

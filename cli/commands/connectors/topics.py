@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.connectors.cluster import cluster_id_of, cluster_of, group_id_of, observed, perform
+from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
 from connectctl.cli.output import terminal
-from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors import tracked_topics
 
 if TYPE_CHECKING:
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 
 def show(session: Session, connector: str, output: Output) -> None:
     """Print the active topics of ``connector``. Raises ``BadInput`` for one that is not there."""
-    found = known_topics(cluster_of(session).calls, connector)
+    found = tracked_topics.read(cluster_of(session).calls, connector)
     data = {"connector": connector, "topics": [{"name": topic} for topic in found]}
     empty = f"{connector} has used no topic since it was created, or since its active topics were reset."
     terminal.emit(
@@ -28,17 +26,6 @@ def show(session: Session, connector: str, output: Output) -> None:
 def reset(session: Session, connector: str, *, dry_run: bool, yes: bool, output: Output) -> None:
     """Forget the active topics of ``connector``, after a question."""
     cluster = observed(session)
-    found = known_topics(cluster.calls, connector)
-    plan = tracked_topics.plan_reset(cluster_id_of(cluster), connector, found, group_id_of(cluster))
+    found = tracked_topics.read(cluster.calls, connector)
+    plan = tracked_topics.plan_reset(cluster.cluster_id(), connector, found, cluster.group_id)
     perform(session, cluster, plan, dry_run, yes, output)
-
-
-def known_topics(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
-    """The active topics of ``connector``. Raises ``BadInput`` for one that is not there."""
-    try:
-        return tracked_topics.read(calls, connector)
-    except ConnectctlError as e:
-        if e.code != "not-found":
-            raise
-        hint = "See connectctl connectors list."
-        raise BadInput(f"Connector not found: {connector}", next_step=hint, code="unknown-connector") from e

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.apply import open_journal
-from connectctl.cli.commands.connectors.cluster import cluster_id_of, group_id_of, observed
+from connectctl.cli.commands.connectors.cluster import observed
 from connectctl.cli.output import terminal
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
@@ -25,10 +25,10 @@ from connectctl.ops.operations.connectors.observe import defined_passwords
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
     from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.config_history import ConfigVersion
 
 MOST_SHOWN = 3
@@ -51,7 +51,7 @@ def history(session: Session, connector: str, show: int | None, output: Output) 
     terminal.emit("ConnectorHistory", data, output, lambda wide: table(versions, unseen))
 
 
-def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersion], str | None]:
+def versions_of(session: Session, name: str) -> tuple[ConnectorAccess, list[ConfigVersion], str | None]:
     """The cluster, the versions of ``name``, and why the config topic was not seen, None where it was."""
     cluster = observed(session)
     unseen: ConnectctlError | None = None
@@ -60,7 +60,7 @@ def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersio
         topic = topic_versions(config_records(session, cluster), name)
     except ConnectctlError as e:
         unseen = e
-    found = merged(topic, journal_versions(open_journal(), name, cluster_id_of(cluster), group_id_of(cluster), KINDS))
+    found = merged(topic, journal_versions(open_journal(), name, cluster.cluster_id(), cluster.group_id, KINDS))
     if not found and unseen is not None:
         raise unseen
     if not found:
@@ -73,7 +73,7 @@ def versions_of(session: Session, name: str) -> tuple[Cluster, list[ConfigVersio
     return cluster, found, unseen.what if unseen is not None else None
 
 
-def config_records(session: Session, cluster: Cluster) -> list[ConsumerRecord]:
+def config_records(session: Session, cluster: ConnectorAccess) -> list[ConsumerRecord]:
     """All committed records of the config topic. Raises ``ConnectctlError`` where it is not read to its end."""
     if cluster.kafka is None or cluster.group is None:
         raise BadInput("The config topic was not read: the brokers are not given", next_step="Add --bootstrap-servers.")
@@ -84,7 +84,7 @@ def config_records(session: Session, cluster: Cluster) -> list[ConsumerRecord]:
     return [*image.superseded, *image.latest]
 
 
-def rows_of(cluster: Cluster, found: Sequence[ConfigVersion]) -> list[dict[str, Any]]:
+def rows_of(cluster: ConnectorAccess, found: Sequence[ConfigVersion]) -> list[dict[str, Any]]:
     """What is printed of each version, the newest first, secrets masked."""
     rows = []
     for number, each in enumerate(found, 1):

@@ -15,7 +15,7 @@ from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_fresh
+from connectctl.cli.plan_file import check_fresh
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked

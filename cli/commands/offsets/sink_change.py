@@ -10,7 +10,7 @@ from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
-from connectctl.cli.saved_plan import check_fresh
+from connectctl.cli.plan_file import check_fresh
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets.engine import Local
 from connectctl.ops.operations.offsets.prepare import OffsetAccess

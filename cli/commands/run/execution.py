@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,12 @@ from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_fresh
+from connectctl.cli.plan_file import check_fresh
 from connectctl.cli.views import run as run_view
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.journal import RunState
-from connectctl.ops.core.saved_plan import check_where, stale
+from connectctl.ops.core.saved_plan import check_where
 from connectctl.ops.task_runtime.job import job_file as jobs
 from connectctl.ops.task_runtime.job import preconditions, prepare, run_request, task_count
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
@@ -38,25 +37,10 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.run_request import RunRequest
     from connectctl.ops.task_runtime.job.runner import Result
+    from connectctl.ops.task_runtime.job.saved_run import SavedRun
     from connectctl.ops.task_runtime.job.scheduler import JobRun
     from connectctl.ops.task_runtime.job.steps import RecordedParts
     from connectctl.ops.task_runtime.job.task_count import TooManyTasks
-
-
-@dataclass(frozen=True)
-class SavedRun:
-    """A plan of ``connectctl run`` that was saved. Its request and what it was made from are in ``tasks``."""
-
-    plan: Plan
-    tasks: RunTasks
-
-    def check(self, now: Mapping[str, str]) -> None:
-        """Raises ``Refused`` where what the plan was made from is not what is there ``now``."""
-        was = self.tasks.made_from
-        if changed := sorted(name for name, digest in now.items() if was.get(name) != digest):
-            request = self.tasks.request
-            where = request.job if request else "JOB"
-            raise stale(f"{changed[0]} has changed", f"Make a new plan: connectctl run {where} --dry-run -o json.")
 
 
 def run_job(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import check_fresh
+from connectctl.cli.plan_file import check_fresh
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.saved_plan import check_where
 from connectctl.ops.task_runtime.connectors.parquet_archive.connector import DIRECTORY, ParquetArchive

@@ -5,35 +5,29 @@ What it depends on is observed again and planned again, only to compare: the pla
 
 from __future__ import annotations
 
-from dataclasses import replace
-from hashlib import sha256
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands import fence
 from connectctl.cli.commands.connectors import apply as connectors_apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors import cure as connectors_cure
-from connectctl.cli.commands.connectors.cluster import chosen
-from connectctl.cli.commands.connectors.topics import known_topics
-from connectctl.cli.commands.transactions.end import context_of, plan_again
-from connectctl.cli.saved_plan import check_fresh, read_plan
+from connectctl.cli.commands.transactions import end as transactions_end
+from connectctl.cli.plan_file import check_fresh, read_plan
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.saved_plan import check_where, stale
-from connectctl.ops.operations.cluster import loggers
-from connectctl.ops.operations.connectors import config_files, tracked_topics
+from connectctl.ops.core.saved_plan import check_where
+from connectctl.ops.operations.connectors import config_files
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
 from connectctl.ops.operations.connectors.config_validation import resolved
-from connectctl.ops.operations.connectors.steps import Await, Restart, RestartTask, plan_restart, plan_state
-from connectctl.ops.operations.fencing.observe import observe
-from connectctl.ops.operations.fencing.planning import check, select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.connectors.plan_again import plan_again
+from connectctl.ops.operations.fencing.saved import request_of, select_again
 from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets.prepare import targets_of
 from connectctl.ops.operations.offsets.steps import Change
@@ -41,13 +35,12 @@ from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
-from connectctl.ops.task_runtime.job.steps import RunTasks
+from connectctl.ops.task_runtime.job.saved_run import SavedRun
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection
+    from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.offsets.prepare import OffsetAccess
 
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
@@ -88,22 +81,24 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
     cluster = connectors_cluster.observed(session)
     check_where(
         (saved.cluster_id, saved.group_id),
-        (connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)),
+        (cluster.cluster_id(), cluster.group_id),
     )
     if saved.operation.removeprefix("connectors ") in CONFIGURATIONS:
         _configurations(session, cluster, saved, dry_run, yes, output)
         return
     if saved.operation == "connectors cure":
-        (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
+        (name,) = saved.resources
         check_fresh(saved, connectors_cure.planned(session, cluster, name))
         context = connectors_cure.context_of(session, cluster, saved)
         apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
         return
-    check_fresh(saved, _again(cluster, saved))
+    check_fresh(saved, plan_again(cluster, saved))
     connectors_cluster.perform(session, cluster, saved, dry_run, yes, output)
 
 
-def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def _configurations(
+    session: Session, cluster: ConnectorAccess, saved: Plan, dry_run: bool, yes: bool, output: Output
+) -> None:
     """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
     if any(isinstance(step, Change) for step in saved.steps):
         hint = "Give the files: connectctl connectors create -f FILE --offsets FILE."
@@ -120,34 +115,11 @@ def _configurations(session: Session, cluster: Cluster, saved: Plan, dry_run: bo
     connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
 
 
-def _again(cluster: Cluster, saved: Plan) -> Plan:
-    """What would be planned now for the connectors, or for the loggers, of ``saved``."""
-    if saved.operation == "loggers set":
-        return loggers.plan_again(saved.cluster_id, cluster.calls, saved) if saved.steps else saved
-    if saved.operation == "connectors topics":
-        (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
-        return tracked_topics.plan_reset(saved.cluster_id, name, known_topics(cluster.calls, name), saved.group_id)
-    return _states_again(cluster, saved)
-
-
-def _states_again(cluster: Cluster, saved: Plan) -> Plan:
-    """What would be planned now for the connectors of a stop, pause, resume or restart."""
-    waits = [step.subject for step in saved.steps if isinstance(step, Await)]
-    noops = [noop.subject for noop in saved.noops]
-    found = chosen(cluster, list(dict.fromkeys((*waits, *saved.subjects, *noops))))
-    where: Any = {"wait": bool(waits), "group_id": saved.group_id}
-    verb = saved.operation.removeprefix("connectors ")
-    if verb != "restart":
-        return plan_state(saved.cluster_id, found, verb, **where)
-    only_failed = any(isinstance(step, Restart) and step.only_failed for step in saved.steps)
-    task = next((step.task for step in saved.steps if isinstance(step, RestartTask)), None)
-    return plan_restart(saved.cluster_id, found, only_failed=only_failed, task=task, named=False, **where)
-
-
 def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     check_where((saved.cluster_id, saved.group_id), (session.transactions.cluster_id(), group_of(session) or ""))
-    check_fresh(saved, plan_again(session, saved))
-    apply.apply(session, saved, context_of(session), dry_run=dry_run, yes=yes, output=output)
+    check_fresh(saved, transactions_end.plan_again(session, saved))
+    context = transactions_end.context_of(session)
+    apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
 
 
 def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
@@ -157,26 +129,13 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
         return
     step = saved.steps[0]
     assert isinstance(step, FenceIds)
-    ids = tuple(row.id for row in step.rows)
-    creates = any(row.action is Action.CREATE for row in step.rows)
-    request = FenceRequest(connectors=step.connectors, ids=ids, leader=True, create=creates, force=step.force)
-    sources = sources_of(session, request)
+    sources = sources_of(session, request_of(step))
     check_where((saved.cluster_id, saved.group_id), (sources.calls.cluster_id(), group_of(session) or ""))
-
-    def look() -> FenceSelection:
-        seen = select(observe(sources, request), request)
-        meant = {*ids, *(row.id for row in seen.rows if row.connector in step.connectors)}
-        now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
-        if now.essence != replace(now, rows=step.rows).essence:
-            hint = "Make a new plan: connectctl fence … --dry-run -o json."
-            raise stale("the ids to fence or their running tasks have changed", hint)
-        check(now, request)
-        return now
-
-    now = look()
+    now = select_again(sources, step)
     if dry_run:
         apply.show(saved, output)
         return
+    look = partial(select_again, sources, step)
     fence.agree_and_fence(session, sources.calls, now, saved, lambda: None, look, yes=yes, output=output)
 
 
@@ -213,8 +172,7 @@ def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output
 
         scene = scene_of(session)
         check_where((saved.cluster_id, saved.group_id), (scene.kafka.cluster_id(), session.group_id))
-        names = list(dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops))))
-        check_fresh(saved, planned_removal(scene, session.group_id, names))
+        check_fresh(saved, planned_removal(scene, session.group_id, saved.resources))
         context = members_context(scene, session.group_id)
         apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
         return
@@ -223,20 +181,7 @@ def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output
 
         sweep_saved(session, saved, dry_run=dry_run, yes=yes, output=output)
         return
-    from connectctl.cli.commands.run.execution import SavedRun, run_job
+    from connectctl.cli.commands.run.execution import run_job
 
-    tasks = next((step for step in saved.steps if isinstance(step, RunTasks)), None)
-    if tasks is None or tasks.request is None:
-        raise BadInput(
-            "The plan does not say which job file it is for",
-            why="an older version of connectctl made it",
-            next_step="Make a new plan: connectctl run JOB --dry-run -o json.",
-        )
-    job = Path(tasks.request.job)
-    run = SavedRun(saved, tasks)
-    try:
-        run.check({str(job): sha256(job.read_bytes()).hexdigest()})  # before anything is made of what is in it
-    except OSError as e:
-        hint = f"Restore the job file, or make a new plan: connectctl run {job.name} --dry-run -o json."
-        raise stale(f"the job file {job} cannot be read: {e.strerror}", hint) from e
-    run_job(session, tasks.request, run, dry_run=dry_run, yes=yes, output=output)
+    run = SavedRun.of(saved)
+    run_job(session, run.request, run, dry_run=dry_run, yes=yes, output=output)

@@ -84,7 +84,7 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
         if plan.operation == "connectors cure"
         else connectors_cluster.context_of(session, cluster)
     )
-    return context, connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster)
+    return context, cluster.cluster_id(), cluster.group_id
 
 
 def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:

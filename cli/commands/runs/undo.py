@@ -35,8 +35,8 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
     if run.state is RunState.UNDONE:
         raise Refused(f"The run {run.id} is undone already")
     cluster = connectors_cluster.observed(session)
-    check_same_cluster(run, connectors_cluster.cluster_id_of(cluster), connectors_cluster.group_id_of(cluster))
-    current = {each.name: each for each in connectors_cluster.chosen(cluster, None)}
+    check_same_cluster(run, cluster.cluster_id(), cluster.group_id)
+    current = {each.name: each for each in cluster.connectors()}
     planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=wait)
     if any(isinstance(step, Change) for step in plan.steps):
         terminal.note(

@@ -10,7 +10,7 @@ import typer
 from connectctl.cli.options import DryRunOption, ListOption, OutputOption, PendingOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.saved_plan import read_plan
+from connectctl.cli.plan_file import read_plan
 
 if TYPE_CHECKING:
     from connectctl.migrations.history import Listed

@@ -139,9 +139,8 @@ def plan_again(cluster_id: str, calls: ConnectCalls, saved: Plan) -> Plan:
     now = plan_set(cluster_id, calls, logger, level, worker=None, cluster=step.url is None, group_id=saved.group_id)
     if step.url is None:
         return now
-    meant = {*saved.subjects, *(noop.subject for noop in saved.noops)}
-    steps = tuple(each for each in now.steps if each.subject in meant)
-    return replace(now, steps=steps, noops=tuple(noop for noop in now.noops if noop.subject in meant))
+    steps = tuple(each for each in now.steps if each.subject in saved.resources)
+    return replace(now, steps=steps, noops=tuple(noop for noop in now.noops if noop.subject in saved.resources))
 
 
 def plan_undo(cluster_id: str, steps: Sequence[SetLogLevels], group_id: str, run: str) -> Plan:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 
@@ -24,7 +24,7 @@ _OFF = {
 def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     """The topics that tasks of ``connector`` used since it was created or reset.
 
-    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` where workers do not track, ``not-found`` for a
+    Raises ``ConnectctlError`` with the code ``topic-tracking-off`` where workers do not track, and ``BadInput`` for a
     connector that is not there: of such a one workers give an empty list.
     """
     try:
@@ -32,8 +32,18 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     except NotAuthorized as e:
         raise _explained(e) from e
     if not found:
-        calls.get(path_of("connectors", connector))
+        _check_exists(calls, connector)
     return found
+
+
+def _check_exists(calls: ConnectCalls, connector: str) -> None:
+    try:
+        calls.get(path_of("connectors", connector))
+    except ConnectctlError as e:
+        if e.code != "not-found":
+            raise
+        hint = "See connectctl connectors list."
+        raise BadInput(f"Connector not found: {connector}", next_step=hint, code="unknown-connector") from e
 
 
 def _explained(error: NotAuthorized) -> ConnectctlError:

@@ -51,7 +51,7 @@ def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
     """The SHA-256 of the job file, of its plugins, and of the files of ``module`` beside it, by absolute path."""
     found = {request.absolute().job: job.sha256 or ""}
     beside = sources_of(module, job.directory) if module and job.directory is not None else ()
-    return found | {str(path): _sha256(path.read_bytes()) for path in (*job.plugins, *beside)}
+    return found | {str(path): sha256_of(path.read_bytes()) for path in (*job.plugins, *beside)}
 
 
 def settings_of(job: Job, config: Mapping[str, str], conf: Mapping[str, object]) -> dict[str, str]:
@@ -62,12 +62,13 @@ def settings_of(job: Job, config: Mapping[str, str], conf: Mapping[str, object])
     found: dict[str, Mapping[str, object]] = {CONTEXT_CONF: conf} if conf else {}
     if config != job.config:
         found[WORKERS_CONFIG] = config
-    return {name: _sha256(_text(values).encode()) for name, values in found.items()}
+    return {name: sha256_of(_text(values).encode()) for name, values in found.items()}
 
 
 def _text(values: Mapping[str, object]) -> str:
     return json.dumps({name: str(value) for name, value in values.items()}, sort_keys=True)
 
 
-def _sha256(data: bytes) -> str:
+def sha256_of(data: bytes) -> str:
+    """The SHA-256 of ``data``, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,45 @@
+"""The cluster that a command on connectors works with: its clients, and each connector as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.observe import Facts
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+
+@dataclass(frozen=True)
+class ConnectorAccess:
+    """The clients of a command. Where only workers are asked, ``kafka`` and ``group`` are None.
+
+    ``facts`` reads what decides on the state of connectors besides what workers say.
+    """
+
+    calls: ConnectCalls
+    kafka: KafkaReads | None
+    group: ConnectGroup | None
+    facts: Callable[[], Facts] | None = None
+
+    def cluster_id(self) -> str:
+        """The id of the Kafka cluster that the workers use."""
+        if self.kafka is not None:
+            return self.kafka.cluster_id()
+        return str(self.calls.get("/").get("kafka_cluster_id"))
+
+    @property
+    def group_id(self) -> str:
+        """The workers' group, empty where only workers are asked, who do not tell it."""
+        return self.group.id if self.group is not None else ""
+
+    def connectors(self, names: Sequence[str] | None = None) -> tuple[ConnectorHealth, ...]:
+        """The connectors that ``names`` name or match, or every one, read now. Raises ``BadInput`` for unknown ones."""
+        facts = self.facts() if self.facts else Facts()
+        found = observe.with_health(map(facts.of, observe.from_workers(self.calls)), self.group)
+        return found if names is None else observe.select(found, observe.matching(found, names))

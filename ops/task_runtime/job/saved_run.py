@@ -1,0 +1,51 @@
+"""A saved plan of ``connectctl run``: refused where what it was made from has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.saved_plan import stale
+from connectctl.ops.task_runtime.job.run_request import sha256_of
+from connectctl.ops.task_runtime.job.steps import RunTasks
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.task_runtime.job.run_request import RunRequest
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A plan, what was requested, and the SHA-256 of all that it was made from."""
+
+    plan: Plan
+    request: RunRequest
+    made_from: Mapping[str, str]
+
+    @classmethod
+    def of(cls, plan: Plan) -> SavedRun:
+        """The run that ``plan`` is. Raises ``BadInput`` for one without a request, ``Refused`` for a changed job file."""
+        tasks = next((step for step in plan.steps if isinstance(step, RunTasks)), None)
+        if tasks is None or tasks.request is None:
+            raise BadInput(
+                "The plan does not say which job file it is for",
+                why="an older version of connectctl made it",
+                next_step="Make a new plan: connectctl run JOB --dry-run -o json.",
+            )
+        saved = cls(plan, tasks.request, tasks.made_from)
+        job = Path(saved.request.job)
+        try:
+            saved.check({str(job): sha256_of(job.read_bytes())})  # before anything is made of what is in it
+        except OSError as e:
+            hint = f"Restore the job file, or make a new plan: connectctl run {job.name} --dry-run -o json."
+            raise stale(f"the job file {job} cannot be read: {e.strerror}", hint) from e
+        return saved
+
+    def check(self, now: Mapping[str, str]) -> None:
+        """Raises ``Refused`` where what the plan was made from is not what is there ``now``."""
+        if changed := sorted(name for name, digest in now.items() if self.made_from.get(name) != digest):
+            hint = f"Make a new plan: connectctl run {self.request.job} --dry-run -o json."
+            raise stale(f"{changed[0]} has changed", hint)
