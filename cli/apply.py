@@ -13,6 +13,7 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Outcome, Plan, Result
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
@@ -25,26 +26,19 @@ MOST_NOOPS = 20
 
 
 def apply(
-    session: Session,
-    plan: Plan,
-    context: Any,
-    *,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
-    begin: Callable[[Journal], None] | None = None,
+    session: Session, plan: Plan, context: Any, options: ApplyOptions, begin: Callable[[Journal], None] | None = None
 ) -> None:
     """Print the plan, or ask and carry it out as a run. Exits with the code that the results amount to.
 
     ``begin`` keeps in the journal what the plan is to be carried out with, when it was agreed to.
     """
-    if dry_run:
-        show(plan, output)
+    if options.dry_run:
+        show(plan, options.output)
         return
-    for_people = output in (Output.TABLE, Output.WIDE)
+    for_people = options.for_people
     journal = open_journal() if plan.steps else None
     if journal is not None:
-        confirm(session, plan, for_people, yes=yes)
+        confirm(session, plan, for_people, yes=options.yes)
         if begin is not None:
             begin(journal)
     results = [
@@ -62,7 +56,7 @@ def apply(
         from connectctl.ops.core.journal import RunState
 
         open_journal().end(plan.undoes, RunState.UNDONE)
-    report(plan, results, output)
+    report(plan, results, options.output)
 
 
 def open_journal() -> Journal:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from connectctl.cli import completed_names
@@ -30,11 +34,56 @@ OutputOption = Annotated[
 ListOption = Annotated[
     Output, typer.Option("--output", "-o", help="table, wide, json, yaml; name for one name a line.")
 ]
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
-]
 StopOption = Annotated[
     bool, typer.Option("--stop", help="Stop the connector, and restore its state after a successful write.")
+]
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """What every command that changes something takes besides what it is to change; see ``with_options``."""
+
+    dry_run: DryRunOption = False
+    yes: YesOption = False
+    output: OutputOption = Output.TABLE
+
+    @property
+    def for_people(self) -> bool:
+        """Whether the output is a table."""
+        return self.output in (Output.TABLE, Output.WIDE)
+
+
+@dataclass(frozen=True)
+class OffsetOptions(ApplyOptions):
+    """What commands that change offsets take."""
+
+    stop: StopOption = False
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with an option for each annotated field of its parameter ``options``, a dataclass; inherited ones last."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "options"]
+    group = hints["options"]
+    types = get_type_hints(group, include_extras=True)
+    by_class = [[name for name in types if name in vars(base).get("__annotations__", ())] for base in group.__mro__]
+    names = dict.fromkeys(name for some in by_class for name in some if hasattr(types[name], "__metadata__"))
+    defaults = {field.name: field.default for field in fields(group)}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = group(**{name: given.pop(name) for name in names})
+        command(**given, options=options)
+
+    kind = Parameter.KEYWORD_ONLY
+    shared = [Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in names]
+    run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    return run
+
+
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
 ]
 HealthOption = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")

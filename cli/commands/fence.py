@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import ApplyOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import Workers, sources_of
@@ -35,6 +35,7 @@ STALE = 2.0
 
 
 @app.command()
+@with_options
 def fence(
     ctx: typer.Context,
     connectors: Annotated[
@@ -62,9 +63,7 @@ def fence(
     restart_failed: Annotated[
         bool, typer.Option("--restart-failed", help="Restart the failed tasks of the connectors afterwards.")
     ] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Fence transactional ids: older producers can no longer commit, and open transactions are aborted.
 
@@ -88,12 +87,10 @@ def fence(
         tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force
     )
     with without_collection():
-        _fence(ctx.obj, request, restart_failed, dry_run, yes, output)
+        _fence(ctx.obj, request, restart_failed, options)
 
 
-def _fence(
-    session: Session, request: FenceRequest, restart_failed: bool, dry_run: bool, yes: bool, output: Output
-) -> None:
+def _fence(session: Session, request: FenceRequest, restart_failed: bool, options: ApplyOptions) -> None:
     from connectctl.ops.operations.fencing.observe import observe
     from connectctl.ops.operations.fencing.planning import check, check_request, select
     from connectctl.ops.operations.fencing.steps import plan_fence
@@ -104,8 +101,8 @@ def _fence(
     selection = select(observe(sources, request), request)
     restart = _restarted(selection, group_id) if restart_failed else ()
     plan = plan_fence(selection, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
-    if dry_run:
-        fence_view.show_plan(selection, plan, output)
+    if options.dry_run:
+        fence_view.show_plan(selection, plan, options.output)
         check(selection, request)
         return
 
@@ -117,9 +114,7 @@ def _fence(
                 "The cluster changed during confirmation; nothing was fenced", next_step="Run the command again."
             )
 
-    agree_and_fence(
-        session, sources.calls, selection, plan, partial(check, selection, request), check_again, yes=yes, output=output
-    )
+    agree_and_fence(session, sources.calls, selection, plan, partial(check, selection, request), check_again, options)
 
 
 def agree_and_fence(
@@ -129,22 +124,19 @@ def agree_and_fence(
     plan: Plan,
     check: Callable[[], None],
     check_again: Callable[[], object],
-    *,
-    yes: bool,
-    output: Output,
+    options: ApplyOptions,
 ) -> None:
     """Show the plan, confirm, and execute it. ``check`` raises if it is refused, ``check_again`` after confirmation."""
     journal = apply.open_journal() if plan.steps else None
-    for_people = output in (Output.TABLE, Output.WIDE)
-    if selection.to_fence and not yes and (for_people or sys.stdin.isatty()):
+    if selection.to_fence and not options.yes and (options.for_people or sys.stdin.isatty()):
         fence_view.show_rows(selection)
     terminal.findings(selection.findings)
     check()
     if selection.to_fence:
-        apply.confirm(session, plan, for_people, yes=yes)
-        if not yes:
+        apply.confirm(session, plan, options.for_people, yes=options.yes)
+        if not options.yes:
             check_again()
-    _perform(session, calls, selection, plan, journal, output)
+    _perform(session, calls, selection, plan, journal, options.output)
 
 
 def _perform(

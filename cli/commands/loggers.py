@@ -9,7 +9,7 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.connectors import cluster as connectors
 from connectctl.cli.commands.connectors.cluster import cluster_of
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, YesOption
+from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.connect.internal_topics import address
@@ -91,15 +91,14 @@ def get(
 
 
 @app.command("set")
+@with_options
 def set_(
     ctx: typer.Context,
     logger: Annotated[str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")],
     level: Annotated[Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)],
     scope: Annotated[Scope, typer.Option("--scope", help="All workers at once, or one by one.")] = Scope.CLUSTER,
     worker: WorkerOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Set the level of a logger and its children until the workers restart.
 
@@ -122,17 +121,12 @@ def set_(
         cluster=scope is Scope.CLUSTER and worker is None,
         group_id=cluster.group_id,
     )
-    connectors.perform(session, cluster, plan, dry_run, yes, output)
+    connectors.perform(session, cluster, plan, options)
 
 
 @app.command()
-def undo(
-    ctx: typer.Context,
-    run: RunArgument,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
-) -> None:
+@with_options
+def undo(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOptions()) -> None:
     """Restore the levels from before a run of loggers set.
 
     \b
@@ -155,4 +149,4 @@ def undo(
     check_same_cluster(found, cluster_id, group_id)
     steps: list[Any] = [*journal.plan_of(found, {SetLogLevels.__name__: SetLogLevels}).steps]
     plan = loggers.plan_undo(cluster_id, steps, group_id, run)
-    connectors.perform(session, cluster, plan, dry_run, yes, output)
+    connectors.perform(session, cluster, plan, options)

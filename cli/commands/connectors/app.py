@@ -9,13 +9,10 @@ from connectctl.cli import apply, completed_names
 from connectctl.cli.commands.connectors import config as connectors_config
 from connectctl.cli.commands.connectors import history as connectors_history
 from connectctl.cli.commands.connectors import topics as connectors_topics
-from connectctl.cli.commands.connectors.cluster import (
-    cluster_of,
-    observed,
-    perform,
-)
+from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
+    ApplyOptions,
     ConnectorArgument,
     DryRunOption,
     HealthOption,
@@ -23,6 +20,7 @@ from connectctl.cli.options import (
     OutputOption,
     WaitOption,
     YesOption,
+    with_options,
 )
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -137,7 +135,7 @@ def topics(
     Topics that its tasks still use are listed again after their next records. This cannot be undone.
     """
     if reset and output is not Output.NAME:
-        connectors_topics.reset(ctx.obj, connector, dry_run=dry_run, yes=yes, output=output)
+        connectors_topics.reset(ctx.obj, connector, ApplyOptions(dry_run, yes, output))
     elif reset or dry_run or yes:
         what = "-o name cannot be combined with --reset" if reset else "--dry-run and --yes require --reset"
         raise BadInput(what, next_step="Leave one of them out.", code="usage")
@@ -146,14 +144,13 @@ def topics(
 
 
 @app.command()
+@with_options
 def stop(
     ctx: typer.Context,
     connectors: Names = None,
     every: AllOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of Kafka 3.5 or newer.
 
@@ -162,18 +159,17 @@ def stop(
       connectctl connectors stop orders --wait
       connectctl connectors stop --all --dry-run       what would be stopped
     """
-    _change_state(ctx.obj, "stop", connectors, every, wait, dry_run, yes, output)
+    _change_state(ctx.obj, "stop", connectors, every, wait, options)
 
 
 @app.command()
+@with_options
 def pause(
     ctx: typer.Context,
     connectors: Names = None,
     every: AllOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Pause connectors: their tasks stay assigned, and process no records.
 
@@ -182,18 +178,17 @@ def pause(
       connectctl connectors pause orders --wait
       connectctl connectors pause --all --yes
     """
-    _change_state(ctx.obj, "pause", connectors, every, wait, dry_run, yes, output)
+    _change_state(ctx.obj, "pause", connectors, every, wait, options)
 
 
 @app.command()
+@with_options
 def resume(
     ctx: typer.Context,
     connectors: Names = None,
     every: AllOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Resume connectors that are stopped or paused.
 
@@ -204,10 +199,11 @@ def resume(
 
     With --wait, the state must have been RUNNING for two seconds.
     """
-    _change_state(ctx.obj, "resume", connectors, every, wait, dry_run, yes, output)
+    _change_state(ctx.obj, "resume", connectors, every, wait, options)
 
 
 @app.command()
+@with_options
 def restart(
     ctx: typer.Context,
     connectors: Names = None,
@@ -215,9 +211,7 @@ def restart(
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
     task: Annotated[int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")] = None,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Restart connectors with their tasks. Needs workers of Kafka 3.0 or newer.
 
@@ -246,17 +240,12 @@ def restart(
         wait=wait,
         group_id=cluster.group_id,
     )
-    perform(ctx.obj, cluster, plan, dry_run, yes, output)
+    perform(ctx.obj, cluster, plan, options)
 
 
 @app.command()
-def cure(
-    ctx: typer.Context,
-    connector: ConnectorArgument,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
-) -> None:
+@with_options
+def cure(ctx: typer.Context, connector: ConnectorArgument, options: ApplyOptions = ApplyOptions()) -> None:
     """Cure slow zombie fencing of a connector, or task configurations that compaction can remove (TASK010).
 
     \b
@@ -278,7 +267,7 @@ def cure(
     cluster = cluster_of(session)
     plan = connectors_cure.planned(session, cluster, connector)
     context = connectors_cure.context_of(session, cluster, plan)
-    apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output)
+    apply.apply(session, plan, context, options)
 
 
 connectors_config.register(app)
@@ -286,20 +275,13 @@ connectors_history.register(app)
 
 
 def _change_state(
-    session: Session,
-    verb: str,
-    connectors: list[str] | None,
-    every: bool,
-    wait: bool,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
+    session: Session, verb: str, connectors: list[str] | None, every: bool, wait: bool, options: ApplyOptions
 ) -> None:
     from connectctl.ops.operations.connectors.steps import plan_state
 
     cluster, named = picked(session, connectors, every)
     plan = plan_state(cluster.cluster_id(), named, verb, wait=wait, group_id=cluster.group_id)
-    perform(session, cluster, plan, dry_run, yes, output)
+    perform(session, cluster, plan, options)
 
 
 def picked(

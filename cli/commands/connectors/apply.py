@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
@@ -34,7 +34,7 @@ from connectctl.ops.operations.connectors.observe import defined_passwords, matc
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -61,7 +61,7 @@ def create(
     *,
     wait: bool,
     carry: bool = False,
-    **how: Any,
+    options: ApplyOptions,
 ) -> None:
     """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
     given = given_in(files)
@@ -81,10 +81,10 @@ def create(
     wanted = [replace(each, state=state or each.state) for each in given]
     if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
         planner.create(wanted[0], OffsetsOfChange(means(wanted[0]).sentences))
-        connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, **how)
+        connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, options=options)
         return
     initial(cluster.calls, planner, wanted, entries, means)
-    carry_out(session, cluster, planner.planned(), **how)
+    carry_out(session, cluster, planner.planned(), options)
 
 
 def apply_files(
@@ -95,7 +95,7 @@ def apply_files(
     *,
     prune: tuple[bool, Sequence[str]] = (False, ()),
     carry: bool = False,
-    **how: Any,
+    options: ApplyOptions,
 ) -> None:
     """Create or change the connectors in ``files``; ``prune``: whether to delete what was applied from there, and which
     globs to delete.
@@ -105,20 +105,22 @@ def apply_files(
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=wait)
     directory = Directory.of(session, cluster, planner, given, request)
-    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, directory=directory, **how)
+    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, directory=directory, options=options)
 
 
-def patch(session: Session, pattern: str, texts: Sequence[str], wait: bool, **how: Any) -> None:
+def patch(
+    session: Session, pattern: str, texts: Sequence[str], wait: bool, *, carry: bool, options: ApplyOptions
+) -> None:
     """Set and remove single properties of the connectors that ``pattern`` means."""
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
     there = cluster.connectors()
     planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
-    change(session, cluster, planner, wanted, there=there, **how)
+    change(session, cluster, planner, wanted, there=there, carry=carry, options=options)
 
 
-def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, **how: Any) -> None:
+def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, options: ApplyOptions) -> None:
     """Give the connector ``name`` the configuration of its version ``to`` again."""
     cluster, found, _ = versions_of(session, name)
     config = chosen_version(found, name, to).config
@@ -126,7 +128,7 @@ def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, *
         hint = f"Delete it: connectctl connectors delete {name}."
         raise BadInput(f"Version {to} of {name} is its deletion", next_step=hint, code="unknown-version")
     planner = planner_of(cluster, "connectors rollback", cluster.connectors(), wait=wait)
-    change(session, cluster, planner, [Desired(name, config)], carry=carry, **how)
+    change(session, cluster, planner, [Desired(name, config)], carry=carry, options=options)
 
 
 def change(
@@ -139,7 +141,7 @@ def change(
     carry: bool = False,
     directory: Directory | None = None,
     there: Collection[ConnectorHealth] | None = None,
-    **how: Any,
+    options: ApplyOptions,
 ) -> None:
     """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3; ``carry``:
     source offsets go with the change; ``directory`` is what is applied as one; ``there`` are all connectors, where the
@@ -165,8 +167,8 @@ def change(
     if directory is not None:
         directory.finish(planner)
     planned = planner.planned()
-    carry_out(session, cluster, planned, **how)
-    if exit_code and how["dry_run"] and planned.plan.steps:
+    carry_out(session, cluster, planned, options)
+    if exit_code and options.dry_run and planned.plan.steps:
         raise typer.Exit(PENDING)
 
 
@@ -186,7 +188,7 @@ def _learn(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]
     refuse_invalid(cluster.calls, {each.name: each.config for each in differing})
 
 
-def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: bool, **how: Any) -> None:
+def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: bool, options: ApplyOptions) -> None:
     """Delete connectors, and say what stays."""
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors delete", cluster.connectors(names), wait=wait)
@@ -197,7 +199,7 @@ def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: boo
     for name, health in planner.current.items():
         leaves = remaining_resources(cluster.calls, health.connector, group, asked, with_offsets=with_offsets)
         planner.delete(name, leaves, removal(health) if with_offsets else ())
-    carry_out(session, cluster, planner.planned(), **how)
+    carry_out(session, cluster, planner.planned(), options)
 
 
 def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
@@ -215,11 +217,7 @@ def _other(now: str | None, then: str | None) -> str | None:
     return f"{then} (another one)" if now == then and then is not None else then
 
 
-def carry_out(
-    session: Session, cluster: ConnectorAccess, planned: ConfigPlan, *, dry_run: bool, yes: bool, output: Output
-) -> None:
+def carry_out(session: Session, cluster: ConnectorAccess, planned: ConfigPlan, options: ApplyOptions) -> None:
     """Print the plan, or ask and carry it out, with its configurations kept before anything is done."""
 
-    connectors_cluster.perform(
-        session, cluster, planned.plan, dry_run, yes, output, begin=partial(keep, planned.configs)
-    )
+    connectors_cluster.perform(session, cluster, planned.plan, options, begin=partial(keep, planned.configs))

@@ -11,7 +11,7 @@ from connectctl.cli.output import terminal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan
@@ -26,9 +26,8 @@ def cluster_of(session: Session) -> ConnectorAccess:
     settings = session.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
         return ConnectorAccess(session.connect_to(None), None, None)
-    kafka = session.kafka
     group = session.group()
-    return ConnectorAccess(session.connect_to(group), kafka, group)
+    return ConnectorAccess(session.connect_to(group), session.kafka, group)
 
 
 def observed(session: Session) -> ConnectorAccess:
@@ -40,8 +39,7 @@ def observed(session: Session) -> ConnectorAccess:
     if cluster.group is not None and is_unknown(cluster.group):
         raise unknown_group(cluster.group, session.transactions.connect_groups)
     if cluster.kafka is not None and cluster.group is not None:
-        read = observe.facts_reader(cluster.kafka, cluster.group, session.named_topics)
-        return replace(cluster, facts=read)
+        return replace(cluster, facts=observe.facts_reader(cluster.kafka, cluster.group, session.named_topics))
     return cluster
 
 
@@ -56,16 +54,13 @@ def perform(
     session: Session,
     cluster: ConnectorAccess,
     plan: Plan,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
+    options: ApplyOptions,
     begin: Callable[[Journal], None] | None = None,
 ) -> None:
     """Print the plan, or ask and carry it out; says so where the cluster is not locked. ``begin``: see ``apply.apply``."""
-    if plan.steps and not plan.group_id and not dry_run:
+    if plan.steps and not plan.group_id and not options.dry_run:
         terminal.note(
             "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
             style="yellow",
         )
-    context = context_of(session, cluster)
-    apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output, begin=begin)
+    apply.apply(session, plan, context_of(session, cluster), options, begin=begin)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.options import ConnectorArgument, DryRunOption, OutputOption, PendingOption, WaitOption, YesOption
+from connectctl.cli.options import (
+    ApplyOptions,
+    ConnectorArgument,
+    OutputOption,
+    PendingOption,
+    WaitOption,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -40,6 +47,7 @@ NamesArgument = Annotated[
 ]
 
 
+@with_options
 def create(
     ctx: typer.Context,
     file: FilesOption,
@@ -52,9 +60,7 @@ def create(
     ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Create connectors that are not there yet.
 
@@ -72,11 +78,10 @@ def create(
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
     session: Session = ctx.obj
-    connectors_apply.create(
-        session, file, stopped, offsets, wait=wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
-    )
+    connectors_apply.create(session, file, stopped, offsets, wait=wait, carry=carry_offsets, options=options)
 
 
+@with_options
 def apply(
     ctx: typer.Context,
     file: FilesOption,
@@ -90,10 +95,8 @@ def apply(
     ] = None,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
     exit_code: PendingOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Create connectors, or change them to what files say, in one plan. What no file names stays as it is without --prune.
 
@@ -111,19 +114,17 @@ def apply(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
     pruning = prune, prune_match or ()
-    connectors_apply.apply_files(ctx.obj, file, wait, exit_code, prune=pruning, carry=carry_offsets, **how)
+    connectors_apply.apply_files(ctx.obj, file, wait, exit_code, prune=pruning, carry=carry_offsets, options=options)
 
 
+@with_options
 def edit(
     ctx: typer.Context,
     connector: ConnectorArgument,
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Change a connector's configuration in an editor: $VISUAL, else $EDITOR, else vi.
 
@@ -137,9 +138,10 @@ def edit(
     """
     from connectctl.cli.commands.connectors.edit import edit as edit_one
 
-    edit_one(ctx.obj, connector, wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output)
+    edit_one(ctx.obj, connector, wait, carry=carry_offsets, options=options)
 
 
+@with_options
 def patch(
     ctx: typer.Context,
     connector: Annotated[
@@ -150,9 +152,7 @@ def patch(
     ],
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Set or remove single properties of connectors.
 
@@ -167,11 +167,10 @@ def patch(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    connectors_apply.patch(
-        ctx.obj, connector, changes, wait, carry=carry_offsets, dry_run=dry_run, yes=yes, output=output
-    )
+    connectors_apply.patch(ctx.obj, connector, changes, wait, carry=carry_offsets, options=options)
 
 
+@with_options
 def delete(
     ctx: typer.Context,
     names: NamesArgument,
@@ -179,9 +178,7 @@ def delete(
         bool, typer.Option("--with-offsets", help="Delete the offsets, too (KIP-875, workers from 3.6 on).")
     ] = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Delete connectors, and say what stays behind: offsets, topics, transactional ids, consumer group.
 
@@ -195,7 +192,7 @@ def delete(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    connectors_apply.delete(ctx.obj, names, with_offsets, wait, dry_run=dry_run, yes=yes, output=output)
+    connectors_apply.delete(ctx.obj, names, with_offsets, wait, options)
 
 
 def diff(

@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors.apply import change, planner_of
@@ -23,11 +23,12 @@ from connectctl.ops.operations.connectors.observe import defined_passwords, the_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.operations.connectors.config_plan import Desired
 
 
-def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
+def edit(session: Session, pattern: str, wait: bool, *, carry: bool, options: ApplyOptions) -> None:
     """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
     cluster = connectors_cluster.observed(session)
     found = the_one(cluster.connectors(), pattern)
@@ -42,7 +43,7 @@ def edit(session: Session, pattern: str, wait: bool, **how: Any) -> None:
         open_editor(path, os.environ)
         wanted = [_edited(path, name, former, masked)]
         # While the person wrote, others may have come.
-        change(session, cluster, planner, wanted, there=cluster.connectors(), **how)
+        change(session, cluster, planner, wanted, there=cluster.connectors(), carry=carry, options=options)
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
             e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()

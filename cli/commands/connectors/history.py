@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from connectctl.cli.commands.connectors.config import CarryOption
-from connectctl.cli.options import ConnectorArgument, DryRunOption, OutputOption, WaitOption, YesOption
+from connectctl.cli.options import ApplyOptions, ConnectorArgument, OutputOption, WaitOption, with_options
 from connectctl.cli.output.terminal import Output
 
 
@@ -34,6 +34,7 @@ def history(
     connectors_versions.history(ctx.obj, connector, show, output)
 
 
+@with_options
 def rollback(
     ctx: typer.Context,
     connector: ConnectorArgument,
@@ -42,9 +43,7 @@ def rollback(
     ],
     carry_offsets: CarryOption = False,
     wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Give a connector the configuration of an earlier version again, or create it with that where it was deleted.
 
@@ -58,8 +57,7 @@ def rollback(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
-    connectors_apply.rollback(ctx.obj, connector, to, wait, carry=carry_offsets, **how)
+    connectors_apply.rollback(ctx.obj, connector, to, wait, carry=carry_offsets, options=options)
 
 
 def register(app: typer.Typer) -> None:

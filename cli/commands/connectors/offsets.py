@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
@@ -18,6 +18,7 @@ from connectctl.ops.operations.offsets.target import Target
 from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.config_outlook import Entries
@@ -31,7 +32,7 @@ def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
 
 
-def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, **how: Any) -> None:
+def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *, options: ApplyOptions) -> None:
     """Carry out ``planned``, which creates the source connector ``name``, behind the steps that write its offsets."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
@@ -50,4 +51,4 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
     refuse_without_write(changes, lambda: session.own_rights)
     whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
     context = execution.context_of(session, looked, apply.open_journal())
-    apply.apply(session, whole, context, begin=partial(keep, planned.configs), **how)
+    apply.apply(session, whole, context, begin=partial(keep, planned.configs), options=options)

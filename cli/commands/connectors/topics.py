@@ -9,6 +9,7 @@ from connectctl.cli.output import terminal
 from connectctl.ops.operations.connectors import tracked_topics
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
 
@@ -23,9 +24,9 @@ def show(session: Session, connector: str, output: Output) -> None:
     )
 
 
-def reset(session: Session, connector: str, *, dry_run: bool, yes: bool, output: Output) -> None:
+def reset(session: Session, connector: str, options: ApplyOptions) -> None:
     """Forget the active topics of ``connector``, after a question."""
     cluster = observed(session)
     found = tracked_topics.read(cluster.calls, connector)
     plan = tracked_topics.plan_reset(cluster.cluster_id(), connector, found, cluster.group_id)
-    perform(session, cluster, plan, dry_run, yes, output)
+    perform(session, cluster, plan, options)

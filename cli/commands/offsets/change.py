@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.options import DryRunOption, OutputOption, StopOption, YesOption
-from connectctl.cli.output.terminal import Output
+from connectctl.cli.options import OffsetOptions, with_options
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
@@ -53,6 +52,7 @@ EngineOption = Annotated[
 ]
 
 
+@with_options
 def merge(
     ctx: typer.Context,
     connectors: Names,
@@ -71,11 +71,8 @@ def merge(
     unset_topic: Annotated[
         bool, typer.Option("--unset-topic", help="With --into global: the connector no longer has a topic of its own.")
     ] = False,
-    stop: StopOption = False,
     via: ViaOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: OffsetOptions = OffsetOptions(),
 ) -> None:
     """Merge a connector's offsets into its dedicated topic, or into the global one.
 
@@ -90,7 +87,7 @@ def merge(
     is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
     which side is right.
     """
-    from connectctl.cli.commands.offsets.execution import Options, change
+    from connectctl.cli.commands.offsets.execution import change
 
     if topic and into is changes.Side.GLOBAL:
         raise BadInput("--topic requires --into dedicated")
@@ -110,9 +107,10 @@ def merge(
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
     targets = [Target(hint.connector, request, topic, via=(via or Via.KAFKA).value, purpose=hint) for hint in hints]
-    change(ctx.obj, "offsets merge", targets, Options(stop, dry_run, yes, output))
+    change(ctx.obj, "offsets merge", targets, options)
 
 
+@with_options
 def copy(
     ctx: typer.Context,
     source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=completed_names.connectors)],
@@ -120,11 +118,8 @@ def copy(
     from_context: Annotated[
         str | None, typer.Option(help="Context of FROM, if it is on another cluster.", metavar="CONTEXT")
     ] = None,
-    stop: StopOption = False,
     via: ViaOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: OffsetOptions = OffsetOptions(),
 ) -> None:
     """Copy the effective offsets of a connector to another one: to rename or to move it.
 
@@ -135,7 +130,7 @@ def copy(
 
     TO need not exist yet. Source partitions that only TO has are not changed.
     """
-    from connectctl.cli.commands.offsets.execution import Options, change, look_at
+    from connectctl.cli.commands.offsets.execution import change, look_at
     from connectctl.ops.operations.offsets.prepare import entries_to_copy
 
     session: Session = ctx.obj
@@ -149,7 +144,7 @@ def copy(
         return changes.CopyOffsets(subject.name, source, entries)
 
     targets = [Target(target, request, new=True, via=(via or Via.KAFKA).value)]
-    change(session, "offsets copy", targets, Options(stop, dry_run, yes, output))
+    change(session, "offsets copy", targets, options)
 
 
 def register(app: typer.Typer) -> None:

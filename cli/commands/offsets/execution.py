@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from connectctl.ops.operations.offsets.undo import undone_by
 from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import OffsetOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
@@ -67,21 +68,11 @@ def engine_of(session: Session, sources: Sources) -> Engine:
     return session.spark
 
 
-@dataclass(frozen=True)
-class Options:
-    """What every command that changes offsets takes."""
-
-    stop: bool
-    dry_run: bool
-    yes: bool
-    output: Output
-
-
 def change(
     session: Session,
     operation: str,
     targets: Sequence[Target],
-    options: Options,
+    options: OffsetOptions,
     *,
     typed: str | None = None,
     check: Callable[[OffsetAccess], None] = lambda looked: None,
@@ -130,7 +121,7 @@ def perform(
     looked: OffsetAccess,
     changes: Changes | GroupChanges,
     names: Sequence[str],
-    options: Options,
+    options: OffsetOptions,
     records: Callable[[], None],
     typed: str | None,
     deleted: str,

@@ -11,13 +11,12 @@ import typer
 from connectctl.cli.commands.offsets.change import EngineOption
 from connectctl.cli.options import (
     ConnectorsArgument,
-    DryRunOption,
     ListOption,
+    OffsetOptions,
     OutputOption,
     PendingOption,
     RunArgument,
-    StopOption,
-    YesOption,
+    with_options,
 )
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -136,14 +135,8 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
     terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
 
 
-def undo(
-    ctx: typer.Context,
-    run: RunArgument,
-    stop: StopOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
-) -> None:
+@with_options
+def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOptions()) -> None:
     """Undo a change: restore every record of its connectors, and every offset of its groups, from the backup that the
     run made.
 
@@ -161,7 +154,6 @@ def undo(
     from connectctl.ops.operations.upgrade.steps import IncludedStep
 
     session: Session = ctx.obj
-    options = execution.Options(stop, dry_run, yes, output)
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
     # An upgrade includes the steps of a change of offsets.

@@ -11,14 +11,11 @@ import typer
 from connectctl.cli.commands.offsets.change import EngineOption, Via, ViaOption
 from connectctl.cli.options import (
     ConnectorArgument,
-    DryRunOption,
     GroupOption,
+    OffsetOptions,
     OptionalConnectorArgument,
-    OutputOption,
-    StopOption,
-    YesOption,
+    with_options,
 )
-from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
@@ -31,16 +28,14 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.planning import ConnectorState
 
 
+@with_options
 def set_(
     ctx: typer.Context,
     file: Annotated[Path, typer.Option("--file", "-f", help="JSON or YAML; - for standard input.", metavar="FILE")],
     connector: OptionalConnectorArgument = None,
     group: GroupOption = None,
-    stop: StopOption = False,
     via: ViaOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: OffsetOptions = OffsetOptions(),
 ) -> None:
     """Set offsets from a file; partitions that it does not name are not changed.
 
@@ -63,9 +58,10 @@ def set_(
         return changes.SetOffsets(subject.name, entries)
 
     target = Either(name, is_group, request, lambda: setting(entries))
-    _either(ctx.obj, "offsets set", target, (stop, dry_run, yes, output), new=True, via=via)
+    _either(ctx.obj, "offsets set", target, options, new=True, via=via)
 
 
+@with_options
 def reset(
     ctx: typer.Context,
     connector: OptionalConnectorArgument = None,
@@ -73,11 +69,8 @@ def reset(
         list[str] | None, typer.Option(help="A partition as JSON; all if none is given.", metavar="JSON")
     ] = None,
     group: GroupOption = None,
-    stop: StopOption = False,
     via: ViaOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: OffsetOptions = OffsetOptions(),
 ) -> None:
     """Delete offsets, so that a connector starts over. For all offsets the connector's name must be typed.
 
@@ -97,18 +90,16 @@ def reset(
     name, is_group = _named(connector, group)
     target = Either(name, is_group, lambda s: changes.ResetOffsets(s.name, chosen), lambda: resetting(chosen))
     typed = name if chosen is None else None
-    _either(ctx.obj, "offsets reset", target, (stop, dry_run, yes, output), typed=typed, via=via)
+    _either(ctx.obj, "offsets reset", target, options, typed=typed, via=via)
 
 
+@with_options
 def restore(
     ctx: typer.Context,
     connector: ConnectorArgument,
     file: Annotated[Path, typer.Option("--file", "-f", help="Backup that offsets backup wrote.", metavar="FILE")],
-    stop: StopOption = False,
     engine: EngineOption = Choice.AUTO,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: OffsetOptions = OffsetOptions(),
 ) -> None:
     """Restore a connector's offset records from a backup, byte for byte; others become tombstones.
 
@@ -134,7 +125,7 @@ def restore(
         lambda s: request,
         lambda: restoring(saved_offsets(lines, connector, dump_lines.name_of(file))),
     )
-    _either(ctx.obj, "offsets restore", target, (stop, dry_run, yes, output), purpose=request)
+    _either(ctx.obj, "offsets restore", target, options, purpose=request)
 
 
 @dataclass(frozen=True)
@@ -161,7 +152,7 @@ def _either(
     session: Session,
     operation: str,
     target: Either,
-    given: tuple[bool, bool, bool, Output],
+    options: OffsetOptions,
     *,
     new: bool = False,
     typed: str | None = None,
@@ -170,7 +161,6 @@ def _either(
 ) -> None:
     from connectctl.cli.commands.offsets import execution, sink_change
 
-    options = execution.Options(*given)
     if not target.is_group:
         source = Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
         try:

@@ -18,7 +18,7 @@ from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_g
 from connectctl.ops.operations.sink_offsets.prepare import observe_groups
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.offsets.execution import Options
+    from connectctl.cli.options import OffsetOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.sink_offsets.changes import GroupTarget
@@ -31,7 +31,7 @@ def change_groups(
     session: Session,
     operation: str,
     targets: Sequence[GroupTarget],
-    options: Options,
+    options: OffsetOptions,
     *,
     via: str | None = None,
     typed: str | None = None,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption
+from connectctl.cli.options import ApplyOptions, DryRunOption, ListOption, YesOption, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -56,6 +56,7 @@ def run() -> None:
 
 
 @app.command()
+@with_options
 def job(
     ctx: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
@@ -91,9 +92,7 @@ def job(
     init: Annotated[
         bool, typer.Option("--init", help="Run nothing: write a new source connector JOB.py, test_JOB.py and JOB.yaml.")
     ] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Run a job file. SIGTERM and ^C end it after a last commit; a second one ends it immediately.
 
@@ -108,19 +107,19 @@ def job(
         from connectctl.cli.commands.run.init import write_skeleton
 
         others = {"--master": master, "--take-over": take_over, "--metrics": metrics, "--sweep": sweep}
-        write_skeleton(path, others, dry_run=dry_run, output=output)
+        write_skeleton(path, others, dry_run=options.dry_run, output=options.output)
         return
     if sweep:
         from connectctl.cli.commands.run.sweep import sweep_job
 
         given = {"--master": master, "--take-over": take_over, "--patience": patience, "--metrics": metrics}
-        sweep_job(ctx.obj, path, given, dry_run=dry_run, yes=yes, output=output)
+        sweep_job(ctx.obj, path, given, options)
         return
     from connectctl.cli.commands.run.execution import run_job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
 
     request = RunRequest(str(path), master, take_over, lease, patience, str(metrics) if metrics else None)
-    run_job(ctx.obj, request, dry_run=dry_run, yes=yes, output=output)
+    run_job(ctx.obj, request, options)
 
 
 @app.command()
@@ -154,7 +153,7 @@ def status(
     session: Session = ctx.obj
     scene = scene_of(session)
     if remove:
-        run_status.remove_members(session, scene, tuple(names or ()), dry_run=dry_run, yes=yes, output=output)
+        run_status.remove_members(session, scene, tuple(names or ()), ApplyOptions(dry_run, yes, output))
         return
     if dry_run or yes:
         option = "--dry-run" if dry_run else "--yes"

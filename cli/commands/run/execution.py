@@ -30,6 +30,7 @@ from connectctl.ops.task_runtime.spi.plugins import connector_class, importable,
 from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.task_count import TooManyTasks
 
 
-def run_job(
-    session: Session, request: RunRequest, saved: SavedRun | None = None, *, dry_run: bool, yes: bool, output: Output
-) -> None:
+def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved: SavedRun | None = None) -> None:
     """Plan the run of ``request``, and carry it out. With ``saved`` it is planned to compare, and the saved plan is done.
 
     Raises ``Refused`` for a saved plan that is stale or another cluster's, and what planning raises.
@@ -64,7 +63,7 @@ def run_job(
     if named:
         connector_class(path, job.directory)  # before anything is opened
     asked = [s for s in (request.patience, job.patience) if s is not None]
-    unmet = not dry_run and (bool(asked) or job.until == Until())
+    unmet = not options.dry_run and (bool(asked) or job.until == Until())
     outage = RetryPolicy([*asked, default_seconds(job.until)][0], terminal.note, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: meet(session, job))
     scene, ready = outage("read the state of the cluster", lambda: _look(session, job, request, saved))
@@ -75,15 +74,15 @@ def run_job(
         check_fresh(saved.plan, plan)
         plan = saved.plan
     refused = task_count.refusal(ready.tasks_max)
-    if refused is not None and (dry_run or not yes):
+    if refused is not None and (options.dry_run or not options.yes):
         raise refused  # nobody is asked, and nothing is stored, for what would not run
     for note in ready.notes:
         terminal.note(f"warning: {note}")
-    if dry_run:
-        terminal.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+    if options.dry_run:
+        terminal.emit("Plan", plan.as_json(), options.output, lambda wide: _print_plan(plan))
         return
-    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
-    _carry_out(session, Prepared(scene, ready, where, request, outage), plan, output)
+    apply.confirm(session, plan, options.for_people, yes=options.yes)
+    _carry_out(session, Prepared(scene, ready, where, request, outage), plan, options.output)
 
 
 @dataclass(frozen=True)

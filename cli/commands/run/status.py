@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_
 from connectctl.ops.task_runtime.spi.subscription import subscription
 
 if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.kafka.records import ConsumerRecord
@@ -72,14 +72,12 @@ def look_at_members(scene: RunClients, group: str, names: Sequence[str]) -> dict
     return {name: left_members(kafka, group, name, config) for name, config in configs.items()}
 
 
-def remove_members(
-    session: Session, scene: RunClients, names: Sequence[str], *, dry_run: bool, yes: bool, output: Output
-) -> None:
+def remove_members(session: Session, scene: RunClients, names: Sequence[str], options: ApplyOptions) -> None:
     """Plan, ask, and remove the left members of ``names``. Raises as ``plan_removal`` does."""
     if not names:
         raise BadInput("--remove-members needs the names of connectors", next_step="connectctl run status lists them.")
     plan = planned_removal(scene, session.group_id, names)
-    apply.apply(session, plan, members_context(scene, session.group_id), dry_run=dry_run, yes=yes, output=output)
+    apply.apply(session, plan, members_context(scene, session.group_id), options)
 
 
 def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:

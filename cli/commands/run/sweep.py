@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import check_fresh
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.saved_plan import check_where
@@ -28,13 +27,12 @@ from connectctl.ops.task_runtime.spi.plugins import connector_class, importable,
 from connectctl.ops.task_runtime.spi.subscription import subscription
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
 
 
-def sweep_job(
-    session: Session, path: Path, given: Mapping[str, Any], *, dry_run: bool, yes: bool, output: Output
-) -> None:
+def sweep_job(session: Session, path: Path, given: Mapping[str, Any], options: ApplyOptions) -> None:
     """Remove the orphans of the job's archive. ``given`` are options of a run, which have no effect here.
 
     Raises ``BadInput`` for those and for a job that is not an archive, and what ``ArchiveSweeper.orphans`` raises.
@@ -43,18 +41,18 @@ def sweep_job(
         raise BadInput(f"{unused[0]} has no effect with --sweep", next_step=f"Remove {unused[0]}.")
     sweeper = _sweeper(session, _location(path, session.kafka))
     plan = _planned(sweeper)
-    _perform(session, sweeper, plan, dry_run=dry_run, yes=yes, output=output)
+    _perform(session, sweeper, plan, options)
 
 
-def sweep_saved(session: Session, saved: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
+def sweep_saved(session: Session, saved: Plan, options: ApplyOptions) -> None:
     """Carry out a plan that a dry run printed, if it would be the same now. Raises ``Refused`` for a stale one."""
     check_where((saved.cluster_id, saved.group_id), (session.kafka.cluster_id(), session.group_id))
     if not saved.steps:
-        apply.apply(session, saved, None, dry_run=dry_run, yes=yes, output=output)
+        apply.apply(session, saved, None, options)
         return
     sweeper = _sweeper(session, _location_in(saved))
     check_fresh(saved, _planned(sweeper))
-    _perform(session, sweeper, saved, dry_run=dry_run, yes=yes, output=output)
+    _perform(session, sweeper, saved, options)
 
 
 def sweep_again(session: Session, plan: Plan) -> tuple[SweepContext, str, str]:
@@ -105,11 +103,9 @@ def _context(sweeper: ArchiveSweeper) -> SweepContext:
     return SweepContext(find=sweeper.names, remove=sweeper.remove)
 
 
-def _perform(
-    session: Session, sweeper: ArchiveSweeper, plan: Plan, *, dry_run: bool, yes: bool, output: Output
-) -> None:
-    apply.apply(session, plan, _context(sweeper), dry_run=dry_run, yes=yes, output=output)
-    if dry_run and output in (Output.TABLE, Output.WIDE):
+def _perform(session: Session, sweeper: ArchiveSweeper, plan: Plan, options: ApplyOptions) -> None:
+    apply.apply(session, plan, _context(sweeper), options)
+    if options.dry_run and options.for_people:
         files = [each for step in plan.steps if isinstance(step, RemoveOrphans) for each in step.files]
         for each in files[:SHOWN]:
             terminal.say(f"     {each.name} ({each.bytes:,} bytes)")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, RunArgument, WaitOption, YesOption
+from connectctl.cli.commands.upgrade.options import GateOptions
+from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, WaitOption, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
@@ -85,6 +86,7 @@ def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
 
 
 @app.command("apply")
+@with_options
 def apply_(
     ctx: typer.Context,
     plan: Annotated[
@@ -93,9 +95,7 @@ def apply_(
             metavar="PLAN", help="Plan that a command printed with --dry-run -o json; - for standard input."
         ),
     ],
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Execute a plan that was saved earlier, exactly as it is written.
 
@@ -111,17 +111,12 @@ def apply_(
     """
     from connectctl.cli.commands.runs.apply import apply_file
 
-    apply_file(ctx.obj, plan, dry_run=dry_run, yes=yes, output=output)
+    apply_file(ctx.obj, plan, options)
 
 
 @app.command()
-def resume(
-    ctx: typer.Context,
-    run: RunArgument,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
-) -> None:
+@with_options
+def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOptions()) -> None:
     """Resume a run that was interrupted or failed: completed steps are recognized, the rest is executed.
 
     \b
@@ -139,9 +134,9 @@ def resume(
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
     if found.operation == "upgrade":
-        from connectctl.cli.commands.upgrade.apply import Options, take_up
+        from connectctl.cli.commands.upgrade.apply import take_up
 
-        take_up(session, run, Options(dry_run=dry_run, yes=yes, output=output))
+        take_up(session, run, GateOptions(**vars(options)))
         return
     if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
@@ -149,16 +144,16 @@ def resume(
     if not found.operation.startswith("offsets "):
         from connectctl.cli.commands.runs.resume import take_up as resume_run
 
-        resume_run(session, journal, found, plan, dry_run=dry_run, yes=yes, output=output)
+        resume_run(session, journal, found, plan, options)
         return
     looked, _ = look_at(session, [])
     check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
     steps, start = plan.steps, first_to_do(found, plan.steps)
     left = Plan(f"resume {found.operation}", found.cluster_id, steps[start:], group_id=found.group_id)
-    if dry_run:
-        apply.show(left, output)
+    if options.dry_run:
+        apply.show(left, options.output)
         return
-    apply.confirm(session, left, yes=yes)
+    apply.confirm(session, left, yes=options.yes)
     context = context_of(session, looked, journal)
     context.resumed = True
     results = carry_out(context, steps, found, journal, start=start)
@@ -168,17 +163,13 @@ def resume(
             terminal.say(apply.line_of(result))
 
     data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
-    terminal.emit("Result", data, output, table)
+    terminal.emit("Result", data, options.output, table)
 
 
 @app.command()
+@with_options
 def undo(
-    ctx: typer.Context,
-    run: RunArgument,
-    wait: WaitOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    ctx: typer.Context, run: RunArgument, wait: WaitOption = False, options: ApplyOptions = ApplyOptions()
 ) -> None:
     """Undo a run of connectors create, apply, edit, patch or delete: restore the former configurations.
 
@@ -197,8 +188,7 @@ def undo(
 
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
-    how: dict[str, Any] = {"dry_run": dry_run, "yes": yes, "output": output}
-    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), wait=wait, **how)
+    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), wait=wait, options=options)
 
 
 def as_json(run: Run) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from connectctl.cli.commands.connectors import apply as connectors_apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors import cure as connectors_cure
 from connectctl.cli.commands.transactions import end as transactions_end
+from connectctl.cli.commands.upgrade.options import GateOptions
+from connectctl.cli.options import ApplyOptions, OffsetOptions
 from connectctl.cli.plan_file import check_fresh, read_plan
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
@@ -38,7 +40,6 @@ from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
 
 if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.offsets.prepare import OffsetAccess
@@ -49,15 +50,15 @@ VERBS = {"connectors": CONNECTORS, "loggers": ("set",)}
 """What of an operation's plans can be applied, where not all can."""
 
 
-def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
+def apply_file(session: Session, path: Path, options: ApplyOptions) -> None:
     """Carry out the plan in ``path``. Raises ``Refused`` for a stale one and another cluster's, ``BadInput`` for none."""
     data = read_plan(path)
     operation = str(data.get("operation"))
     noun, _, verb = operation.partition(" ")
     if operation == "upgrade":
-        from connectctl.cli.commands.upgrade.apply import Options, apply_saved
+        from connectctl.cli.commands.upgrade.apply import apply_saved
 
-        apply_saved(session, data, path, Options(dry_run=dry_run, yes=yes, output=output))
+        apply_saved(session, data, path, GateOptions(**vars(options)))
         return
     known = {
         "connectors": _connectors,
@@ -74,31 +75,25 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
         )
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
-    known[noun](session, Plan.from_json(data, KINDS), dry_run, yes, output)
+    known[noun](session, Plan.from_json(data, KINDS), options)
 
 
-def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def _connectors(session: Session, saved: Plan, options: ApplyOptions) -> None:
     cluster = connectors_cluster.observed(session)
-    check_where(
-        (saved.cluster_id, saved.group_id),
-        (cluster.cluster_id(), cluster.group_id),
-    )
+    check_where((saved.cluster_id, saved.group_id), (cluster.cluster_id(), cluster.group_id))
     if saved.operation.removeprefix("connectors ") in CONFIGURATIONS:
-        _configurations(session, cluster, saved, dry_run, yes, output)
+        _configurations(session, cluster, saved, options)
         return
     if saved.operation == "connectors cure":
         (name,) = saved.resources
         check_fresh(saved, connectors_cure.planned(session, cluster, name))
-        context = connectors_cure.context_of(session, cluster, saved)
-        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+        apply.apply(session, saved, connectors_cure.context_of(session, cluster, saved), options)
         return
     check_fresh(saved, plan_again(cluster, saved))
-    connectors_cluster.perform(session, cluster, saved, dry_run, yes, output)
+    connectors_cluster.perform(session, cluster, saved, options)
 
 
-def _configurations(
-    session: Session, cluster: ConnectorAccess, saved: Plan, dry_run: bool, yes: bool, output: Output
-) -> None:
+def _configurations(session: Session, cluster: ConnectorAccess, saved: Plan, options: ApplyOptions) -> None:
     """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
     if any(isinstance(step, Change) for step in saved.steps):
         hint = "Give the files: connectctl connectors create -f FILE --offsets FILE."
@@ -112,47 +107,46 @@ def _configurations(
     files = sorted(path for path in named if path.exists())
     given = {each.name: each for each in config_files.desired(files, reveal)}
     configs = resolved(cluster.calls, saved, given)
-    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), dry_run=dry_run, yes=yes, output=output)
+    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), options)
 
 
-def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def _transactions(session: Session, saved: Plan, options: ApplyOptions) -> None:
     check_where((saved.cluster_id, saved.group_id), (session.transactions.cluster_id(), group_of(session) or ""))
     check_fresh(saved, transactions_end.plan_again(session, saved))
-    context = transactions_end.context_of(session)
-    apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+    apply.apply(session, saved, transactions_end.context_of(session), options)
 
 
-def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def _fence(session: Session, saved: Plan, options: ApplyOptions) -> None:
     """The ids of a fence are looked at again: epochs move on, but not who has an id, and not which there are."""
     if not saved.steps:
-        apply.apply(session, saved, None, dry_run=dry_run, yes=yes, output=output)
+        apply.apply(session, saved, None, options)
         return
     step = saved.steps[0]
     assert isinstance(step, FenceIds)
     sources = sources_of(session, request_of(step))
     check_where((saved.cluster_id, saved.group_id), (sources.calls.cluster_id(), group_of(session) or ""))
     now = select_again(sources, step)
-    if dry_run:
-        apply.show(saved, output)
+    if options.dry_run:
+        apply.show(saved, options.output)
         return
     look = partial(select_again, sources, step)
-    fence.agree_and_fence(session, sources.calls, now, saved, lambda: None, look, yes=yes, output=output)
+    fence.agree_and_fence(session, sources.calls, now, saved, lambda: None, look, options)
 
 
-def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def _offsets(session: Session, saved: Plan, options: ApplyOptions) -> None:
     from connectctl.cli.commands.offsets import execution, sink_change
 
     def same_cluster(looked: OffsetAccess) -> None:
         check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
 
-    options = execution.Options(True, dry_run, yes, output)
+    stopping = OffsetOptions(**vars(options), stop=True)
     if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:
         every = [step.subject for step in groups if step.change.exact and not step.change.entries]
         sink_change.change_groups(
             session,
             saved.operation,
             [GroupTarget(step.subject, step.change, step.connector) for step in groups],
-            options,
+            stopping,
             via=groups[0].via,
             typed=every[0] if every and saved.operation == "offsets reset" else None,
             undoes=groups[0].undoes,
@@ -161,10 +155,10 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
         )
         return
     targets, typed = targets_of(saved)
-    execution.change(session, saved.operation, targets, options, typed=typed, check=same_cluster, saved=saved)
+    execution.change(session, saved.operation, targets, stopping, typed=typed, check=same_cluster, saved=saved)
 
 
-def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def _run(session: Session, saved: Plan, options: ApplyOptions) -> None:
     # What runs tasks is not loaded for other plans.
     if saved.operation == MEMBERS:
         from connectctl.cli.commands.run.execution import scene_of
@@ -174,14 +168,14 @@ def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output
         check_where((saved.cluster_id, saved.group_id), (scene.kafka.cluster_id(), session.group_id))
         check_fresh(saved, planned_removal(scene, session.group_id, saved.resources))
         context = members_context(scene, session.group_id)
-        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+        apply.apply(session, saved, context, options)
         return
     if saved.operation == SWEEP:
         from connectctl.cli.commands.run.sweep import sweep_saved
 
-        sweep_saved(session, saved, dry_run=dry_run, yes=yes, output=output)
+        sweep_saved(session, saved, options)
         return
     from connectctl.cli.commands.run.execution import run_job
 
     run = SavedRun.of(saved)
-    run_job(session, run.request, run, dry_run=dry_run, yes=yes, output=output)
+    run_job(session, run.request, options, run)

@@ -12,7 +12,6 @@ from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.run.execution import scene_of
 from connectctl.cli.commands.run.status import members_context
 from connectctl.cli.commands.transactions.end import context_of
-from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import Workers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
@@ -28,6 +27,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import O
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
 
@@ -35,9 +35,7 @@ LEAST_PATIENCE = 60.0
 """Seconds that a connector gets to start on its workers, at least."""
 
 
-def take_up(
-    session: Session, journal: Journal, run: Run, plan: Plan, *, dry_run: bool, yes: bool, output: Output
-) -> None:
+def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
     """Print, or carry out, what is left of ``run``.
 
     Raises ``Refused`` where the cluster is another, or not as it was agreed to.
@@ -45,19 +43,19 @@ def take_up(
     from connectctl.ops.task_runtime.job.steps import OPERATION
 
     if plan.operation == OPERATION:
-        _hand_back(session, journal, run, plan, dry_run=dry_run, yes=yes, output=output)
+        _hand_back(session, journal, run, plan, options)
         return
     context, cluster_id, group_id = _context_of(session, journal, run, plan)
     check_same_cluster(run, cluster_id, group_id)
     context.resumed = True
     steps = tuple(step for number, step in enumerate(plan.steps) if not run.done(number))
     left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
-    if dry_run:
-        apply.show(left, output)
+    if options.dry_run:
+        apply.show(left, options.output)
         return
-    apply.confirm(session, left, yes=yes)
-    on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
-    apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), output)
+    apply.confirm(session, left, yes=options.yes)
+    on_result = apply.print_result if options.for_people else None
+    apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), options.output)
 
 
 def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
@@ -105,9 +103,7 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     return context, sources.calls.cluster_id(), group_of(session) or ""
 
 
-def _hand_back(
-    session: Session, journal: Journal, run: Run, plan: Plan, *, dry_run: bool, yes: bool, output: Output
-) -> None:
+def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
     """Give the connector of a ``connectctl run --take-over`` that was killed back to its workers.
 
     Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
@@ -124,7 +120,7 @@ def _hand_back(
     presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
     try:
         if number is None:
-            if not dry_run:
+            if not options.dry_run:
                 journal.end(run.id, RunState.FAILED)
             raise Refused(
                 f"The run {run.id} has ended; there is nothing to hand back to the workers",
@@ -134,8 +130,8 @@ def _hand_back(
         step = plan.steps[number]
         assert isinstance(step, HandBack)
         left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
-        if dry_run:
-            apply.show(left, output)
+        if options.dry_run:
+            apply.show(left, options.output)
             return
 
         def work() -> str | None:
@@ -145,10 +141,10 @@ def _hand_back(
             context.timeout = max(session.timeout, LEAST_PATIENCE)
             return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
 
-        apply.confirm(session, left, yes=yes)
-        on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
+        apply.confirm(session, left, yes=options.yes)
+        on_result = apply.print_result if options.for_people else None
         context = JobContext(work=work)
         results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, start=number)
     finally:
         presence.leave()
-    apply.report(plan, results, output)
+    apply.report(plan, results, options.output)

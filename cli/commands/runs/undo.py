@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.connectors import apply as connectors_apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
@@ -16,6 +16,7 @@ from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.offsets.steps import Change
 
 if TYPE_CHECKING:
+    from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.plan import Plan
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 CHANGES = tuple(f"connectors {verb}" for verb in ("create", "apply", "patch", "edit", "delete", "rollback", "undo"))
 
 
-def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool, **how: Any) -> None:
+def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool, options: ApplyOptions) -> None:
     """Put back what ``run`` changed. Raises ``Refused`` for another kind of run, and where others changed it since."""
     if run.operation not in CHANGES:
         known = {"offsets": f"connectctl offsets undo {run.id}", "upgrade": f"connectctl upgrade abort {run.id}"}
@@ -42,4 +43,4 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
         terminal.note(
             f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id}", style="yellow"
         )
-    connectors_apply.carry_out(session, cluster, planned, **how)
+    connectors_apply.carry_out(session, cluster, planned, options)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.options import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import ApplyOptions, with_options
 from connectctl.cli.output import terminal
-from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import group_of, roles_of, sources_of
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 
@@ -38,6 +37,7 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
+@with_options
 def abort(
     ctx: typer.Context,
     id: Annotated[str | None, typer.Argument(metavar="[TRANSACTIONAL-ID]")] = None,
@@ -48,9 +48,7 @@ def abort(
     force: Annotated[
         bool, typer.Option("--force", help="Even if a task fails, a commit was decided, or it is not proven to hang.")
     ] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """End one transaction: an open one by its id, a hanging one by its partition.
 
@@ -76,18 +74,17 @@ def abort(
     else:
         found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
         plan = _plan_abort_hanging(session, found, gaps, force)
-    _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
+    apply.apply(session, plan, context_of(session), options)
 
 
+@with_options
 def commit(
     ctx: typer.Context,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     start_offset: StartOption = None,
     producer_id: ProducerOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
+    options: ApplyOptions = ApplyOptions(),
 ) -> None:
     """Commit a hanging transaction that its coordinator had decided to commit, if a broker lost the marker.
 
@@ -105,7 +102,7 @@ def commit(
         hint = "Give --topic and --partition: connectctl transactions hanging."
         raise BadInput("No hanging transaction given", next_step=hint, code="usage")
     found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
-    _apply(session, _plan_commit_hanging(session, found, gaps), dry_run=dry_run, yes=yes, output=output)
+    apply.apply(session, _plan_commit_hanging(session, found, gaps), context_of(session), options)
 
 
 def searched(session: Session, topics: list[str] | None) -> Search:
@@ -190,7 +187,3 @@ def context_of(session: Session) -> TransactionContext:
     from connectctl.ops.operations.transactions.abort import TransactionContext
 
     return TransactionContext(session.transactions, session.timeout, session.transaction_log)
-
-
-def _apply(session: Session, plan: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
-    apply.apply(session, plan, context_of(session), dry_run=dry_run, yes=yes, output=output)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, PendingOption, YesOption
+from connectctl.cli.commands.upgrade.options import GateOptions, RollOptions
+from connectctl.cli.options import ListOption, OutputOption, PendingOption, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import read_plan
@@ -45,38 +46,9 @@ SetOption = Annotated[
         "--set", help="Migration parameter (see upgrade list -o wide); may be repeated.", metavar="NAME=VALUE"
     ),
 ]
-PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
-FailuresOption = Annotated[
-    int | None,
-    typer.Option(help="Tasks and connectors that may fail in the upgrade.  [default: 0]", min=0, metavar="N"),
-]
-LooksOption = Annotated[
-    int | None,
-    typer.Option(
-        "--gate-looks", help="Consecutive healthy observations that open a gate.  [default: 3]", min=1, metavar="N"
-    ),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--gate-timeout",
-        help="Time limit of a gate, in addition to a pending rebalance delay.  [default: 300]",
-        min=1,
-        metavar="SECONDS",
-    ),
-]
 WithoutOption = Annotated[
     list[str] | None,
     typer.Option(help="Exclude this worker of an earlier run, which is down; may be repeated.", metavar="WORKER"),
-]
-ByHandOption = Annotated[
-    float | None,
-    typer.Option(
-        "--by-hand-timeout",
-        help="Time limit to restart a worker by hand; required without a terminal.  [default: 3600]",
-        min=1,
-        metavar="SECONDS",
-    ),
 ]
 LastRunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
 
@@ -158,6 +130,7 @@ def plan(
 
 
 @app.command()
+@with_options
 def apply(
     ctx: typer.Context,
     plan_file: Annotated[
@@ -167,14 +140,7 @@ def apply(
     migration: MigrationOption = None,
     set_: SetOption = None,
     without: WithoutOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    pause_after: PauseOption = None,
-    max_failures: FailuresOption = None,
-    gate_looks: LooksOption = None,
-    gate_timeout: TimeoutOption = None,
-    by_hand_timeout: ByHandOption = None,
-    output: OutputOption = Output.TABLE,
+    options: RollOptions = RollOptions(),
 ) -> None:
     """Execute a roll: one worker after the other, each behind a gate.
 
@@ -193,8 +159,6 @@ def apply(
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
 
     given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
-    gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
-    options = upgrade_apply.Options(*gates, pause_after, dry_run, yes, output)
     if plan_file is not None:
         upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, options)
         return
@@ -229,18 +193,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
 
 @app.command()
-def resume(
-    ctx: typer.Context,
-    run: LastRunArgument = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    pause_after: PauseOption = None,
-    max_failures: FailuresOption = None,
-    gate_looks: LooksOption = None,
-    gate_timeout: TimeoutOption = None,
-    by_hand_timeout: ByHandOption = None,
-    output: OutputOption = Output.TABLE,
-) -> None:
+@with_options
+def resume(ctx: typer.Context, run: LastRunArgument = None, options: RollOptions = RollOptions()) -> None:
     """Resume a run that was paused, stopped at a gate, or killed; the newest one if none is named.
 
     \b
@@ -253,22 +207,16 @@ def resume(
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
 
-    gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
-    upgrade_apply.take_up(ctx.obj, run, upgrade_apply.Options(*gates, pause_after, dry_run, yes, output))
+    upgrade_apply.take_up(ctx.obj, run, options)
 
 
 @app.command()
+@with_options
 def abort(
     ctx: typer.Context,
     run: LastRunArgument = None,
     leave: Annotated[bool, typer.Option("--leave", help="End the run without a rollback.")] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    gate_looks: LooksOption = None,
-    gate_timeout: TimeoutOption = None,
-    max_failures: FailuresOption = None,
-    by_hand_timeout: ByHandOption = None,
-    output: OutputOption = Output.TABLE,
+    options: GateOptions = GateOptions(),
 ) -> None:
     """Roll a run back: workers that it changed get their former mode, the last one first.
 
@@ -282,5 +230,4 @@ def abort(
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
 
-    gates = (gate_looks, gate_timeout, max_failures, by_hand_timeout)
-    upgrade_apply.take_back(ctx.obj, run, upgrade_apply.Options(*gates, None, dry_run, yes, output), leave=leave)
+    upgrade_apply.take_back(ctx.obj, run, options, leave=leave)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,34 +26,11 @@ from connectctl.ops.operations.upgrade.planning import by_hand
 from connectctl.ops.operations.upgrade.steps import IncludedStep, as_taken, planned_turns
 
 if TYPE_CHECKING:
+    from connectctl.cli.commands.upgrade.options import GateOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Result
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.runs import LoadedRun
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the commands of a roll take; settings of the gates are None where not given."""
-
-    looks: int | None = None
-    timeout: float | None = None
-    max_failures: int | None = None
-    by_hand: float | None = None
-    pause_after: int | None = None
-    dry_run: bool = False
-    yes: bool = False
-    output: Output = Output.TABLE
-
-    @property
-    def for_people(self) -> bool:
-        """Whether the output is a table."""
-        return self.output in (Output.TABLE, Output.WIDE)
-
-    def over(self, patience: GateSettings) -> GateSettings:
-        """``patience`` with the settings of the gates that were given on the command line."""
-        given = {name: getattr(self, name) for name in ("looks", "timeout", "max_failures", "by_hand")}
-        return replace(patience, **{name: value for name, value in given.items() if value is not None})
 
 
 def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> UpgradeContext:
@@ -85,7 +62,7 @@ def progress(line: str) -> None:
         terminal.note(f"       {line}", style="dim")
 
 
-def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: Options) -> None:
+def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: GateOptions) -> None:
     """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
     scene = look(session, workers=False)
     if aborts := data.get("aborts"):
@@ -96,7 +73,7 @@ def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: 
     apply_plan(scene, saved_plan(scene, data, path), options)
 
 
-def apply_plan(scene: Scene, made: RollingPlan, options: Options) -> None:
+def apply_plan(scene: Scene, made: RollingPlan, options: GateOptions) -> None:
     """Print the plan, or ask and execute it."""
     if options.for_people:
         terminal.findings(made.findings)
@@ -110,7 +87,7 @@ def apply_plan(scene: Scene, made: RollingPlan, options: Options) -> None:
     start(scene, made, options, GateSettings())
 
 
-def start(scene: Scene, plan: RollingPlan, options: Options, patience: GateSettings) -> None:
+def start(scene: Scene, plan: RollingPlan, options: GateOptions, patience: GateSettings) -> None:
     """Ask, begin a run of the plan and execute it."""
     check_somebody(plan.steps, options)
     confirm(scene, plan, options.output, yes=options.yes)
@@ -120,7 +97,7 @@ def start(scene: Scene, plan: RollingPlan, options: Options, patience: GateSetti
 
 
 def carry_out(
-    scene: Scene, restored: LoadedRun, patience: GateSettings, options: Options, *, resumed: bool = False
+    scene: Scene, restored: LoadedRun, patience: GateSettings, options: GateOptions, *, resumed: bool = False
 ) -> None:
     """Do what is left of a run, reporting each step as it is done; says how to continue where it pauses."""
     context = context_of(scene, restored, patience)
@@ -165,7 +142,7 @@ def check_pause(pause_after: int | None, count: int) -> None:
         raise BadInput(f"Invalid --pause-after {pause_after}: the plan has steps 1 to {count}")
 
 
-def check_somebody(steps: Sequence[Any], options: Options) -> None:
+def check_somebody(steps: Sequence[Any], options: GateOptions) -> None:
     """Raises ``BadInput`` where workers must be restarted by hand and there is no terminal to ask on."""
     workers = by_hand(steps)
     if workers and options.by_hand is None and not apply.somebody_is_there():
@@ -197,13 +174,13 @@ def _emit(
     terminal.emit("UpgradeResult", data, output, lambda wide: terminal.say(line))
 
 
-def take_up(session: Session, name: str | None, options: Options) -> None:
+def take_up(session: Session, name: str | None, options: GateOptions) -> None:
     """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
     scene = look(session, workers=False)
     _resume(scene, runs.pick_resumable(scene.journal, scene.where, name), options)
 
 
-def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
+def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
     session, notes = scene.session, run_state.Notes.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(options.pause_after, len(restored.steps))
@@ -217,7 +194,7 @@ def _resume(scene: Scene, restored: LoadedRun, options: Options) -> None:
     carry_out(scene, restored, options.over(restored.patience), options, resumed=True)
 
 
-def take_back(session: Session, name: str | None, options: Options, *, leave: bool) -> None:
+def take_back(session: Session, name: str | None, options: GateOptions, *, leave: bool) -> None:
     """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
     scene = look(session, workers=False)
     restored = runs.pick(scene.journal, scene.where, name)
@@ -233,7 +210,7 @@ def take_back(session: Session, name: str | None, options: Options, *, leave: bo
     _roll_back(scene, restored, rollback_plan(scene, restored), options)
 
 
-def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: Options) -> None:
+def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: GateOptions) -> None:
     """Print the plan that rolls ``restored`` back, or ask and execute it."""
     if options.dry_run:
         show(plan, options.output)
@@ -246,7 +223,7 @@ def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: Op
     start(scene, plan, options, restored.patience)
 
 
-def _leave(scene: Scene, restored: LoadedRun, options: Options) -> None:
+def _leave(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
     ended = [restored.run.id, *filter(None, [restored.request.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.operations.connectors import observe
-from connectctl.ops.operations.connectors.observe import Facts
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class ConnectorAccess:
     calls: ConnectCalls
     kafka: KafkaReads | None
     group: ConnectGroup | None
-    facts: Callable[[], Facts] | None = None
+    facts: Callable[[], observe.Facts] | None = None
 
     def cluster_id(self) -> str:
         """The id of the Kafka cluster that the workers use."""
@@ -38,8 +36,8 @@ class ConnectorAccess:
         """The workers' group, empty where only workers are asked, who do not tell it."""
         return self.group.id if self.group is not None else ""
 
-    def connectors(self, names: Sequence[str] | None = None) -> tuple[ConnectorHealth, ...]:
+    def connectors(self, names: Sequence[str] | None = None) -> tuple[observe.ConnectorHealth, ...]:
         """The connectors that ``names`` name or match, or every one, read now. Raises ``BadInput`` for unknown ones."""
-        facts = self.facts() if self.facts else Facts()
+        facts = self.facts() if self.facts else observe.Facts()
         found = observe.with_health(map(facts.of, observe.from_workers(self.calls)), self.group)
         return found if names is None else observe.select(found, observe.matching(found, names))
