@@ -89,17 +89,21 @@ def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | m
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
     """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError`` for what is none."""
-    return opened_together(data, [batch]).between(wanted, batch.next_offset)
+    return opened_together(data, [batch], [uncompressed(data, batch)]).between(wanted, batch.next_offset)
 
 
-def opened_together(data: Any, batches: Sequence[BatchAt]) -> Columns:
-    """The records of ``batches`` of one codec. Raises ``ValueError`` and ``OSError`` for what is none."""
+def uncompressed(data: Any, batch: BatchAt) -> bytes:
+    """The records of ``batch`` as they were before their producer compressed them. Raises ``ValueError`` and ``OSError``."""
+    return unpacked(bytes(data[batch.start + HEADER.size : batch.end]), batch.attributes & CODEC)
+
+
+def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes]) -> Columns:
+    """The records of ``batches`` of one codec, ``raw`` where they are compressed. Raises ``ValueError`` for what is none."""
     import numpy as np
 
     bodies = [body_of(batch) for batch in batches]
-    if not (codec := batches[0].attributes & CODEC):
+    if not batches[0].attributes & CODEC:
         return columns(data, bodies)
-    raw = [unpacked(bytes(data[body.start : body.end]), codec) for body in bodies]
     ends = list(accumulate(map(len, raw)))
     starts = [0, *ends]
     bodies = [body._replace(start=start, end=end) for body, start, end in zip(bodies, starts, ends, strict=False)]

@@ -16,6 +16,7 @@ from connectctl.ops.kafka.batch_rewrite import (
     opened_together,
     remade,
     restamped,
+    uncompressed,
 )
 from connectctl.ops.kafka.compression import CODECS as NUMBERS
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, check
@@ -23,10 +24,12 @@ from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
 
-SMALL = {NUMBERS[name]: k << 10 for name, k in (("none", 96), ("snappy", 16), ("lz4", 16), ("gzip", 4), ("zstd", 4))}
-"""Bytes of a batch, by the number of its codec, up to which it is put together with others sooner than sent alone."""
-MOST_TOGETHER = 1000
-"""Small batches that are put together at once."""
+SMALL = {NUMBERS[name]: k << 10 for name, k in (("none", 96), ("gzip", 4), ("snappy", 16), ("lz4", 16), ("zstd", 16))}
+"""Bytes of a batch, by the number of its codec, up to which it is put together with others sooner than sent alone, and
+bytes of its records without a codec up to which it is.
+"""
+MOST_TOGETHER, BYTES_TOGETHER = 1000, 4 << 20
+"""Small batches, and bytes of their records before compression, that are put together at once."""
 Encode = Callable[[ProducerState], list[bytes | memoryview]]
 """Makes the bytes of a batch for the state of its producer, in parts."""
 
@@ -54,9 +57,18 @@ class CopiedRecords:
     batch: BatchAt
     rows: Columns | None = None
     batches: int = 1
+    together: int = 0
+    """Bytes of batches that were put together, before compression."""
 
     def __len__(self) -> int:
         return self.batch.records if self.rows is None else len(self.rows)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept until it is sent: of opened records before compression."""
+        if self.rows is None or not self.batch.attributes & CODEC:
+            return self.together or self.batch.end - self.batch.start
+        return int(self.rows.data.nbytes)
 
     @property
     def last_offset(self) -> int:
@@ -87,17 +99,17 @@ def copied_records(
     """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch; small ones in a row
     ``together``. Raises ``ValueError`` and ``OSError`` for bytes that are no records.
     """
-    small: list[BatchAt] = []
+    small = _SmallBatches(partition, data)
     for batch in batches:
         if not batch.is_old:
             check(data, batch)
         complete = is_complete(batch, wanted)
-        is_small = together and complete and batch.end - batch.start <= SMALL.get(batch.attributes & CODEC, 0)
-        if small and not (is_small and len(small) < MOST_TOGETHER and codec_of(batch) == codec_of(small[0])):
-            yield _put_together(partition, data, small)
-            small = []
-        if is_small:
-            small.append(batch)
+        raw = _small(data, batch) if together and complete else None
+        if small.batches and (raw is None or small.is_full or codec_of(batch) != codec_of(small.batches[0])):
+            yield small.put_together()
+            small = _SmallBatches(partition, data)
+        if raw is not None:
+            small.add(batch, raw)
             continue
         if complete:
             yield CopiedRecords(partition, data, batch)
@@ -105,11 +117,37 @@ def copied_records(
         rows = opened_old(data, batch, wanted) if batch.is_old else opened(data, batch, wanted)
         if len(rows):
             yield CopiedRecords(partition, data, batch, rows)
-    if small:
-        yield _put_together(partition, data, small)
+    if small.batches:
+        yield small.put_together()
 
 
-def _put_together(partition: int, data: Any, small: Sequence[BatchAt]) -> CopiedRecords:
-    if len(small) == 1:
-        return CopiedRecords(partition, data, small[0])
-    return CopiedRecords(partition, data, small[0], opened_together(data, small), len(small))
+def _small(data: Any, batch: BatchAt) -> bytes | None:
+    """The records of a small batch without their codec, none of them where they have none; None for a large one."""
+    if batch.end - batch.start > SMALL.get(codec := batch.attributes & CODEC, 0):
+        return None
+    raw = uncompressed(data, batch) if codec else b""
+    return raw if len(raw) <= SMALL[NUMBERS["none"]] else None
+
+
+class _SmallBatches:
+    """Batches in a row that become one."""
+
+    def __init__(self, partition: int, data: Any):
+        self._partition, self._data = partition, data
+        self.batches, self._raw, self._size = list[BatchAt](), list[bytes](), 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.batches) >= MOST_TOGETHER or self._size >= BYTES_TOGETHER
+
+    def add(self, batch: BatchAt, raw: bytes) -> None:
+        self.batches.append(batch)
+        self._raw.append(raw)
+        self._size += len(raw) or batch.end - batch.start
+
+    def put_together(self) -> CopiedRecords:
+        first = self.batches[0]
+        if len(self.batches) == 1:
+            return CopiedRecords(self._partition, self._data, first)
+        rows = opened_together(self._data, self.batches, self._raw)
+        return CopiedRecords(self._partition, self._data, first, rows, len(self.batches), self._size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.batch_rewrite import TargetTopic
-from connectctl.ops.kafka.copied_records import MOST_TOGETHER, SMALL, CopiedRecords, copied_records
+from connectctl.ops.kafka.copied_records import BYTES_TOGETHER, MOST_TOGETHER, SMALL, CopiedRecords, copied_records
 from hypothesis import given
 from hypothesis import strategies as st
 from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, repacked, written
@@ -62,6 +62,21 @@ def test_batches_of_another_codec_are_not_put_together() -> None:
 def test_so_many_are_put_together_at_once() -> None:
     some = copies(log([[(5, None, b"v", [])]] * (MOST_TOGETHER + 2)))
     assert [each.batches for each in some] == [MOST_TOGETHER, 2]
+
+
+def test_so_many_bytes_are_put_together_at_once_however_well_they_were_compressed() -> None:
+    """A batch of a few hundred bytes may hold a megabyte: a thousand of them would be more than a task has."""
+    rows: list[Row] = [(5, None, b"x" * (SMALL[0] - 100), [])]
+    for codec in (CODECS["none"], CODECS["lz4"], CODECS["gzip"]):
+        some = copies(log([rows] * 100, codec))
+        assert len(some) > 1
+        assert max(each.size for each in some) <= BYTES_TOGETHER + SMALL[0]
+        assert sum(each.size for each in some) >= 100 * (SMALL[0] - 100)
+
+
+def test_a_small_batch_of_many_bytes_stays_as_it_is() -> None:
+    some = copies(log([[(5, None, b"x" * SMALL[0], [])]] * 3, CODECS["lz4"]))
+    assert [(each.batches, each.rows) for each in some] == [(1, None)] * 3
 
 
 def test_what_lies_before_the_wanted_offset_is_left_out_of_the_first() -> None:

@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import Lost
 WAIT = 0.05
 """Seconds that a reading may wait for batches."""
 READ_BYTES = 8 << 20
-"""Bytes of batches after which a reading ends."""
+"""Bytes of batches, of opened ones before compression, after which a reading ends."""
 MOST_SENT = 500
 """Batches after which a reading ends: each is a request, and a transaction can end only behind a reading."""
 
@@ -106,7 +106,7 @@ class BatchReader:
             found.setdefault(topic, RecordsOfTopic(topic)).add(some)
             sent += 1
             records += len(some)
-            size += some.batch.end - some.batch.start
+            size += some.size
             self._first = next(self._fetched, None)
         return list(found.values())
 
