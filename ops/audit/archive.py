@@ -106,10 +106,7 @@ class ArchiveAudit:
 
 
 def archive_partitions(
-    files: Collection[ArchivedFile],
-    extents: Extents,
-    before: GroupPositions,
-    after: GroupPositions,
+    files: Collection[ArchivedFile], extents: Extents, before: GroupPositions, after: GroupPositions
 ) -> tuple[ArchivePartition, ...]:
     """The partitions of the archive and of its inputs. Offsets of a topic that is gone, or that was deleted and created
     again, are unknown.

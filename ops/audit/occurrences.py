@@ -249,12 +249,7 @@ def _violation(
     elsewhere: dict[str, Any] = {}
     for other in others:
         low, high = other.early(first)
-        elsewhere = {
-            "other": low,
-            "other_until": high,
-            "other_topic": other.topic,
-            "other_partition": other.partition,
-        }
+        elsewhere = {"other": low, "other_until": high, "other_topic": other.topic, "other_partition": other.partition}
     return Violation(
         kind,
         source=row.source,

@@ -69,9 +69,4 @@ class LockHolder:
 
     def as_json(self) -> dict[str, str | None]:
         """The holder as scripts get it."""
-        return {
-            "run": self.run or None,
-            "by": self.who,
-            "since": self.since or None,
-            "address": self.address or None,
-        }
+        return {"run": self.run or None, "by": self.who, "since": self.since or None, "address": self.address or None}

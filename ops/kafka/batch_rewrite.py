@@ -20,14 +20,7 @@ from connectctl.ops.kafka.batch_decompression import NAMES, unpacked
 from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME, TRANSACTIONAL
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Columns, Garbled, binaries, body_of, columns
-from connectctl.ops.kafka.record_batch_encoder import (
-    LONGEST_HEAD,
-    Batch,
-    ProducerState,
-    batch_starts,
-    layout,
-    strung,
-)
+from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD, Batch, ProducerState, batch_starts, layout, strung
 from connectctl.ops.kafka.varints import joined, varints
 
 DELETE_HORIZON = 0x40

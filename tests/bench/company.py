@@ -144,12 +144,7 @@ class Company:
                 "tasks": [{"connector": name, "task": t} for t in tasks],
                 "type": kind,
             },
-            "status": {
-                "name": name,
-                "connector": _as_rest(self.status(number)),
-                "tasks": said,
-                "type": kind,
-            },
+            "status": {"name": name, "connector": _as_rest(self.status(number)), "tasks": said, "type": kind},
         }
 
     def assigned(self) -> list[dict[str, list[int]]]:

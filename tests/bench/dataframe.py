@@ -54,9 +54,7 @@ def sink_jars(into: Path) -> str:
 def frame_of(spark: Any, records: int) -> Any:
     """Rows in memory, those of a source partition beside each other."""
     rows = spark.range(0, records, 1, TASKS).selectExpr(
-        f"concat('source ', id div {records // SOURCES}) source",
-        "id",
-        f"rpad(cast(id as string), {SIZE}, 'x') value",
+        f"concat('source ', id div {records // SOURCES}) source", "id", f"rpad(cast(id as string), {SIZE}, 'x') value"
     )
     rows = rows.cache()
     assert rows.count() == records
@@ -158,10 +156,7 @@ def main() -> None:
                     if run:
                         some.append(seconds)
                     load = os.getloadavg()[0]
-                    print(
-                        f"  {name:14} {run or 'warm-up'!s:>8} {seconds:7.2f} s  load {load:.1f}",
-                        flush=True,
-                    )
+                    print(f"  {name:14} {run or 'warm-up'!s:>8} {seconds:7.2f} s  load {load:.1f}", flush=True)
             base = statistics.median(times["Spark's sink"])
             ceiling = statistics.median(times[CEILING])
             print(f"{'writer':14} {'median, s':>10} {'records/s':>11} {'ratio':>6} {'of ready-made':>14}")

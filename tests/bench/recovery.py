@@ -38,14 +38,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
-from benchbroker import (  # type: ignore[import-not-found]  # beside this file
-    DEADLINE,
-    broker,
-    committed,
-    create_topic,
-    result,
-    running,
-)
+from benchbroker import DEADLINE, broker, committed, create_topic, result, running  # type: ignore[import-not-found]  # beside this file
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 NAME, PARTITIONS, TASKS = "recovery", 4, 2

@@ -120,12 +120,7 @@ def copy_rows(wish: argparse.Namespace) -> None:
             properties = config(bootstrap, alias) | {"tasks.max": str(tasks)}
             job.write_text(
                 json.dumps(
-                    {
-                        "name": alias,
-                        "config": properties,
-                        "spark": {"master": "local[2]"},
-                        "until": {"idle": "5s"},
-                    }
+                    {"name": alias, "config": properties, "spark": {"master": "local[2]"}, "until": {"idle": "5s"}}
                 )
             )
             command = connectctl("--context", "sandbox-scale", "--group-id", "g", "run", str(job), "--yes")

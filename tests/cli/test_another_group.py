@@ -59,10 +59,7 @@ def written(kafka: FakeKafkaWrites, topic: str) -> list[Any]:
     return [json.loads(r.value or b"null") for r in kafka.records[topic]]
 
 
-@pytest.mark.parametrize(
-    ("flags", "env"),
-    [({"group_id": "other"}, {}), ({}, {"CONNECTCTL_GROUP_ID": "other"})],
-)
+@pytest.mark.parametrize(("flags", "env"), [({"group_id": "other"}, {}), ({}, {"CONNECTCTL_GROUP_ID": "other"})])
 def test_what_a_context_says_of_its_group_does_not_count_for_another(
     tmp_path: Path, flags: dict[str, Any], env: dict[str, str]
 ) -> None:

@@ -20,10 +20,7 @@ FILES = {
     "deep yaml": "- " * DEEP,
     "recursive": "&a {contexts: *a, config: *a, offsets: *a}",
     "laughs": "\n".join(
-        [
-            'a: &a ["x"]',
-            *(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]" for n in range(12)),
-        ]
+        ['a: &a ["x"]', *(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]" for n in range(12))]
     ),
     "no date": "contexts: 2026-13-45\nconfig: 2026-13-45",
     "control": "a: \x00",

@@ -281,11 +281,7 @@ def test_what_was_written_in_the_editor_is_kept_where_it_cannot_be_sent(
         (("edit", "*"), 2, "This needs one connector"),
         (("restart", "orders", "--task", "7"), 2, "Task not found: 7 of orders"),
         (("create", "-f", "{directory}/all/orders.properties"), 4, "Connector already exists: orders"),
-        (
-            ("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"),
-            2,
-            "requires exactly one connector",
-        ),
+        (("create", "-f", "{directory}/all", "--offsets", "{directory}/new.json"), 2, "requires exactly one connector"),
         (("apply", "-f", "{directory}/none"), 2, "cannot be read"),
         (("apply", "-f", "{directory}/new.json", "-f", "{directory}/new.json"), 2, "new is configured twice"),
     ],

@@ -79,10 +79,7 @@ def test_fail_on_and_ignore_decide_what_counts(files: Path) -> None:
 def test_without_a_cluster_what_is_undecided_is_said_once_and_is_an_info(files: Path, more: list[str]) -> None:
     data = report("-f", "good.json", "-f", "warned.json", *more)
     assert data["offline"]
-    assert told(data) == [
-        ("CONFIG005", "warning", "warned"),
-        ("UNSEEN001", "info", "the workers' validation"),
-    ]
+    assert told(data) == [("CONFIG005", "warning", "warned"), ("UNSEEN001", "info", "the workers' validation")]
     assert [c["outcome"] for c in data["configurations"]] == ["taken", "taken"]
 
 
@@ -116,11 +113,7 @@ def test_what_connectors_show_prints_is_taken(files: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("", "a.json, line 1 is not JSON"),
-        ('{"a": [1]}', "a.json: a is a list"),
-        ("[1]", "a single value"),
-    ],
+    [("", "a.json, line 1 is not JSON"), ('{"a": [1]}', "a.json: a is a list"), ("[1]", "a single value")],
 )
 def test_what_is_no_configuration_is_one_line_on_standard_error(files: Path, text: str, said: str) -> None:
     (files / "a.json").write_text(text)

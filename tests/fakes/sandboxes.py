@@ -35,11 +35,7 @@ def extra_group(
 
 
 def add_worker(
-    group: Group,
-    *,
-    support: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    wait: bool = True,
+    group: Group, *, support: str | None = None, properties: Mapping[str, str] | None = None, wait: bool = True
 ) -> int:
     """Start one more worker of ``group``; gives its number.
 

@@ -206,13 +206,7 @@ def remove_acls(admin: AdminClient, gone: Sequence[AclBinding]) -> None:
 
 def _there(admin: AdminClient) -> set[AclBinding]:
     everything = AclBindingFilter(
-        ResourceType.ANY,
-        None,
-        ResourcePatternType.ANY,
-        f"User:{USER}",
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
+        ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{USER}", None, AclOperation.ANY, AclPermissionType.ANY
     )
     return set(admin.describe_acls(everything).result(60))
 

@@ -91,9 +91,7 @@ def writes_for_minutes(cluster: Sandbox, way: str, session: Any) -> str:
     name = f"frame-sessions-{way.lower()}"
     topic, offsets = (create_topic(cluster, f"{name}-{role}") for role in ("data", "offsets"))
     rows = session.range(0, ROWS, 1, 1).selectExpr(
-        "id",
-        "'shop' as shop",
-        f"concat_ws(':', id, reflect('java.lang.Thread', 'sleep', {ROW_MS}L)) as value",
+        "id", "'shop' as shop", f"concat_ws(':', id, reflect('java.lang.Thread', 'sleep', {ROW_MS}L)) as value"
     )
     target = Target(
         client=as_admin(cluster, way),

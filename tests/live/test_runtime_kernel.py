@@ -62,8 +62,7 @@ class Numbers:
             )
         if self._next % 20:
             return TransactionBatch(
-                record_batches=[RecordLists(self._place.topic, [b"%d" % n for n in numbers])],
-                offsets=offsets,
+                record_batches=[RecordLists(self._place.topic, [b"%d" % n for n in numbers])], offsets=offsets
             )
         return TransactionBatch(
             records=[ProducerRecord(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets

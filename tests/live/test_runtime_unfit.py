@@ -85,11 +85,7 @@ def run(
             {"message_timestamp_after_max_ms": "1000"},
             "was rejected by the broker: .*imestamp",
         ),
-        (
-            {"bad": "size"},
-            {"max_message_bytes": "2000"},
-            "is too large: .*Raise max.message",
-        ),
+        ({"bad": "size"}, {"max_message_bytes": "2000"}, "is too large: .*Raise max.message"),
     ],
     ids=["timestamp", "size"],
 )

@@ -27,12 +27,7 @@ def test_secrets_of_a_connector_are_in_nothing_that_is_printed_or_written(
     name, planted = f"p{uuid.uuid4().hex[:8]}", Planted()
     source, file = tmp_path / "source.txt", tmp_path / f"{name}.json"
     source.write_text("one line\n")
-    config = planted.config() | {
-        "connector.class": FILE_SOURCE,
-        "tasks.max": "1",
-        "topic": name,
-        "file": str(source),
-    }
+    config = planted.config() | {"connector.class": FILE_SOURCE, "tasks.max": "1", "topic": name, "file": str(source)}
     del config["pin"]  # This plugin defines no passwords, and nothing else says that it is one.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("CONNECTCTL_REST_PASSWORD", planted.secret())

@@ -7,13 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.clusters import (
-    MOST_AT_ONCE,
-    ClusterAcls,
-    Clusters,
-    look_at_home,
-    look_elsewhere,
-)
+from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clusters, look_at_home, look_elsewhere
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 from connectctl.ops.checks.acls.sinks import SinkAccess, sink_access, unseen_of_sinks
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics
@@ -156,11 +150,7 @@ def _clients(
 
 
 def _source(
-    connector: Connector,
-    context: CheckContext,
-    where: tuple[str, Clusters],
-    said: Principals,
-    targets: tuple[str, ...],
+    connector: Connector, context: CheckContext, where: tuple[str, Clusters], said: Principals, targets: tuple[str, ...]
 ) -> SourceAccess:
     config, home = connector.config, where[0]
     principals, clusters = _clients(connector, where, said)

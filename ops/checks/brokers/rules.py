@@ -25,12 +25,7 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka import replication
-from connectctl.ops.kafka.brokers import (
-    INIT_PRODUCER_ID,
-    LIST_OFFSETS,
-    TRANSACTION_VERSION,
-    bounds_min_in_sync,
-)
+from connectctl.ops.kafka.brokers import INIT_PRODUCER_ID, LIST_OFFSETS, TRANSACTION_VERSION, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers
 
 if TYPE_CHECKING:

@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 
 from connectctl.ops.checks.connector_config import framework_findings as rules
-from connectctl.ops.checks.connector_config.observe import (
-    SINK,
-    SOURCE,
-    Subject,
-    Words,
-    listed,
-    number_problem,
-)
+from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, listed, number_problem
 from connectctl.ops.checks.connector_config.properties import connector_problem
 from connectctl.ops.core.finding import Severity
 

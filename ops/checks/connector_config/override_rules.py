@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connectctl.ops.checks.connector_config import override_findings as rules
-from connectctl.ops.checks.connector_config.observe import (
-    SINK,
-    SOURCE,
-    Subject,
-    Words,
-    listed,
-    topic_problem,
-)
+from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, listed, topic_problem
 from connectctl.ops.checks.connector_config.properties import FLIGHT, client_problem
 from connectctl.ops.core.finding import Severity
 

@@ -80,11 +80,7 @@ class Commands:
         text = command if isinstance(command, str) else shlex.join(command)
         try:
             process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
         except (OSError, ValueError) as e:
             why = e.strerror if isinstance(e, OSError) else str(e)

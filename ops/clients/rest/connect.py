@@ -43,7 +43,7 @@ _HINTS = {
     # again, and every change fails until leadership moves.
     "Cannot produce to config topic without claiming write privileges first": (
         "Something has fenced the leader's producer, and it does not recover by itself: restart the leader's worker."
-    ),
+    )
 }
 _CHECK = "Check that the worker runs, and the address: connectctl context show."
 

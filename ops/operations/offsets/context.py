@@ -52,10 +52,7 @@ class OffsetContext(StepContext):
         if problems := [at.problem for at in found.places[connector] if at.problem]:
             hint = "See connectctl transactions hanging." if any("transaction" in p for p in problems) else None
             raise ConnectctlError(
-                f"Could not read all offsets of {connector}",
-                why="; ".join(problems),
-                next_step=hint,
-                code="hidden",
+                f"Could not read all offsets of {connector}", why="; ".join(problems), next_step=hint, code="hidden"
             )
         store = found.snapshot.stores.get(connector)
         if store is not None and store.bootstrap is not None and store.bootstrap not in self.others:

@@ -152,10 +152,7 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if not size.isdigit() or not int(size):
             yield name, f"Invalid value {size} for configuration {name}"
     if configs.get(BOUNDARY, "poll").lower() == "interval":
-        yield (
-            BOUNDARY,
-            "DataFrameSource commits a transaction after records.per.transaction rows, not by interval.",
-        )
+        yield (BOUNDARY, "DataFrameSource commits a transaction after records.per.transaction rows, not by interval.")
     if LATENCY in configs:
         yield LATENCY, f"DataFrameSource commits a transaction after records.per.transaction rows, not by {LATENCY}."
     for name in ("key.converter", "value.converter"):
@@ -168,10 +165,7 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if flag(configs, "streaming") and flag(configs, "partitioned"):
-        yield (
-            "partitioned",
-            "partitioned cannot be used with streaming: Spark repartitions every micro-batch.",
-        )
+        yield ("partitioned", "partitioned cannot be used with streaming: Spark repartitions every micro-batch.")
     if flag(configs, "streaming") and not configs.get("format"):
         yield "streaming", f"streaming requires format; query is optional and reads the view {VIEW}."
     for name in _OF_A_STREAM:

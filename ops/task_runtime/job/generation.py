@@ -65,10 +65,7 @@ class Leader:
     more_ids: Callable[[Sequence[Mapping[str, str]]], Sequence[str]] = lambda configs: ()
 
     def start(
-        self,
-        name: str,
-        config: Mapping[str, str],
-        choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
+        self, name: str, config: Mapping[str, str], choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]]
     ) -> Generation:
         """Write the task configs that ``choose`` gives for what stands there, fence, and say so.
 
@@ -102,10 +99,7 @@ class Leader:
         return self.retry(f"start the tasks of {name}", begun)
 
     def _start(
-        self,
-        name: str,
-        config: Mapping[str, str],
-        choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
+        self, name: str, config: Mapping[str, str], choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]]
     ) -> Generation:
         handle = ColumnarProducer(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
         try:

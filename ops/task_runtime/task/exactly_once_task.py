@@ -296,10 +296,7 @@ class TaskTransaction:
 
 def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
     return ConnectctlError(
-        "Timed out waiting for a commit of the task",
-        why=str(last),
-        next_step=remedies,
-        code="transaction-timeout",
+        "Timed out waiting for a commit of the task", why=str(last), next_step=remedies, code="transaction-timeout"
     )
 
 

@@ -9,13 +9,7 @@ from typing import Any
 
 import jsonschema
 from connectctl.cli.views import audit_archive as view
-from connectctl.ops.audit.archive import (
-    ArchiveAudit,
-    FileContent,
-    MissingRecords,
-    archive_partitions,
-    to_read,
-)
+from connectctl.ops.audit.archive import ArchiveAudit, FileContent, MissingRecords, archive_partitions, to_read
 from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
 from connectctl.ops.audit.verdict import Verdict
 from connectctl.ops.kafka.group_positions import GroupPositions

@@ -23,12 +23,7 @@ from hypothesis import strategies as st
 
 @pytest.mark.parametrize(
     ("text", "steps"),
-    [
-        ("$", ()),
-        ("$.seq", ("seq",)),
-        ("$.a.b-c[0]", ("a", "b-c", 0)),
-        ("$['a b'][\"c\"].d", ("a b", "c", "d")),
-    ],
+    [("$", ()), ("$.seq", ("seq",)), ("$.a.b-c[0]", ("a", "b-c", 0)), ("$['a b'][\"c\"].d", ("a b", "c", "d"))],
 )
 def test_paths_are_read(text: str, steps: tuple[Any, ...]) -> None:
     assert parse_path(text) == steps

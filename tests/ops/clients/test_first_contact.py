@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients.first_contact import first_contact
-from connectctl.ops.core.errors import (
-    NeverAnswered,
-    NotAuthorized,
-    NotTrusted,
-    TimedOut,
-    UnknownHost,
-    Unreachable,
-)
+from connectctl.ops.core.errors import NeverAnswered, NotAuthorized, NotTrusted, TimedOut, UnknownHost, Unreachable
 
 AWAY = Unreachable("Kafka does not answer", why="Connection refused", next_step="Check it.")
 

@@ -57,10 +57,7 @@ from hypothesis import strategies as st
         ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.hunter2", "jwt ******"),
         ("AccountName=a;AccountKey=hunter2==;End=x", "AccountName=a;AccountKey=******;End=x"),
         ("basic.auth.user.info=me:hunter2", "basic.auth.user.info=******"),
-        (
-            "Invalid value hunter2 for configuration db.password",
-            "Invalid value ****** for configuration db.password",
-        ),
+        ("Invalid value hunter2 for configuration db.password", "Invalid value ****** for configuration db.password"),
         ("… hunter2\n-----END PRIVATE KEY-----\nrest", "******\nrest"),
         ("-----BEGIN RSA PRIVATE KEY-----\nhunter2", "-----BEGIN RSA PRIVATE KEY-----******"),
     ],

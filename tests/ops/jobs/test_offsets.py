@@ -140,11 +140,7 @@ few = settings(
     max_examples=4,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    phases=[
-        Phase.explicit,
-        Phase.reuse,
-        Phase.generate,
-    ],  # shrinking would take minutes
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes
 )
 many = settings(max_examples=300, deadline=None)
 

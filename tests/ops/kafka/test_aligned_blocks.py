@@ -33,9 +33,7 @@ def flat(blocks: list[list[Row]]) -> list[Row]:
 
 
 @given(st.lists(STREAM, max_size=4))
-def test_every_row_comes_once_and_a_key_comes_from_all_places_together(
-    given_: list[tuple[Given, int]],
-) -> None:
+def test_every_row_comes_once_and_a_key_comes_from_all_places_together(given_: list[tuple[Given, int]]) -> None:
     streams = [cut(rows, size) for rows, size in given_]
     found = list(aligned(streams))
     assert [flat([blocks[n] for blocks in found]) for n in range(len(streams))] == list(map(flat, streams))
@@ -46,9 +44,7 @@ def test_every_row_comes_once_and_a_key_comes_from_all_places_together(
 
 @given(STREAM, STREAM, st.integers(1, 5))
 def test_what_is_left_over_are_the_keys_that_are_not_alike(
-    one: tuple[Given, int],
-    other: tuple[Given, int],
-    few: int,
+    one: tuple[Given, int], other: tuple[Given, int], few: int
 ) -> None:
     streams = [cut(*one), cut(*other)]
 

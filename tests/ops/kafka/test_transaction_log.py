@@ -65,11 +65,7 @@ def test_what_a_real_broker_wrote_is_read() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        (
-            key_of("a", version=1),
-            value_of(PLAIN, 1),
-            Unreadable(None, "a key has the unknown version 1"),
-        ),
+        (key_of("a", version=1), value_of(PLAIN, 1), Unreadable(None, "a key has the unknown version 1")),
         (key_of("a"), b"\x00\x02" + b"?" * 40, Unreadable("a", "a value has the unknown version 2")),
         (key_of("a"), b"\xff\xff", Unreadable("a", "a value has the unknown version -1")),
         (

@@ -9,13 +9,7 @@ from typing import Any, ClassVar
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.expression.columns import Row, evaluate
 from connectctl.ops.task_runtime.connectors.expression.language import Expression, ExpressionError, parse
-from connectctl.ops.task_runtime.connectors.expression.records import (
-    MISSING,
-    OF_RECORD,
-    SETTINGS,
-    RecordReader,
-    place,
-)
+from connectctl.ops.task_runtime.connectors.expression.records import MISSING, OF_RECORD, SETTINGS, RecordReader, place
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, TransformConnector
 

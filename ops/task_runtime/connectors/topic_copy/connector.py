@@ -28,12 +28,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.connectors.topic_copy import (
-    mirror_offsets,
-    remote_topics,
-    source_clients,
-    unopened,
-)
+from connectctl.ops.task_runtime.connectors.topic_copy import mirror_offsets, remote_topics, source_clients, unopened
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     EXCLUDE,

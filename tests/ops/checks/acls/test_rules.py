@@ -390,9 +390,7 @@ def test_an_authorizer_that_may_decide_by_more_than_acls_is_told_and_makes_error
 
 def test_principals_that_nobody_told_are_told_once_for_each_reason() -> None:
     _, unseen = World(said=(), connectors=[source("a"), source("b")]).look()
-    assert [u.what for u in unseen] == [
-        "the permissions of the workers and of the clients of a, b",
-    ]
+    assert [u.what for u in unseen] == ["the permissions of the workers and of the clients of a, b"]
     ssl = source("s", {"admin.override.security.protocol": "SSL"})
     _, (certificate,) = World(connectors=[ssl]).look()
     assert "certificate" in certificate.why

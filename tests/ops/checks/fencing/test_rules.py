@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.fencing.observe import (
-    Coordinators,
-    FencedSource,
-    FencingFacts,
-    ids_of,
-    observe,
-)
+from connectctl.ops.checks.fencing.observe import Coordinators, FencedSource, FencingFacts, ids_of, observe
 from connectctl.ops.checks.fencing.rules import check, seconds
 from connectctl.ops.checks.types import CheckedConnector, Goal
 from connectctl.ops.connect import config_topic

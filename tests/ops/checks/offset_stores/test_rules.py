@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.offset_stores.observe import (
-    ConnectorStore,
-    SeenCluster,
-    StoreFacts,
-    observe,
-    target_mode,
-)
+from connectctl.ops.checks.offset_stores.observe import ConnectorStore, SeenCluster, StoreFacts, observe, target_mode
 from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import CheckedConnector, Goal
 from connectctl.ops.connect.connector import Connector

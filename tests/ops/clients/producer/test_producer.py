@@ -8,16 +8,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import (
-    TIMESTAMP_CREATE_TIME,
-    TIMESTAMP_LOG_APPEND_TIME,
-    KafkaError,
-    KafkaException,
-    Message,
-)
-from confluent_kafka import (
-    TopicPartition as Position,
-)
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Position
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.producer import producer as module
 from connectctl.ops.clients.producer.errors import error_of
@@ -414,10 +406,7 @@ def test_callbacks_tell_what_was_refused_what_was_on_its_way_and_what_was_never_
     begun.produce("t", b"kept", partition=2, on_delivery=reports)
     assert begun.poll(0) == 0
     begun.abort_transaction()
-    assert reports == [
-        (KafkaError._PURGE_INFLIGHT, 1, None, b"sent"),
-        (KafkaError._PURGE_QUEUE, 2, None, b"kept"),
-    ]
+    assert reports == [(KafkaError._PURGE_INFLIGHT, 1, None, b"sent"), (KafkaError._PURGE_QUEUE, 2, None, b"kept")]
 
 
 @pytest.mark.parametrize("end", ["fenced", "closed"])

@@ -42,12 +42,7 @@ def test_a_file_that_was_changed_since_it_was_applied_is_newer_and_nothing_is_to
 
 def test_a_change_of_another_client_is_told_with_its_property_and_time() -> None:
     drift = found(B, A, origin(A), A, versions(A, B))
-    assert (drift.newer, drift.cluster, drift.file, drift.changed_by) == (
-        Newer.CLUSTER,
-        ("x",),
-        (),
-        "another client",
-    )
+    assert (drift.newer, drift.cluster, drift.file, drift.changed_by) == (Newer.CLUSTER, ("x",), (), "another client")
     assert drift.words() == (
         "the cluster is newer: x changed on the cluster at 2027-01-15T09:00:00.000Z by another client, "
         "after run r0 applied it at 2027-01-15T08:00:00.000Z"

@@ -11,12 +11,7 @@ from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.cure import CureContext
-from connectctl.ops.operations.connectors.republish import (
-    AwaitPublished,
-    findings,
-    orders,
-    plan_republish,
-)
+from connectctl.ops.operations.connectors.republish import AwaitPublished, findings, orders, plan_republish
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from fakes.kafkareads import FakeKafka
 

@@ -94,11 +94,7 @@ def test_the_producers_of_a_transforms_input_partitions_are_fenced_by_its_name()
 def test_no_prefix_matches_a_leader() -> None:
     known = {id: empty(id) for id in ("connect-cluster-g", "connect-cluster-other", "connect-files-0")}
     plan = describe_ids(FenceRequest(prefixes=("connect-",)), FakeCoordinators(known))
-    assert ids(plan) == [
-        ("connect-files-0", "fence"),
-        ("connect-cluster-g", "skip"),
-        ("connect-cluster-other", "skip"),
-    ]
+    assert ids(plan) == [("connect-files-0", "fence"), ("connect-cluster-g", "skip"), ("connect-cluster-other", "skip")]
     with_leader = describe_ids(FenceRequest(prefixes=("connect-",), leader=True), FakeCoordinators(known))
     assert ("connect-cluster-g", "fence") in ids(with_leader)
     assert ("connect-cluster-other", "skip") in ids(with_leader)

@@ -211,11 +211,7 @@ def test_what_workers_can_say_they_may_do() -> None:
         (subject([record(A, OLD)]), PUT, "no worker answers"),
         (replace(subject([record(A, OLD)], **UP), config={}), PUT, "is not configured"),
         (subject([record(A, OLD, partition=p) for p in range(5)], **UP), PUT, "lie on partitions"),
-        (
-            subject([record(b'["c",{"z":1,"a":2}]', OLD)], **UP),
-            ResetOffsets("c"),
-            "are in a spelling that",
-        ),
+        (subject([record(b'["c",{"z":1,"a":2}]', OLD)], **UP), ResetOffsets("c"), "are in a spelling that"),
         (subject([record(["c", None], OLD)], **UP), ResetOffsets("c"), "are in a spelling that"),
         (subject([record(A, OLD)], [record(A, OLD)], **UP), ResetOffsets("c"), "fail to delete offsets"),
         (
@@ -224,16 +220,8 @@ def test_what_workers_can_say_they_may_do() -> None:
             None,
         ),
         (subject([record(A, OLD), record(B, OLD)], [record(B, NEW)], **UP), MergeOffsets("c", "global"), None),
-        (
-            subject([record(A, OLD)], [record(B, NEW)], **UP),
-            MergeOffsets("c", "dedicated"),
-            None,
-        ),
-        (
-            subject([], [record(B, b'{"lsn": 2}')], **UP),
-            MergeOffsets("c", "global"),
-            "are in a spelling that",
-        ),
+        (subject([record(A, OLD)], [record(B, NEW)], **UP), MergeOffsets("c", "dedicated"), None),
+        (subject([], [record(B, b'{"lsn": 2}')], **UP), MergeOffsets("c", "global"), "are in a spelling that"),
         (
             subject([record(A, OLD)], [record(A, NEW)], workers=Workers("4.3.1", False)),
             MergeOffsets("c", "global", "dedicated", chosen=True),

@@ -149,10 +149,7 @@ def test_a_merge_leaves_the_other_topic_alone(left: Any, right: Any, policy: Pol
     assert {w.topic for w in decide(MergeOffsets("c", into, policy), found).writes} <= {names[into]}
 
 
-KIP = (
-    [record(A, OLD), record(B, OLD)],
-    [record(A, NEW), record(C, NEW)],
-)
+KIP = ([record(A, OLD), record(B, OLD)], [record(A, NEW), record(C, NEW)])
 
 
 @pytest.mark.parametrize(

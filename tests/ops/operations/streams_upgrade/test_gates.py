@@ -36,11 +36,7 @@ def after(*looks: HealthSnapshot, criteria: HealthCriteria = DEMAND) -> GateResu
         ([health(n, state="PreparingRebalance") for n in range(5)], False, ("the group is PreparingRebalance",)),
         ([health(n, lag=100 - n, progress=n) for n in range(3)], True, ()),
         ([health(n, lag=n, progress=n) for n in range(3)], True, ()),
-        (
-            [health(n, lag=10 + n, progress=n) for n in range(3)],
-            False,
-            ("lag 12, 2 more than 3 observations before",),
-        ),
+        ([health(n, lag=10 + n, progress=n) for n in range(3)], False, ("lag 12, 2 more than 3 observations before",)),
         ([health(n, lag=10 + n) for n in range(4)], False, ("no offset was committed, lag 13",)),
         ([health(0, problem="no answer")], False, ("no answer",)),
     ],

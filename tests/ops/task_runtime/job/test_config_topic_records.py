@@ -37,10 +37,7 @@ def target(state: str, name: str = "c-1") -> list[KeyValue]:
 
 def test_a_set_of_task_configs_is_written_as_connect_writes_it() -> None:
     assert task_set("c-1", CONFIG, TASKS) == [
-        (
-            b"connector-c-1",
-            b'{"properties":{"connector.class":"FileStreamSource","tasks.max":"2","name":"c-1"}}',
-        ),
+        (b"connector-c-1", b'{"properties":{"connector.class":"FileStreamSource","tasks.max":"2","name":"c-1"}}'),
         (b"task-c-1-0", b'{"properties":{"n":"0"}}'),
         (b"task-c-1-1", b'{"properties":{"n":"1"}}'),
         (b"commit-c-1", b'{"tasks":2}'),

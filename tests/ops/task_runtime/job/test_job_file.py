@@ -74,10 +74,7 @@ def test_a_job_is_called_after_its_file_and_goes_on_for_ever_where_nothing_else_
         ("[1", "numbers.yaml, line 1: invalid YAML"),
         ("- 1", "numbers.yaml is not a job file"),
         ("name: x\nconfg: {a: b}", "line 2: unknown key confg. Did you mean config?"),
-        (
-            "name: x\nconnector.class: y",
-            "line 2: unknown key connector.class. Properties of the connector belong",
-        ),
+        ("name: x\nconnector.class: y", "line 2: unknown key connector.class. Properties of the connector belong"),
         ("config: {a: b}\nspark:\n  mster: local", "line 3: unknown key mster. Did you mean master?"),
         ("config: {a: b}\nuntil:\n  xyz: 1", "Valid keys here: idle, records, duration, forever, latency."),
         ("config: {a: b}\nuntil:\n  idle: 5x", "line 3: invalid value of until.idle: invalid duration '5x'"),

@@ -128,8 +128,7 @@ def test_a_group_in_another_cluster_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
-    [{}, CONFIG | {"consumer.override.group.protocol": "consumer"}, CONFIG | {"consumer.override.ssl.x": "y"}],
+    "config", [{}, CONFIG | {"consumer.override.group.protocol": "consumer"}, CONFIG | {"consumer.override.ssl.x": "y"}]
 )
 def test_without_static_members_there_are_none_to_be_left(config: dict[str, str]) -> None:
     asked: Callable[..., Any] = left_members

@@ -23,12 +23,7 @@ from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Job, parse
 from connectctl.ops.task_runtime.job.preconditions import check_master
-from connectctl.ops.task_runtime.job.prepare import (
-    PreparedJob,
-    offsets_topic,
-    plan,
-    prepare_job,
-)
+from connectctl.ops.task_runtime.job.prepare import PreparedJob, offsets_topic, plan, prepare_job
 from connectctl.ops.task_runtime.job.task_count import refusal
 from connectctl.ops.task_runtime.spi.connector import Outlook, SourceConnector
 

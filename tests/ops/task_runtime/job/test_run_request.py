@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.task_runtime.job.job_file import Job, read
-from connectctl.ops.task_runtime.job.run_request import (
-    CONTEXT_CONF,
-    WORKERS_CONFIG,
-    RunRequest,
-    files_of,
-    settings_of,
-)
+from connectctl.ops.task_runtime.job.run_request import CONTEXT_CONF, WORKERS_CONFIG, RunRequest, files_of, settings_of
 
 JOB = Job("c", {"name": "c"})
 

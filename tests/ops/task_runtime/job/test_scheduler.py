@@ -235,10 +235,7 @@ def test_a_second_wish_cancels_the_round() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "until", "expected"),
-    [
-        (once(), Until(), FinalStatus.STOPPED),
-        (lambda: False, Until(duration=20.0), FinalStatus.ENDED),
-    ],
+    [(once(), Until(), FinalStatus.STOPPED), (lambda: False, Until(duration=20.0), FinalStatus.ENDED)],
 )
 def test_where_nobody_runs_tasks_the_end_of_a_round_is_not_waited_for(
     wanted: Callable[[], bool], until: Until, expected: FinalStatus

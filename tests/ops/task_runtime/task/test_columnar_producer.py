@@ -169,10 +169,7 @@ def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
     given: list[Any] = []
     monkeypatch.setattr(handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False)
     handle.send_group_offsets(OFFSETS, MEMBER, 5)
-    offsets = {
-        TopicPartition("in", 1): GroupOffset(5, 3, "m"),
-        TopicPartition("in", 0): GroupOffset(2, None, ""),
-    }
+    offsets = {TopicPartition("in", 1): GroupOffset(5, 3, "m"), TopicPartition("in", 0): GroupOffset(2, None, "")}
     assert given == [GroupMembership("g", 7, "m-1", "slot-0"), offsets, 5]
 
 

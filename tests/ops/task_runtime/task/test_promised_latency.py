@@ -90,13 +90,7 @@ def run(
     stats = TaskStats()
     stats.latency.promise = promise
     supply = PolledSource(
-        kind,
-        "c",
-        {},
-        lambda: Boundaries(Boundary.POLL, latency=promise),
-        converters(JSON),
-        "offsets",
-        stats.meter,
+        kind, "c", {}, lambda: Boundaries(Boundary.POLL, latency=promise), converters(JSON), "offsets", stats.meter
     )
     kernel = ExactlyOnceTask(
         lambda: Committing(broker, committed),  # type: ignore[arg-type,return-value]

@@ -6,12 +6,7 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
-from connectctl.ops.task_runtime.spi.transaction_batch import (
-    ColumnBatch,
-    ProducerRecord,
-    RecordLists,
-    TransactionBatch,
-)
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, ProducerRecord, RecordLists, TransactionBatch
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, producer_class
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer

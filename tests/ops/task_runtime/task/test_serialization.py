@@ -27,10 +27,7 @@ def messages(**configs: str) -> RecordSerializer:
 
 def test_records_without_headers_and_timestamps_go_at_once() -> None:
     found = messages().of([record("a"), record(None, key="k"), record("c", partition=0)])
-    assert found == (
-        [],
-        [RecordLists("t", [b"a", None, b"c"], [None, b"k", None], [None, None, 0])],
-    )
+    assert found == ([], [RecordLists("t", [b"a", None, b"c"], [None, b"k", None], [None, None, 0])])
 
 
 @pytest.mark.parametrize("special", [{"headers": [("h", "1")]}, {"timestamp": 0}])

@@ -184,11 +184,7 @@ LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]
         [*BEGIN, ("pre_commit", True, {1: 3}), ("close", [1]), ("pre_commit", False, {0: 3})],
         [{0: 3}],
     ),
-    (
-        life_crash_in_pre_commit_of_the_shutdown,
-        [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)],
-        [],
-    ),
+    (life_crash_in_pre_commit_of_the_shutdown, [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)], []),
     (life_commit_refused_in_a_revocation, [*BEGIN, ("pre_commit", True, {1: 3}), ("close", [1])], []),
     (life_fenced, [*BEGIN, ("close", [0, 1]), ("stop",)], []),
     (life_thrown_away, [*BEGIN, ("close", [0, 1]), ("stop",)], []),

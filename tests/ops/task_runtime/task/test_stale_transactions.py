@@ -66,8 +66,7 @@ def test_a_leader_that_does_not_answer_leaves_a_doubt(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "code",
-    [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED, Code.UNSUPPORTED_VERSION],
+    "code", [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED, Code.UNSUPPORTED_VERSION]
 )
 def test_who_may_not_see_producers_goes_on_without(monkeypatch: pytest.MonkeyPatch, code: Code) -> None:
     assert asked(monkeypatch, code) is None

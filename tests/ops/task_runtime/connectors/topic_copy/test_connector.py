@@ -185,10 +185,7 @@ def test_a_source_without_a_topic_to_copy_is_told(monkeypatch: pytest.MonkeyPatc
         ({"source.cluster.alias": ""}, 'Missing required configuration "source.cluster.alias"'),
         ({"source.cluster.bootstrap.servers": ""}, 'Missing required configuration "source.cluster.bootstrap.servers"'),
         ({"topics": "orders("}, "Invalid or unsupported regular expression"),
-        (
-            {"replication.policy.class": "com.mine.Policy"},
-            "Unsupported replication policy com.mine.Policy",
-        ),
+        ({"replication.policy.class": "com.mine.Policy"}, "Unsupported replication policy com.mine.Policy"),
         ({"topic.filter.class": "com.mine.Filter"}, "only DefaultTopicFilter is"),
         ({"forwarding.admin.class": "com.mine.Admin"}, "only ForwardingAdmin is"),
         ({"enabled": "false"}, "the connector is disabled"),
