@@ -37,6 +37,9 @@ ListOption = Annotated[
 StopOption = Annotated[
     bool, typer.Option("--stop", help="Stop the connector, and restore its state after a successful write.")
 ]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
+]
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,13 @@ class OffsetOptions(ApplyOptions):
     """What commands that change offsets take."""
 
     stop: StopOption = False
+
+
+@dataclass(frozen=True)
+class WaitOptions(ApplyOptions):
+    """What commands take that can wait for connectors."""
+
+    wait: WaitOption = False
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -82,9 +92,6 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
-]
 HealthOption = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")
 ]

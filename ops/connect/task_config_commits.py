@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord
@@ -24,7 +25,7 @@ _Decoded = tuple[str, Any, "ConsumerRecord"]
 
 UNDER_WAY = 30.0
 """Seconds in which a changed configuration may still be followed by the tasks that it brings about."""
-WHY = "KAFKA-17719, KAFKA-17676; KafkaConfigBackingStore.processTasksCommitRecord"
+TASK_CONFIGS_LOST = Rule("TASK010", Severity.ERROR)
 
 
 @dataclass
@@ -163,4 +164,4 @@ def task_configs_lost(order: TaskConfigOrder, topic: str) -> Finding:
             f"{order.commit}); only an earlier copy (offset {order.first}), which compaction removes, precedes it."
         )
     hint = f"Make it publish its tasks again: connectctl connectors cure {order.name}"
-    return Finding("TASK010", Severity.ERROR, order.name, message, hint, WHY)
+    return TASK_CONFIGS_LOST.found(order.name, message, hint)

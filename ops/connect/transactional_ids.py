@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
+AMBIGUOUS = Rule("FENCE001", Severity.WARNING)
 LEADER = "connect-cluster-"
 _TASK_ID = re.compile(r".+-.+-(0|[1-9][0-9]*)", re.DOTALL)
 _INPUT = re.compile(r"([a-zA-Z0-9._-]+)_(0|[1-9][0-9]*)")
@@ -98,7 +100,7 @@ class TransactionalIdIndex:
             return None
         message = f"This id belongs to {' and to '.join(said)}: fencing one fences the other."
         hint = "Rename one of the connectors, or give one cluster another group.id."
-        return Finding("FENCE001", Severity.WARNING, id, message, hint)
+        return AMBIGUOUS.found(id, message, hint)
 
 
 def ambiguities(directory: TransactionalIdIndex, ids: Iterable[str]) -> list[Finding]:

@@ -10,6 +10,7 @@ from connectctl.cli.commands.connectors import config as connectors_config
 from connectctl.cli.commands.connectors import history as connectors_history
 from connectctl.cli.commands.connectors import topics as connectors_topics
 from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
+from connectctl.cli.commands.connectors.options import StateOptions
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
     ApplyOptions,
@@ -18,7 +19,6 @@ from connectctl.cli.options import (
     HealthOption,
     ListOption,
     OutputOption,
-    WaitOption,
     YesOption,
     with_options,
 )
@@ -44,7 +44,6 @@ Names = Annotated[
         autocompletion=completed_names.connectors,
     ),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
 
 
 @app.command("list")
@@ -145,13 +144,7 @@ def topics(
 
 @app.command()
 @with_options
-def stop(
-    ctx: typer.Context,
-    connectors: Names = None,
-    every: AllOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
-) -> None:
+def stop(ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()) -> None:
     """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of Kafka 3.5 or newer.
 
     \b
@@ -159,18 +152,12 @@ def stop(
       connectctl connectors stop orders --wait
       connectctl connectors stop --all --dry-run       what would be stopped
     """
-    _change_state(ctx.obj, "stop", connectors, every, wait, options)
+    _change_state(ctx.obj, "stop", connectors, options)
 
 
 @app.command()
 @with_options
-def pause(
-    ctx: typer.Context,
-    connectors: Names = None,
-    every: AllOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
-) -> None:
+def pause(ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()) -> None:
     """Pause connectors: their tasks stay assigned, and process no records.
 
     \b
@@ -178,18 +165,12 @@ def pause(
       connectctl connectors pause orders --wait
       connectctl connectors pause --all --yes
     """
-    _change_state(ctx.obj, "pause", connectors, every, wait, options)
+    _change_state(ctx.obj, "pause", connectors, options)
 
 
 @app.command()
 @with_options
-def resume(
-    ctx: typer.Context,
-    connectors: Names = None,
-    every: AllOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
-) -> None:
+def resume(ctx: typer.Context, connectors: Names = None, options: StateOptions = StateOptions()) -> None:
     """Resume connectors that are stopped or paused.
 
     \b
@@ -199,7 +180,7 @@ def resume(
 
     With --wait, the state must have been RUNNING for two seconds.
     """
-    _change_state(ctx.obj, "resume", connectors, every, wait, options)
+    _change_state(ctx.obj, "resume", connectors, options)
 
 
 @app.command()
@@ -207,11 +188,9 @@ def resume(
 def restart(
     ctx: typer.Context,
     connectors: Names = None,
-    every: AllOption = False,
     only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
     task: Annotated[int | None, typer.Option("--task", min=0, metavar="N", help="Restart only this task.")] = None,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
+    options: StateOptions = StateOptions(),
 ) -> None:
     """Restart connectors with their tasks. Needs workers of Kafka 3.0 or newer.
 
@@ -230,14 +209,14 @@ def restart(
         raise BadInput(
             "--only-failed cannot be combined with --task", next_step="Leave out --only-failed.", code="usage"
         )
-    cluster, named = picked(ctx.obj, connectors, every)
+    cluster, named = picked(ctx.obj, connectors, options.every)
     plan = plan_restart(
         cluster.cluster_id(),
         named,
         only_failed=only_failed,
         task=task,
-        named=not every,
-        wait=wait,
+        named=not options.every,
+        wait=options.wait,
         group_id=cluster.group_id,
     )
     perform(ctx.obj, cluster, plan, options)
@@ -274,13 +253,11 @@ connectors_config.register(app)
 connectors_history.register(app)
 
 
-def _change_state(
-    session: Session, verb: str, connectors: list[str] | None, every: bool, wait: bool, options: ApplyOptions
-) -> None:
+def _change_state(session: Session, verb: str, connectors: list[str] | None, options: StateOptions) -> None:
     from connectctl.ops.operations.connectors.steps import plan_state
 
-    cluster, named = picked(session, connectors, every)
-    plan = plan_state(cluster.cluster_id(), named, verb, wait=wait, group_id=cluster.group_id)
+    cluster, named = picked(session, connectors, options.every)
+    plan = plan_state(cluster.cluster_id(), named, verb, wait=options.wait, group_id=cluster.group_id)
     perform(session, cluster, plan, options)
 
 

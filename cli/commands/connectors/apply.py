@@ -34,7 +34,8 @@ from connectctl.ops.operations.connectors.observe import defined_passwords, matc
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
+    from connectctl.cli.commands.connectors.options import ConfigOptions
+    from connectctl.cli.options import ApplyOptions, WaitOptions
     from connectctl.cli.session import Session
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -54,23 +55,16 @@ def given_in(files: Sequence[Path]) -> list[Desired]:
 
 
 def create(
-    session: Session,
-    files: Sequence[Path],
-    stopped: bool,
-    offsets: Path | None,
-    *,
-    wait: bool,
-    carry: bool = False,
-    options: ApplyOptions,
+    session: Session, files: Sequence[Path], stopped: bool, offsets: Path | None, options: ConfigOptions
 ) -> None:
     """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
     given = given_in(files)
     entries = check_initial(given, offsets)
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors create", cluster.connectors(), wait=wait)
+    planner = planner_of(cluster, "connectors create", cluster.connectors(), wait=options.wait)
     refuse_existing(given, planner.current)
     outlook = ConfigOutlook(session, cluster, planner.current.values(), given)
-    if carry:
+    if options.carry:
         entries = outlook.carried(given, entries)
 
     def means(each: Desired) -> OffsetsOfChange:
@@ -90,12 +84,10 @@ def create(
 def apply_files(
     session: Session,
     files: Sequence[Path],
-    wait: bool,
     exit_code: bool,
+    options: ConfigOptions,
     *,
     prune: tuple[bool, Sequence[str]] = (False, ()),
-    carry: bool = False,
-    options: ApplyOptions,
 ) -> None:
     """Create or change the connectors in ``files``; ``prune``: whether to delete what was applied from there, and which
     globs to delete.
@@ -103,32 +95,30 @@ def apply_files(
     request = PruneRequest.of(files, *prune)
     given = given_in(files)
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=wait)
+    planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=options.wait)
     directory = Directory.of(session, cluster, planner, given, request)
-    change(session, cluster, planner, given, exit_code=exit_code, carry=carry, directory=directory, options=options)
+    change(session, cluster, planner, given, options, exit_code=exit_code, directory=directory)
 
 
-def patch(
-    session: Session, pattern: str, texts: Sequence[str], wait: bool, *, carry: bool, options: ApplyOptions
-) -> None:
+def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigOptions) -> None:
     """Set and remove single properties of the connectors that ``pattern`` means."""
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
     there = cluster.connectors()
-    planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=wait)
+    planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=options.wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
-    change(session, cluster, planner, wanted, there=there, carry=carry, options=options)
+    change(session, cluster, planner, wanted, options, there=there)
 
 
-def rollback(session: Session, name: str, to: int, wait: bool, *, carry: bool, options: ApplyOptions) -> None:
+def rollback(session: Session, name: str, to: int, options: ConfigOptions) -> None:
     """Give the connector ``name`` the configuration of its version ``to`` again."""
     cluster, found, _ = versions_of(session, name)
     config = chosen_version(found, name, to).config
     if config is None:
         hint = f"Delete it: connectctl connectors delete {name}."
         raise BadInput(f"Version {to} of {name} is its deletion", next_step=hint, code="unknown-version")
-    planner = planner_of(cluster, "connectors rollback", cluster.connectors(), wait=wait)
-    change(session, cluster, planner, [Desired(name, config)], carry=carry, options=options)
+    planner = planner_of(cluster, "connectors rollback", cluster.connectors(), wait=options.wait)
+    change(session, cluster, planner, [Desired(name, config)], options)
 
 
 def change(
@@ -136,16 +126,14 @@ def change(
     cluster: ConnectorAccess,
     planner: Planner,
     wanted: Sequence[Desired],
+    options: ConfigOptions,
     *,
     exit_code: bool = False,
-    carry: bool = False,
     directory: Directory | None = None,
     there: Collection[ConnectorHealth] | None = None,
-    options: ApplyOptions,
 ) -> None:
-    """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3; ``carry``:
-    source offsets go with the change; ``directory`` is what is applied as one; ``there`` are all connectors, where the
-    planner has not all of them.
+    """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3;
+    ``directory`` is what is applied as one; ``there`` are all connectors, where the planner has not all of them.
     """
     _learn(cluster, planner, wanted)
     every = planner.current.values() if there is None else there
@@ -153,13 +141,13 @@ def change(
     for each in wanted:
         if each.name in planner.current:
             former = planner.current[each.name].connector
-            offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=carry)
+            offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=options.carry)
             if each.config != former.config:
                 offsets += config_outlook_new.of_others(each.name, each.config, outlook.others(each.name))
             planner.change(each, offsets, [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else [])
             continue
         new = replace(each, state=each.state or each.kept_state)
-        entries = outlook.carried([each], ()) if carry and outlook.has_former(each) else ()
+        entries = outlook.carried([each], ()) if options.carry and outlook.has_former(each) else ()
         if entries:
             initial(cluster.calls, planner, [new], entries, partial(outlook.of_new, entries=entries))
         else:
@@ -188,10 +176,10 @@ def _learn(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]
     refuse_invalid(cluster.calls, {each.name: each.config for each in differing})
 
 
-def delete(session: Session, names: Sequence[str], with_offsets: bool, wait: bool, options: ApplyOptions) -> None:
+def delete(session: Session, names: Sequence[str], with_offsets: bool, options: WaitOptions) -> None:
     """Delete connectors, and say what stays."""
     cluster = connectors_cluster.observed(session)
-    planner = planner_of(cluster, "connectors delete", cluster.connectors(names), wait=wait)
+    planner = planner_of(cluster, "connectors delete", cluster.connectors(names), wait=options.wait)
     group = cluster.group_id
     asked = (lambda: session.transactions) if cluster.kafka is not None else None
     if with_offsets:

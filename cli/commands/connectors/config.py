@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.options import (
-    ApplyOptions,
-    ConnectorArgument,
-    OutputOption,
-    PendingOption,
-    WaitOption,
-    with_options,
-)
+from connectctl.cli.commands.connectors.options import ConfigOptions
+from connectctl.cli.options import ConnectorArgument, OutputOption, PendingOption, WaitOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -34,13 +28,6 @@ FilesOption = Annotated[
     ),
 ]
 FileOption = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="A configuration; - for stdin.")]
-CarryOption = Annotated[
-    bool,
-    typer.Option(
-        "--carry-offsets",
-        help="Carry source offsets over to the new source partitions, or from a former connector name (KIP-875).",
-    ),
-]
 NamesArgument = Annotated[
     list[str],
     typer.Argument(metavar="CONNECTOR...", help="By name or by glob.", autocompletion=completed_names.connectors),
@@ -58,9 +45,7 @@ def create(
         Path | None,
         typer.Option("--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."),
     ] = None,
-    carry_offsets: CarryOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
+    options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Create connectors that are not there yet.
 
@@ -78,7 +63,7 @@ def create(
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
     session: Session = ctx.obj
-    connectors_apply.create(session, file, stopped, offsets, wait=wait, carry=carry_offsets, options=options)
+    connectors_apply.create(session, file, stopped, offsets, options)
 
 
 @with_options
@@ -93,10 +78,8 @@ def apply(
         list[str] | None,
         typer.Option("--prune-match", metavar="GLOB", help="Delete matching connectors not in the files. Repeatable."),
     ] = None,
-    carry_offsets: CarryOption = False,
-    wait: WaitOption = False,
     exit_code: PendingOption = False,
-    options: ApplyOptions = ApplyOptions(),
+    options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Create connectors, or change them to what files say, in one plan. What no file names stays as it is without --prune.
 
@@ -115,17 +98,11 @@ def apply(
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
     pruning = prune, prune_match or ()
-    connectors_apply.apply_files(ctx.obj, file, wait, exit_code, prune=pruning, carry=carry_offsets, options=options)
+    connectors_apply.apply_files(ctx.obj, file, exit_code, options, prune=pruning)
 
 
 @with_options
-def edit(
-    ctx: typer.Context,
-    connector: ConnectorArgument,
-    carry_offsets: CarryOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
-) -> None:
+def edit(ctx: typer.Context, connector: ConnectorArgument, options: ConfigOptions = ConfigOptions()) -> None:
     """Change a connector's configuration in an editor: $VISUAL, else $EDITOR, else vi.
 
     \b
@@ -138,7 +115,7 @@ def edit(
     """
     from connectctl.cli.commands.connectors.edit import edit as edit_one
 
-    edit_one(ctx.obj, connector, wait, carry=carry_offsets, options=options)
+    edit_one(ctx.obj, connector, options)
 
 
 @with_options
@@ -150,9 +127,7 @@ def patch(
     changes: Annotated[
         list[str], typer.Argument(metavar="NAME=VALUE|NAME-...", help="Properties to set or to remove.")
     ],
-    carry_offsets: CarryOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
+    options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Set or remove single properties of connectors.
 
@@ -167,7 +142,7 @@ def patch(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    connectors_apply.patch(ctx.obj, connector, changes, wait, carry=carry_offsets, options=options)
+    connectors_apply.patch(ctx.obj, connector, changes, options)
 
 
 @with_options
@@ -177,8 +152,7 @@ def delete(
     with_offsets: Annotated[
         bool, typer.Option("--with-offsets", help="Delete the offsets, too (KIP-875, workers from 3.6 on).")
     ] = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
+    options: WaitOptions = WaitOptions(),
 ) -> None:
     """Delete connectors, and say what stays behind: offsets, topics, transactional ids, consumer group.
 
@@ -192,7 +166,7 @@ def delete(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    connectors_apply.delete(ctx.obj, names, with_offsets, wait, options)
+    connectors_apply.delete(ctx.obj, names, with_offsets, options)
 
 
 def diff(

@@ -23,16 +23,16 @@ from connectctl.ops.operations.connectors.observe import defined_passwords, the_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectctl.cli.options import ApplyOptions
+    from connectctl.cli.commands.connectors.options import ConfigOptions
     from connectctl.cli.session import Session
     from connectctl.ops.operations.connectors.config_plan import Desired
 
 
-def edit(session: Session, pattern: str, wait: bool, *, carry: bool, options: ApplyOptions) -> None:
+def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
     cluster = connectors_cluster.observed(session)
     found = the_one(cluster.connectors(), pattern)
-    planner = planner_of(cluster, "connectors edit", [found], wait=wait)
+    planner = planner_of(cluster, "connectors edit", [found], wait=options.wait)
     name, former = found.name, found.connector.config
     masked = shown(former, defined_passwords(cluster.calls, former))
     text = json.dumps(masked, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -43,7 +43,7 @@ def edit(session: Session, pattern: str, wait: bool, *, carry: bool, options: Ap
         open_editor(path, os.environ)
         wanted = [_edited(path, name, former, masked)]
         # While the person wrote, others may have come.
-        change(session, cluster, planner, wanted, there=cluster.connectors(), carry=carry, options=options)
+        change(session, cluster, planner, wanted, options, there=cluster.connectors())
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
             e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()

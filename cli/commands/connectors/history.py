@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from connectctl.cli.commands.connectors.config import CarryOption
-from connectctl.cli.options import ApplyOptions, ConnectorArgument, OutputOption, WaitOption, with_options
+from connectctl.cli.commands.connectors.options import ConfigOptions
+from connectctl.cli.options import ConnectorArgument, OutputOption, with_options
 from connectctl.cli.output.terminal import Output
 
 
@@ -41,9 +41,7 @@ def rollback(
     to: Annotated[
         int, typer.Option("--to", metavar="N", min=1, help="The version, as connectors history counts them.")
     ],
-    carry_offsets: CarryOption = False,
-    wait: WaitOption = False,
-    options: ApplyOptions = ApplyOptions(),
+    options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Give a connector the configuration of an earlier version again, or create it with that where it was deleted.
 
@@ -57,7 +55,7 @@ def rollback(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    connectors_apply.rollback(ctx.obj, connector, to, wait, carry=carry_offsets, options=options)
+    connectors_apply.rollback(ctx.obj, connector, to, options)
 
 
 def register(app: typer.Typer) -> None:

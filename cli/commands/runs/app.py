@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.upgrade.options import GateOptions
-from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, WaitOption, with_options
+from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, WaitOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
@@ -168,9 +168,7 @@ def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOp
 
 @app.command()
 @with_options
-def undo(
-    ctx: typer.Context, run: RunArgument, wait: WaitOption = False, options: ApplyOptions = ApplyOptions()
-) -> None:
+def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOptions()) -> None:
     """Undo a run of connectors create, apply, edit, patch or delete: restore the former configurations.
 
     \b
@@ -188,7 +186,7 @@ def undo(
 
     journal = Journal(paths.journal_directory())
     found = journal.get(run)
-    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), wait=wait, options=options)
+    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), options)
 
 
 def as_json(run: Run) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.offsets.steps import Change
 
 if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
+    from connectctl.cli.options import WaitOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.plan import Plan
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CHANGES = tuple(f"connectors {verb}" for verb in ("create", "apply", "patch", "edit", "delete", "rollback", "undo"))
 
 
-def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool, options: ApplyOptions) -> None:
+def undo(session: Session, journal: Journal, run: Run, plan: Plan, options: WaitOptions) -> None:
     """Put back what ``run`` changed. Raises ``Refused`` for another kind of run, and where others changed it since."""
     if run.operation not in CHANGES:
         known = {"offsets": f"connectctl offsets undo {run.id}", "upgrade": f"connectctl upgrade abort {run.id}"}
@@ -38,7 +38,7 @@ def undo(session: Session, journal: Journal, run: Run, plan: Plan, *, wait: bool
     cluster = connectors_cluster.observed(session)
     check_same_cluster(run, cluster.cluster_id(), cluster.group_id)
     current = {each.name: each for each in cluster.connectors()}
-    planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=wait)
+    planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=options.wait)
     if any(isinstance(step, Change) for step in plan.steps):
         terminal.note(
             f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id}", style="yellow"

@@ -13,6 +13,7 @@ from connectctl.ops.connect.status_topic import TASK
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound, diagnose, ids_to_fence
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.fencing.observe import describe_ids
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import ConsumerRecord
+
+
+NOT_KNOWN = Rule("FENCE009", Severity.INFO)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
 def not_known(connector: str, error: ConnectctlError) -> Finding:
     """The coordinators cannot be asked, so that why tasks failed is read from their traces alone (FENCE009)."""
     message = f"Its transaction coordinators could not be read: {error}"
-    return Finding("FENCE009", Severity.INFO, connector, message)
+    return NOT_KNOWN.found(connector, message)
 
 
 def failed_tasks(case: Case) -> Sequence[FailedTask]:

@@ -16,6 +16,7 @@ from connectctl.ops.connect.transactional_ids import (
 )
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
+from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Transaction
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import Listing
     from connectctl.ops.kafka.visibility import Observation
 
+RUNNING_TASKS = Rule("FENCE002", Severity.WARNING)
+RUNNING_LEADER = Rule("FENCE003", Severity.INFO)
+UNLISTED = Rule("FENCE004", Severity.WARNING)
 _LEADER_SKIPPED = "This is a leader's id; fence it with --leader."
 _MAX_NAMED = 5
 """How many tasks a message names."""
@@ -141,7 +145,7 @@ def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
         return None
     named = some_of([f"{owner.connector} task {owner.task}" for owner in owners], _MAX_NAMED)
     message = f"Running tasks that will fail: {named}."
-    return Finding("FENCE002", Severity.WARNING, "tasks", message, "Use --restart-failed to restart them afterwards.")
+    return RUNNING_TASKS.found("tasks", message, "Use --restart-failed to restart them afterwards.")
 
 
 def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding | None:
@@ -149,16 +153,14 @@ def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding |
     if snapshot.group_id is None or leader_id(snapshot.group_id) not in {row.id for row in rows}:
         return None
     message = "The leader's next write to the config topic fails once; the worker then recovers by itself."
-    return Finding("FENCE003", Severity.INFO, leader_id(snapshot.group_id), message)
+    return RUNNING_LEADER.found(leader_id(snapshot.group_id), message)
 
 
 def incomplete(listed: Observation[tuple[Listing, ...]]) -> list[Finding]:
     """A coordinator did not list its ids, so that ids beyond the task counts may be missing (FENCE004)."""
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     findings = [
-        Finding(
-            "FENCE004",
-            Severity.WARNING,
+        UNLISTED.found(
             gap.subject,
             f"Could not list its transactional ids: {gap.detail}. Ids of this coordinator may be missing.",
             "Check the broker, then fence again.",

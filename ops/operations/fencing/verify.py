@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.fence_attempt import Problem
@@ -27,6 +28,10 @@ Held = Mapping[str, Sequence[Transaction]]
 VERIFY_TIMEOUT = 5.0
 """Seconds within which coordinators and partitions must show the fence; it is in effect when InitProducerId returns."""
 _PAUSE = 0.1
+
+
+NEWER_PRODUCER = Rule("FENCE005", Severity.WARNING)
+UNVERIFIED = Rule("FENCE006", Severity.WARNING)
 
 
 @dataclass(frozen=True)
@@ -105,19 +110,13 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
         f"A newer producer has used this id since it was fenced (now producer {found.producer_id}, epoch {found.epoch}, "
         f"{found.state}). Older producers stay fenced."
     )
-    return Finding(
-        "FENCE005",
-        Severity.WARNING,
-        result.id,
-        message,
-        "If its task should be stopped, find out which process runs it.",
-    )
+    return NEWER_PRODUCER.found(result.id, message, "If its task should be stopped, find out which process runs it.")
 
 
 def _unseen(id: str, place: TopicPartition, code: Code) -> Finding:
     """A partition of the fenced transaction cannot be described, so its end is not verified (FENCE006)."""
     message = f"Could not verify that its open transaction ended on {place} ({code.name})."
-    return Finding("FENCE006", Severity.WARNING, id, message, "Grant this principal Read on the topic.")
+    return UNVERIFIED.found(id, message, "Grant this principal Read on the topic.")
 
 
 def _after(result: IdResult, verdict: Problem | Finding | None) -> IdResult:

@@ -13,6 +13,7 @@ from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, Workers
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TransactionCalls
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.kafka.records import TopicImage
+
+
+MISSING = Rule("OFFSETS010", Severity.WARNING)
+UNREADABLE = Rule("OFFSETS011", Severity.ERROR)
+SAME_CLUSTER = Rule("OFFSETS015", Severity.WARNING)
+MAYBE_DEDICATED = Rule("OFFSETS016", Severity.INFO)
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ def _applies(name: str, store: Store, workers: Workers, findings: list[Finding])
             f"It writes to {store.bootstrap}. With exactly-once enabled on the workers its offsets live there, in "
             f"{store.topic}; no worker answered. Both places are shown."
         )
-        findings.append(Finding("OFFSETS016", Severity.INFO, name, message))
+        findings.append(MAYBE_DEDICATED.found(name, message))
         return True
     return False
 
@@ -155,7 +162,7 @@ def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
     hint = "Name that cluster under clusters: in the context, with the client properties it needs."
     if denied:
         hint = str(error.next_step)
-    return Finding("OFFSETS011", Severity.ERROR, name, message, hint)
+    return UNREADABLE.found(name, message, hint)
 
 
 def _missing(name: str, store: Store) -> Finding:
@@ -164,7 +171,7 @@ def _missing(name: str, store: Store) -> Finding:
         f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when the connector next "
         "starts, empty, and its tasks then start from the beginning, even if the global topic has their offsets."
     )
-    return Finding("OFFSETS010", Severity.WARNING, name, message)
+    return MISSING.found(name, message)
 
 
 def _images(
@@ -192,4 +199,4 @@ def _same_cluster(sources: Sources, stores: dict[str, Store]) -> Iterator[Findin
             f"producer.override.bootstrap.servers={store.bootstrap} is this same cluster in another spelling than "
             f"{sources.bootstrap}: Connect compares the text, and keeps two stores where one would be enough."
         )
-        yield Finding("OFFSETS015", Severity.WARNING, name, message)
+        yield SAME_CLUSTER.found(name, message)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic, refused
 from connectctl.ops.operations.fencing.observe import describe_ids
+from connectctl.ops.operations.transactions import rules
 from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, unknown
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
@@ -215,7 +216,7 @@ def blocking(found: Hanging) -> Finding | None:
     if words is None:
         return None
     place = found.place
-    return Finding("TXN001", Severity.ERROR, str(place), words, found.command)
+    return rules.BLOCKING_TRANSACTION.found(str(place), words, found.command)
 
 
 def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
@@ -225,12 +226,8 @@ def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
         if isinstance(known, Code):
             found.setdefault((place.topic, known), []).append(place.partition)
     return tuple(
-        Finding(
-            "TXN002",
-            Severity.WARNING,
-            topic,
-            f"{len(numbers)} of its partitions could not be read: {_meaning(topic, code)}.",
-            _advice(topic, code),
+        rules.UNREAD.found(
+            topic, f"{len(numbers)} of its partitions could not be read: {_meaning(topic, code)}.", _advice(topic, code)
         )
         for (topic, code), numbers in sorted(found.items())
         if verdict(PRODUCERS, code).move is not ErrorAction.ABSENT
@@ -258,14 +255,14 @@ def _not_proven(found: Hanging) -> Finding:
         "not proven to hang, because its coordinator may have it under an id that this principal does not see."
     )
     hint = f"Grant {read_topic(TOPIC)}, or {describe_id()}, and look again."
-    return Finding("TXN010", Severity.WARNING, str(found.place), message, hint)
+    return rules.NOT_PROVEN.found(str(found.place), message, hint)
 
 
 def _no_verdict(silent: Iterable[Gap]) -> Finding:
     """A coordinator does not answer, so that no transaction can be said to hang (TXN003)."""
     brokers = ", ".join(f"{gap.subject}: {gap.detail}" for gap in silent)
     message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
-    return Finding("TXN003", Severity.ERROR, "coordinators", message, "Check the brokers, and try again.")
+    return rules.NO_VERDICT.found("coordinators", message, "Check the brokers, and try again.")
 
 
 def pick(found: Iterable[Hanging], place: TopicPartition, start: int | None, producer_id: int | None) -> list[Hanging]:

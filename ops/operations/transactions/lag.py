@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Complete, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
+from connectctl.ops.operations.transactions import rules
 from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, unseen
 from connectctl.ops.operations.transactions.listing import Owned, owned
 
@@ -144,7 +145,7 @@ def finding(lag: Lag, now: float) -> Finding | None:
     if suspect.hangs:
         words = BLOCKING.get(lag.role, "A hanging transaction blocks read_committed consumers.")
         hint = f"connectctl transactions abort --topic {lag.place.topic} --partition {lag.place.partition}"
-        return Finding("TXN001", Severity.ERROR, str(lag.place), words, hint)
+        return rules.BLOCKING_TRANSACTION.found(str(lag.place), words, hint)
     return _open_for_long(lag, suspect, now)
 
 
@@ -155,9 +156,9 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
         return None
     id = suspect.transaction.transaction.id
     message = f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot read beyond it."
-    return Finding("TXN004", Severity.WARNING, str(lag.place), message, f"connectctl transactions show {id}")
+    return rules.OPEN_FOR_LONG.found(str(lag.place), message, f"connectctl transactions show {id}")
 
 
 def _unread(place: TopicPartition, code: Code) -> Finding:
     said = verdict(PRODUCERS, code)
-    return Finding("TXN002", Severity.WARNING, str(place), f"Could not be read: {said.meaning}.", said.advice)
+    return rules.UNREAD.found(str(place), f"Could not be read: {said.meaning}.", said.advice)
