@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -17,6 +18,16 @@ class GroupOffset:
     offset: int
     leader_epoch: int | None = None
     metadata: str = ""
+
+
+def next_offsets(messages: Iterable[Any]) -> dict[TopicPartition, GroupOffset]:
+    """The offset behind the last of ``messages``, which are librdkafka's, of each partition, with its leader epoch."""
+    last = {TopicPartition(message.topic(), message.partition()): message for message in messages}
+    found = {}
+    for partition, message in last.items():
+        epoch = message.leader_epoch()
+        found[partition] = GroupOffset(message.offset() + 1, None if epoch is None or epoch < 0 else epoch)
+    return found
 
 
 @dataclass(frozen=True)

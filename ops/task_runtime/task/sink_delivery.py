@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_positions import GroupOffset, next_offsets
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer
 from connectctl.ops.task_runtime.spi.connector import RetriableError
@@ -14,7 +14,7 @@ from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
-from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, next_offsets
+from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets
 
 RETRY_PAUSE = 1.0
 """Seconds to the next ``put`` after a ``RetriableError`` of a task that named no timeout."""

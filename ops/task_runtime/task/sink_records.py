@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
@@ -68,15 +67,6 @@ def first_offsets(messages: Sequence[Any]) -> dict[TopicPartition, int]:
     for message in reversed(messages):
         found[TopicPartition(message.topic(), message.partition())] = message.offset()
     return found
-
-
-def next_offsets(messages: Sequence[Any]) -> dict[TopicPartition, GroupOffset]:
-    """The offset behind the last message of each partition, with its leader epoch."""
-    last = {(message.topic(), message.partition()): message for message in messages}
-    return {
-        TopicPartition(*place): GroupOffset(message.offset() + 1, message.leader_epoch())
-        for place, message in last.items()
-    }
 
 
 def without(messages: Sequence[Any], partitions: Collection[TopicPartition]) -> Sequence[Any]:

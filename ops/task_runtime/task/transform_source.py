@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_positions import GroupOffset, next_offsets
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import Records, Transform
@@ -79,7 +79,7 @@ class TransformSource:
             self._opened = self._now()
         made = replace(self._process(self._task, messages), polled=polled)
         # Only now: a rebalance in the poll has committed what was there before these records.
-        self._offsets |= _behind(messages)
+        self._offsets |= next_offsets(messages)
         self._uncommitted = True
         if self._is_due():
             return replace(made, offsets=self._take(), more=False)
@@ -150,14 +150,4 @@ def _parts(messages: Sequence[Any]) -> dict[TopicPartition, list[Any]]:
     found: dict[TopicPartition, list[Any]] = {}
     for m in messages:
         found.setdefault(TopicPartition(m.topic(), m.partition()), []).append(m)
-    return found
-
-
-def _behind(messages: Sequence[Any]) -> dict[TopicPartition, GroupOffset]:
-    """The offsets behind the last record of each partition."""
-    found = {}
-    for m in messages:
-        epoch = m.leader_epoch()
-        behind = GroupOffset(m.offset() + 1, epoch if epoch is not None and epoch >= 0 else None)
-        found[TopicPartition(m.topic(), m.partition())] = behind
     return found
