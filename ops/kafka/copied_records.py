@@ -104,10 +104,9 @@ def copied_records(
         if not batch.is_old:
             check(data, batch)
         complete = is_complete(batch, wanted)
-        raw = _small(data, batch) if together and complete else None
+        raw = small.opened(batch) if together and complete else None
         if small.batches and (raw is None or small.is_full or codec_of(batch) != codec_of(small.batches[0])):
             yield small.put_together()
-            small = _SmallBatches(partition, data)
         if raw is not None:
             small.add(batch, raw)
             continue
@@ -121,24 +120,31 @@ def copied_records(
         yield small.put_together()
 
 
-def _small(data: Any, batch: BatchAt) -> bytes | None:
-    """The records of a small batch without their codec, none of them where they have none; None for a large one."""
-    if batch.end - batch.start > SMALL.get(codec := batch.attributes & CODEC, 0):
-        return None
-    raw = uncompressed(data, batch) if codec else b""
-    return raw if len(raw) <= SMALL[NUMBERS["none"]] else None
-
-
 class _SmallBatches:
     """Batches in a row that become one."""
 
     def __init__(self, partition: int, data: Any):
         self._partition, self._data = partition, data
+        self._most = dict(SMALL)
+        self._begin()
+
+    def _begin(self) -> None:
         self.batches, self._raw, self._size = list[BatchAt](), list[bytes](), 0
 
     @property
     def is_full(self) -> bool:
         return len(self.batches) >= MOST_TOGETHER or self._size >= BYTES_TOGETHER
+
+    def opened(self, batch: BatchAt) -> bytes | None:
+        """The records of a small batch without their codec, none of them where they have none; None for a large one."""
+        codec, size = batch.attributes & CODEC, batch.end - batch.start
+        if size > self._most.get(codec, 0):
+            return None
+        raw = uncompressed(self._data, batch) if codec else b""
+        if len(raw) <= SMALL[NUMBERS["none"]]:
+            return raw
+        self._most[codec] = size - 1  # others of its size hold as much, most likely: it costs to see
+        return None
 
     def add(self, batch: BatchAt, raw: bytes) -> None:
         self.batches.append(batch)
@@ -146,8 +152,11 @@ class _SmallBatches:
         self._size += len(raw) or batch.end - batch.start
 
     def put_together(self) -> CopiedRecords:
-        first = self.batches[0]
-        if len(self.batches) == 1:
-            return CopiedRecords(self._partition, self._data, first)
-        rows = opened_together(self._data, self.batches, self._raw)
-        return CopiedRecords(self._partition, self._data, first, rows, len(self.batches), self._size)
+        """What was added as one, after which the next ones are."""
+        found, raw, size = self.batches, self._raw, self._size
+        self._begin()
+        if len(found) == 1:
+            return CopiedRecords(self._partition, self._data, found[0])
+        return CopiedRecords(
+            self._partition, self._data, found[0], opened_together(self._data, found, raw), len(found), size
+        )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from connectctl.ops.kafka.batch_headers import HEADER
-from connectctl.ops.kafka.batch_rewrite import TargetTopic
+from connectctl.ops.kafka.batch_rewrite import TargetTopic, uncompressed
 from connectctl.ops.kafka.copied_records import BYTES_TOGETHER, MOST_TOGETHER, SMALL, CopiedRecords, copied_records
+from connectctl.ops.kafka.fetched_batches import BatchAt
 from hypothesis import given
 from hypothesis import strategies as st
 from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, repacked, written
@@ -74,9 +77,20 @@ def test_so_many_bytes_are_put_together_at_once_however_well_they_were_compresse
         assert sum(each.size for each in some) >= 100 * (SMALL[0] - 100)
 
 
-def test_a_small_batch_of_many_bytes_stays_as_it_is() -> None:
-    some = copies(log([[(5, None, b"x" * SMALL[0], [])]] * 3, CODECS["lz4"]))
-    assert [(each.batches, each.rows) for each in some] == [(1, None)] * 3
+def test_a_small_batch_of_many_bytes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which costs to see, and so those behind it that are no smaller are taken for such ones unseen."""
+    seen: list[int] = []
+
+    def counted(data: Any, batch: BatchAt) -> bytes:
+        seen.append(batch.offset)
+        return uncompressed(data, batch)
+
+    monkeypatch.setattr("connectctl.ops.kafka.copied_records.uncompressed", counted)
+    large: list[Row] = [(5, None, b"x" * SMALL[0], [])]
+    small: list[Row] = [(5, None, b"v", [])]
+    some = copies(log([large, large, small, small, large], CODECS["lz4"]))
+    assert [(each.batches, each.rows is None) for each in some] == [(1, True), (1, True), (2, False), (1, True)]
+    assert seen == [0, 2, 3]
 
 
 def test_what_lies_before_the_wanted_offset_is_left_out_of_the_first() -> None:
