@@ -87,7 +87,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     kind = Parameter.KEYWORD_ONLY
     shared = [Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in names]
-    run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+    run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]  # what Typer looks at
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
 

@@ -86,8 +86,11 @@ def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
 
 
 def uncompressed(data: Any, batch: BatchAt) -> bytes:
-    """The records of ``batch`` as they were before their producer compressed them. Raises ``ValueError`` and ``OSError``."""
-    return unpacked(bytes(data[batch.start + HEADER.size : batch.end]), batch.attributes & CODEC)
+    """The records of ``batch`` as they were before their producer compressed them; nothing where it did not, since they are
+    read where they lie. Raises ``ValueError`` and ``OSError``.
+    """
+    codec = batch.attributes & CODEC
+    return unpacked(bytes(data[batch.start + HEADER.size : batch.end]), codec) if codec else b""
 
 
 def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes]) -> Columns:

@@ -140,7 +140,7 @@ class _SmallBatches:
         codec, size = batch.attributes & CODEC, batch.end - batch.start
         if size > self._most.get(codec, 0):
             return None
-        raw = uncompressed(self._data, batch) if codec else b""
+        raw = uncompressed(self._data, batch)
         if len(raw) <= SMALL[NUMBERS["none"]]:
             return raw
         self._most[codec] = size - 1  # others of its size hold as much, most likely: it costs to see

@@ -29,21 +29,16 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     """
     try:
         found = tuple(sorted(calls.get(path_of("connectors", connector, "topics"))[connector]["topics"]))
+        if not found:
+            calls.get(path_of("connectors", connector))
     except NotAuthorized as e:
         raise _explained(e) from e
-    if not found:
-        _check_exists(calls, connector)
-    return found
-
-
-def _check_exists(calls: ConnectCalls, connector: str) -> None:
-    try:
-        calls.get(path_of("connectors", connector))
     except ConnectctlError as e:
         if e.code != "not-found":
             raise
         hint = "See connectctl connectors list."
         raise BadInput(f"Connector not found: {connector}", next_step=hint, code="unknown-connector") from e
+    return found
 
 
 def _explained(error: NotAuthorized) -> ConnectctlError:
