@@ -15,11 +15,11 @@ from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import MigrationInput, MigrationStatus
-    from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
-def plan(ask: MigrationInput, request: UpgradeRequest) -> RollingPlan:
+def plan(ask: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
     """The plan for ``request``; ``ask.before`` are the steps that merge offsets. ``Refused`` where they are missing."""
     moved = {step.subject for step in ask.before}
     left = [name for name in ask.snapshot.dedicated if name not in moved]
@@ -46,7 +46,7 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))
 
 
-def migration(number: int, name: str, story: str, plan: Callable[[MigrationInput], RollingPlan]) -> Migration:
+def migration(number: int, name: str, story: str, plan: Callable[[MigrationInput], PlannedUpgrade]) -> Migration:
     """A hard downgrade with ``plan``: it merges offsets first, and that is what is rolled back."""
     back = offset_moves.roll_back
     return Migration(

@@ -14,13 +14,13 @@ from connectctl.migrations.registry import Migration, MigrationInput, MigrationS
 from connectctl.migrations.status import up_to
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "prepare-exactly-once"
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """Every worker that is less than preparing becomes it; those that are enabled stay."""
     stay = {w.address: SourceSupport.ENABLED for w in ask.snapshot.workers if w.value is SourceSupport.ENABLED}
     return planning.plan(

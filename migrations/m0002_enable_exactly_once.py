@@ -16,13 +16,13 @@ from connectctl.migrations.registry import Migration, MigrationInput, MigrationS
 from connectctl.migrations.status import up_to
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enable-exactly-once"
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """Every worker becomes enabled."""
     return planning.plan(ask.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), ask.findings, ask.before)
 

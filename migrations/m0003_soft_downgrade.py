@@ -17,13 +17,13 @@ from connectctl.migrations.registry import Migration, MigrationInput, MigrationS
 from connectctl.migrations.status import down_from
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "soft-downgrade"
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """Every worker becomes disabled, in one roll."""
     return planning.plan(
         ask.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), ask.findings, ask.before

@@ -16,12 +16,12 @@ from __future__ import annotations
 from connectctl.migrations import hard_downgrade
 from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
 
 NAME = "hard-downgrade-two-steps"
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """Disabled in one roll, then older binaries in another."""
     return hard_downgrade.plan(ask, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
 

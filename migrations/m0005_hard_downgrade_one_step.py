@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from connectctl.migrations import hard_downgrade
 from connectctl.migrations.registry import MigrationInput
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
 
 NAME = "hard-downgrade-one-step"
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """Older binaries in one roll, then a restart of what failed meanwhile."""
     return hard_downgrade.plan(ask, UpgradeRequest(None, NAME, binaries=True))
 

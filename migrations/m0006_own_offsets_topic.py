@@ -25,7 +25,7 @@ from connectctl.migrations.registry import (
 )
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.planning import ConnectorState
-from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "own-offsets-topic"
@@ -50,7 +50,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return offset_moves.merges(access, {name: topic}, request)
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """The merge into the connector's own topic; ``ask.before`` are its steps."""
     name = single_run.needed(ask, "connector", "connector")
     single_run.refuse_without_workers(ask)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from connectctl.migrations import offset_moves, single_run
 from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
-from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "global-offsets-topic"
@@ -24,7 +24,7 @@ PARAMETERS = {
 }
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """The merge into the global topic; ``ask.before`` are its steps, ``ask.seen`` lines on how the topics differ."""
     single_run.refuse_without_workers(ask)
     steps = single_run.borrowing(ask, "the global topic is written outside of transactions, and may be behind")

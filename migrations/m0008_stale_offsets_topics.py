@@ -30,7 +30,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
 from connectctl.ops.operations.offsets.planning import ConnectorState, stale
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "stale-offsets-topics"
@@ -64,7 +64,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return steps, (*lines, *remarks)
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """What ``--set stale=`` asks for, for every connector whose topic is stale. Raises ``BadInput`` where it is not said."""
     wanted = ask.given.get("stale")
     if wanted not in (None, MERGE, UNSET):

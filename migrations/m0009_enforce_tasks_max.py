@@ -27,7 +27,7 @@ from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.tasks_max.remedies import Choice
 from connectctl.ops.operations.upgrade import runs
-from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -47,7 +47,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return (), (access.tasks(), None if version is None else Release.parse(version))
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """Two steps for each connector that will fail; ``ask.seen`` is ``(TasksSeen, Release | None)``."""
     seen, release = ask.seen
     found = remedies.remedies_for(seen, release)

@@ -20,13 +20,13 @@ from __future__ import annotations
 from connectctl.migrations import streams
 from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
-from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 
 NAME = "group-aware-producers"
 PARAMETERS = streams.PARAMETERS | {"value": "exactly_once_v2 or exactly_once_beta; by default as its release supports"}
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """The rolls that are still to be done, and the fencing of what is left of the old kind."""
     return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
 

@@ -17,13 +17,13 @@ from connectctl.migrations import streams
 from connectctl.migrations.registry import MigrationInput
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
-from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 
 NAME = "per-partition-producers"
 PARAMETERS = streams.PARAMETERS | {"binaries": "older: a release before 2.6 is installed afterwards, in another roll"}
 
 
-def plan(ask: MigrationInput) -> RollingPlan:
+def plan(ask: MigrationInput) -> PlannedUpgrade:
     """The property back in one roll, then older binaries where they are asked for."""
     binaries = ask.given.get("binaries")
     if binaries not in (None, "older"):

@@ -15,7 +15,7 @@ from connectctl.ops.core.saved_plan import check_where, stale
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade import planning, run_state, runs
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import ClusterAccess, Migration
@@ -28,7 +28,7 @@ def make_plan(
     what: Migration | str,
     given: Mapping[str, str] = MappingProxyType({}),
     without: Sequence[str] = (),
-) -> RollingPlan:
+) -> PlannedUpgrade:
     """The plan for a migration or a mode; ``given`` are its parameters, ``without`` which workers are gone.
 
     Raises ``Refused`` with all reasons.
@@ -38,7 +38,7 @@ def make_plan(
     return replace(made, request=replace(made.request, without=tuple(without)))
 
 
-def _planned(access: ClusterAccess, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
+def _planned(access: ClusterAccess, what: Migration | str, given: Mapping[str, str]) -> PlannedUpgrade:
     if isinstance(what, str):
         leads_to = "downgrade" if what == SourceSupport.DISABLED else what
         return planning.plan(access.snapshot, UpgradeRequest(SourceSupport(what)), _findings(access, leads_to))
@@ -59,8 +59,8 @@ def _findings(access: ClusterAccess, leads_to: str | None) -> tuple[Finding, ...
 
 
 def saved_plan(
-    access: ClusterAccess, data: Mapping[str, Any], path: Path, rollback: Callable[[], RollingPlan] | None = None
-) -> RollingPlan:
+    access: ClusterAccess, data: Mapping[str, Any], path: Path, rollback: Callable[[], PlannedUpgrade] | None = None
+) -> PlannedUpgrade:
     """The plan that was saved at ``path`` as ``data``, with the steps that are written there; ``rollback`` plans an abort.
 
     Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
@@ -86,15 +86,15 @@ def saved_plan(
     made = rollback() if rollback else make_plan(access, what, given, without)
     if [step_to_data(step) for step in made.steps] != steps:
         raise stale("the steps would be different now", again)
-    return replace(made, steps=steps_from_data(steps))
+    return replace(made, plan=replace(made.plan, steps=steps_from_data(steps)))
 
 
-def rollback_plan(access: ClusterAccess, restored: LoadedRun) -> RollingPlan:
+def rollback_plan(access: ClusterAccess, restored: LoadedRun) -> PlannedUpgrade:
     """The plan that rolls a run back from where it stands."""
     if not runs.has_own_way_back(restored):
-        notes = run_state.Notes.load(access.journal, restored.run.id)
+        notes = run_state.UpgradeNotes.load(access.journal, restored.run.id)
         return planning.plan(access.snapshot, runs.rollback_request(restored, notes))
     name, given = restored.request.name or "", dict(restored.request.given)
     steps, remarks = named(name).roll_back(access, restored)
     request = UpgradeRequest(None, name, aborts=restored.run.id, given=given)
-    return RollingPlan(access.snapshot, request, steps, remarks=remarks)
+    return PlannedUpgrade(access.snapshot, request, planning.plan_of(access.snapshot, steps), remarks=remarks)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.observe import ClusterReader
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
     from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -117,7 +117,7 @@ class Migration:
     number: int
     name: str
     story: str
-    plan: Callable[[MigrationInput], RollingPlan]
+    plan: Callable[[MigrationInput], PlannedUpgrade]
     status: Callable[[RollingSnapshot], MigrationStatus]
     leads_to: str | None = None
     satisfies: tuple[str, ...] = ()

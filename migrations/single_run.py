@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRequest, plan_of
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 if TYPE_CHECKING:
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 def plan(
     ask: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
-) -> RollingPlan:
+) -> PlannedUpgrade:
     """A plan of ``steps``, as they are."""
     request = UpgradeRequest(None, name, given=dict(ask.given))
-    return RollingPlan(ask.snapshot, request, tuple(steps), tuple(unknown), tuple(ask.findings), remarks=tuple(remarks))
+    made = plan_of(ask.snapshot, steps)
+    return PlannedUpgrade(ask.snapshot, request, made, tuple(unknown), tuple(ask.findings), tuple(remarks))
 
 
 def borrowing(ask: MigrationInput, reason: str) -> list[Any]:

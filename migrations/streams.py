@@ -17,7 +17,7 @@ from connectctl.ops.operations.upgrade import runs
 if TYPE_CHECKING:
     from connectctl.migrations.registry import ClusterAccess, Given, MigrationInput, Observed
     from connectctl.ops.kafka.streams_eos import ProducerModel
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
     from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -46,7 +46,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
 
 def plan(
     ask: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
-) -> RollingPlan:
+) -> PlannedUpgrade:
     """The plan for the application that ``ask.seen`` is the snapshot of."""
     single_run.needed(ask, "application", "application")
     request = planning.ApplicationRequest(to, value, older, _members(ask.given.get("members")))
@@ -69,7 +69,7 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
 
 def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     """The roll that gives the instances what they had."""
-    was = run_state.Notes.load(access.journal, restored.run.id).was
+    was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
     request, given = runs.application_back(restored, was), restored.request.given
@@ -79,7 +79,7 @@ def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
 
 
 def migration(
-    number: int, name: str, story: str, plan: Callable[[MigrationInput], RollingPlan], parameters: Mapping[str, str]
+    number: int, name: str, story: str, plan: Callable[[MigrationInput], PlannedUpgrade], parameters: Mapping[str, str]
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
     from connectctl.ops.core.journal import Run
     from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
     from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 
-def nothing_to_do(plan: RollingPlan) -> str:
+def nothing_to_do(plan: PlannedUpgrade) -> str:
     """That there is nothing to do, in one line; of workers only where a plan for workers looked at them."""
     if plan.request.end is None:
         return "  Nothing to do."
@@ -28,7 +28,7 @@ def nothing_to_do(plan: RollingPlan) -> str:
     return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
 
 
-def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
+def plan_lines(plan: PlannedUpgrade, wide: bool = False) -> list[str]:
     """A plan for people: its steps, and what is not known."""
     snapshot = plan.snapshot
     head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"

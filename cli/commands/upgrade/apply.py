@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.options import GateOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Result
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 
@@ -73,7 +73,7 @@ def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: 
     apply_plan(scene, saved_plan(scene, data, path), options)
 
 
-def apply_plan(scene: Scene, made: RollingPlan, options: GateOptions) -> None:
+def apply_plan(scene: Scene, made: PlannedUpgrade, options: GateOptions) -> None:
     """Print the plan, or ask and execute it."""
     if options.for_people:
         terminal.findings(made.findings)
@@ -87,7 +87,7 @@ def apply_plan(scene: Scene, made: RollingPlan, options: GateOptions) -> None:
     start(scene, made, options, GateSettings())
 
 
-def start(scene: Scene, plan: RollingPlan, options: GateOptions, patience: GateSettings) -> None:
+def start(scene: Scene, plan: PlannedUpgrade, options: GateOptions, patience: GateSettings) -> None:
     """Ask, begin a run of the plan and execute it."""
     check_somebody(plan.steps, options)
     confirm(scene, plan, options.output, yes=options.yes)
@@ -181,7 +181,7 @@ def take_up(session: Session, name: str | None, options: GateOptions) -> None:
 
 
 def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
-    session, notes = scene.session, run_state.Notes.load(scene.journal, restored.run.id)
+    session, notes = scene.session, run_state.UpgradeNotes.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(options.pause_after, len(restored.steps))
     steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
@@ -210,7 +210,7 @@ def take_back(session: Session, name: str | None, options: GateOptions, *, leave
     _roll_back(scene, restored, rollback_plan(scene, restored), options)
 
 
-def _roll_back(scene: Scene, restored: LoadedRun, plan: RollingPlan, options: GateOptions) -> None:
+def _roll_back(scene: Scene, restored: LoadedRun, plan: PlannedUpgrade, options: GateOptions) -> None:
     """Print the plan that rolls ``restored`` back, or ask and execute it."""
     if options.dry_run:
         show(plan, options.output)

@@ -20,7 +20,7 @@ from connectctl.ops.operations.upgrade.runs import refuse_unfinished
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 
 
 def planned(
@@ -29,7 +29,7 @@ def planned(
     without: Sequence[str] | None,
     *,
     begins: bool = False,
-) -> tuple[Scene, RollingPlan]:
+) -> tuple[Scene, PlannedUpgrade]:
     """The cluster, and the plan of a mode, or of a migration with what it is given; ``begins``: it is to be carried out."""
     to, migration, given = request
     what = to if migration is None else named(migration)
@@ -39,7 +39,7 @@ def planned(
     return scene, make_plan(scene, what, given, without or ())
 
 
-def write_plan(plan: RollingPlan, path: Path) -> None:
+def write_plan(plan: PlannedUpgrade, path: Path) -> None:
     """Write the plan as a file that ``upgrade apply`` takes. Raises ``BadInput`` where it cannot be written."""
     envelope = {"apiVersion": terminal.API_VERSION, "kind": "Plan", **plan.as_json()}
     try:
@@ -81,7 +81,7 @@ def given_of(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def show(plan: RollingPlan, output: Output) -> None:
+def show(plan: PlannedUpgrade, output: Output) -> None:
     """Print the plan: this is the dry run."""
 
     def table(wide: bool) -> None:
@@ -91,9 +91,9 @@ def show(plan: RollingPlan, output: Output) -> None:
     terminal.emit("Plan", plan.as_json(), output, table)
 
 
-def confirm(scene: Scene, plan: RollingPlan, output: Output, *, yes: bool) -> None:
+def confirm(scene: Scene, plan: PlannedUpgrade, output: Output, *, yes: bool) -> None:
     """Show the plan and ask once; what is not known is part of it."""
     if not yes and apply.somebody_is_there():
         for line in plan_lines(plan)[len(plan.steps) + 1 :]:
             terminal.note(line)
-    apply.confirm(scene.session, plan.plan(), output in (Output.TABLE, Output.WIDE), yes=yes)
+    apply.confirm(scene.session, plan.plan, output in (Output.TABLE, Output.WIDE), yes=yes)

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.streams_upgrade import observe
-from connectctl.ops.operations.streams_upgrade.gates import GateState, HealthCriteria, HealthSnapshot, evaluate
-from connectctl.ops.operations.streams_upgrade.run_state import Notes
+from connectctl.ops.operations.streams_upgrade.gates import (
+    ApplicationCriteria,
+    ApplicationGateState,
+    ApplicationHealth,
+    evaluate,
+)
+from connectctl.ops.operations.streams_upgrade.run_state import ApplicationNotes
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.streams_upgrade.run_state import Entry
+    from connectctl.ops.operations.streams_upgrade.run_state import InstanceProgress
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
@@ -27,17 +32,17 @@ class ApplicationContext:
     whole: UpgradeContext
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ApplicationNotes:
         """The notes of the run that is being carried out."""
         journal, run = self.whole.journal_and_run()
-        return Notes.load(journal, run.id)
+        return ApplicationNotes.load(journal, run.id)
 
-    def keep(self, notes: Notes) -> None:
+    def keep(self, notes: ApplicationNotes) -> None:
         """Write the notes down."""
         journal, run = self.whole.journal_and_run()
         notes.save(journal, run.id)
 
-    def write(self, roll: int, instance: str, entry: Entry) -> None:
+    def write(self, roll: int, instance: str, entry: InstanceProgress) -> None:
         """Note how far an instance is."""
         notes = self.notes
         notes.entries[f"{roll}:{instance}"] = entry
@@ -47,7 +52,7 @@ class ApplicationContext:
         """The application's group as it is now."""
         return self.reader.groups.group(self.reader.application)
 
-    def see(self) -> HealthSnapshot:
+    def see(self) -> ApplicationHealth:
         """The application at this moment."""
         return observe.health(self.reader, self.whole.now())
 
@@ -67,8 +72,8 @@ class ApplicationContext:
     def gate(self, members: int, lag: int) -> str:
         """Wait until the application is healthy; returns the step's detail. Raises ``TimedOut``."""
         patience = self.whole.patience
-        criteria = HealthCriteria(members, lag, patience.looks, patience.timeout)
-        watch = GateState(self.whole.now())
+        criteria = ApplicationCriteria(members, lag, patience.looks, patience.timeout)
+        watch = ApplicationGateState(self.whole.now())
 
         def look() -> str | Missing:
             nonlocal watch

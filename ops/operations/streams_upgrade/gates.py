@@ -9,7 +9,7 @@ from connectctl.ops.operations.rolling.waiting import GateResult
 
 
 @dataclass(frozen=True)
-class HealthSnapshot:
+class ApplicationHealth:
     """The application at one moment, ``at`` in seconds of any clock.
 
     ``lag`` is how many records wait for it, None where it has committed nothing. ``progress`` is the sum of all offsets
@@ -24,7 +24,7 @@ class HealthSnapshot:
 
 
 @dataclass(frozen=True)
-class HealthCriteria:
+class ApplicationCriteria:
     """What a gate wants: ``members`` in a stable group for ``looks`` looks in a row, within ``timeout`` seconds.
 
     ``lag`` is what waited before anything was changed: less than that is not a reason to stop.
@@ -37,16 +37,18 @@ class HealthCriteria:
 
 
 @dataclass(frozen=True)
-class GateState:
+class ApplicationGateState:
     """A gate that is being waited for. ``since`` is the first of the healthy looks in a row, ``last`` the newest."""
 
     began: float
     healthy: int = 0
-    since: HealthSnapshot | None = None
-    last: HealthSnapshot | None = None
+    since: ApplicationHealth | None = None
+    last: ApplicationHealth | None = None
 
 
-def unhealthy(health: HealthSnapshot, last: HealthSnapshot | None, criteria: HealthCriteria) -> tuple[str, ...]:
+def unhealthy(
+    health: ApplicationHealth, last: ApplicationHealth | None, criteria: ApplicationCriteria
+) -> tuple[str, ...]:
     """All that keeps the look from being healthy, in words."""
     if health.problem:
         return (health.problem,)
@@ -59,11 +61,13 @@ def unhealthy(health: HealthSnapshot, last: HealthSnapshot | None, criteria: Hea
     return tuple(found)
 
 
-def _stuck(health: HealthSnapshot, last: HealthSnapshot) -> bool:
+def _stuck(health: ApplicationHealth, last: ApplicationHealth) -> bool:
     return (health.lag or 0) > (last.lag or 0) and health.progress <= last.progress
 
 
-def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria) -> GateResult[GateState]:
+def evaluate(
+    watch: ApplicationGateState, health: ApplicationHealth, criteria: ApplicationCriteria
+) -> GateResult[ApplicationGateState]:
     """Take one more look into account. Over the healthy looks in a row the lag must not have grown beyond the old one."""
     found = unhealthy(health, watch.last, criteria)
     if found:

@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, model_of_id
 from connectctl.ops.kafka.visibility import Reason
-from connectctl.ops.operations.streams_upgrade.gates import HealthSnapshot
+from connectctl.ops.operations.streams_upgrade.gates import ApplicationHealth
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ def transactional_ids(reader: ApplicationReader) -> tuple[tuple[TransactionalId,
     return tuple(sorted(found, key=lambda known: known.id)), missing
 
 
-def health(reader: ApplicationReader, at: float) -> HealthSnapshot:
+def health(reader: ApplicationReader, at: float) -> ApplicationHealth:
     """The application at this moment. What cannot be seen is part of the look and no error."""
     try:
         group = reader.groups.group(reader.application)
         committed = reader.groups.committed(reader.application)
         satisfies = reader.groups.ends(list(committed)) if committed else {}
     except ConnectctlError as e:
-        return HealthSnapshot(at, problem=f"cannot describe the group {reader.application}: {e}")
+        return ApplicationHealth(at, problem=f"cannot describe the group {reader.application}: {e}")
     lag = sum(max(0, end - committed[place]) for place, end in satisfies.items()) if committed else None
-    return HealthSnapshot(at, group, lag, sum(committed.values()))
+    return ApplicationHealth(at, group, lag, sum(committed.values()))

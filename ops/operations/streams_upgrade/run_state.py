@@ -12,7 +12,7 @@ CHANGED, RESTARTED, BACK = "changed", "restarted", "back"
 
 
 @dataclass(frozen=True)
-class Entry:
+class InstanceProgress:
     """How far an instance is in a roll. ``before`` are the members of the group just before its restart."""
 
     state: str
@@ -20,19 +20,21 @@ class Entry:
 
 
 @dataclass
-class Notes(RunNotes):
+class ApplicationNotes(RunNotes):
     """The notes of one run, by roll and instance (``2:app-1:7001``). ``was`` is each property before it was changed."""
 
     FILE: ClassVar[str] = "application.json"
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, InstanceProgress] = field(default_factory=dict)
     was: dict[str, str | None] = field(default_factory=dict)
 
-    def of(self, roll: int, instance: str) -> Entry | None:
+    def of(self, roll: int, instance: str) -> InstanceProgress | None:
         """How far an instance is."""
         return self.entries.get(f"{roll}:{instance}")
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Notes:
+    def from_data(cls, data: Mapping[str, Any]) -> ApplicationNotes:
         """The inverse of ``to_data``."""
-        entries = {key: Entry(value["state"], tuple(value["before"])) for key, value in data["entries"].items()}
+        entries = {
+            key: InstanceProgress(value["state"], tuple(value["before"])) for key, value in data["entries"].items()
+        }
         return cls(entries, dict(data["was"]))

@@ -13,7 +13,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.consumer_group import first_release_of, release_of
 from connectctl.ops.kafka.streams_eos import PROPERTY
 from connectctl.ops.operations.streams_upgrade import context as its
-from connectctl.ops.operations.streams_upgrade.run_state import BACK, CHANGED, RESTARTED, Entry
+from connectctl.ops.operations.streams_upgrade.run_state import BACK, CHANGED, RESTARTED, InstanceProgress
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
@@ -54,7 +54,7 @@ class SetGuarantee(InstanceStep):
         if self.subject not in notes.was:
             reported = own.reader.driver.configured(self.subject, PROPERTY)
             notes.was[self.subject] = reported.value if reported else None
-        notes.entries[f"{self.roll}:{self.subject}"] = Entry(CHANGED)
+        notes.entries[f"{self.roll}:{self.subject}"] = InstanceProgress(CHANGED)
         own.keep(notes)
         return own.reader.driver.change(self.subject, PROPERTY, self.value)
 
@@ -87,14 +87,14 @@ class RestartInstance(InstanceStep):
                     next_step="Start it first.",
                     code="two-at-once",
                 )
-            entry = Entry(RESTARTED, tuple(member.id for member in own.group().members))
+            entry = InstanceProgress(RESTARTED, tuple(member.id for member in own.group().members))
         elif not own.await_(lambda: self._not_back(own.group(), entry), context.patience.timeout):
             # A run that was killed just after its restart left an instance that starts, and must not be restarted.
             return "it was still starting"
         own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
         return own.reader.driver.restart(self.subject)
 
-    def _not_back(self, group: ClientGroup, entry: Entry) -> str | None:
+    def _not_back(self, group: ClientGroup, entry: InstanceProgress) -> str | None:
         return None if new_members(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
 
     def _away(self, group: ClientGroup) -> str | None:
@@ -128,7 +128,7 @@ class AwaitInstance(InstanceStep):
 
         def missing() -> str | None:
             group = own.group()
-            if not new_members(group, self.subject, entry or Entry(RESTARTED)):
+            if not new_members(group, self.subject, entry or InstanceProgress(RESTARTED)):
                 return f"no new member of {self.subject} is in the group"
             # Subscriptions are hidden while the group rebalances.
             return None if group.state == "Stable" else f"the group is {group.state}"
@@ -141,8 +141,8 @@ class AwaitInstance(InstanceStep):
                 next_step="Check its log, and start it.",
                 code="not-back",
             )
-        self._check(new_members(own.group(), self.subject, entry or Entry(RESTARTED)))
-        own.write(self.roll, self.subject, Entry(BACK, entry.before if entry else ()))
+        self._check(new_members(own.group(), self.subject, entry or InstanceProgress(RESTARTED)))
+        own.write(self.roll, self.subject, InstanceProgress(BACK, entry.before if entry else ()))
         return f"back after {context.now() - began:.1f} s"
 
     def _check(self, members: tuple[GroupMember, ...]) -> None:
@@ -157,7 +157,7 @@ class AwaitInstance(InstanceStep):
             )
 
 
-def new_members(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupMember, ...]:
+def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> tuple[GroupMember, ...]:
     """The members that came after the restart: the instance's, where members tell their ``application.server``."""
     new = tuple(member for member in group.members if member.id not in entry.before)
     servers = {member.streams.server for member in new if member.streams and member.streams.server}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.mode import WorkerMode
     from connectctl.ops.operations.upgrade.observe import ClusterReader
-    from connectctl.ops.operations.upgrade.run_state import Entry, Notes
+    from connectctl.ops.operations.upgrade.run_state import UpgradeNotes, WorkerProgress
 
 BY_HAND = 3600.0
 """Seconds to restart a worker by hand, before the run stops and can be resumed."""
@@ -59,14 +59,14 @@ class UpgradeContext(StepContext):
     wall: Callable[[], float] = time.time
     offsets: OffsetContext | None = None
     application: ApplicationReader | None = None
-    _notes: tuple[str, Notes] | None = None
+    _notes: tuple[str, UpgradeNotes] | None = None
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> UpgradeNotes:
         """The notes of the run that is being carried out."""
         journal, run = self.journal_and_run()
         if self._notes is None or self._notes[0] != run.id:
-            self._notes = run.id, run_state.Notes.load(journal, run.id)
+            self._notes = run.id, run_state.UpgradeNotes.load(journal, run.id)
         return self._notes[1]
 
     def save(self) -> None:
@@ -74,7 +74,7 @@ class UpgradeContext(StepContext):
         journal, run = self.journal_and_run()
         self.notes.save(journal, run.id)
 
-    def write(self, worker: str, entry: Entry) -> None:
+    def write(self, worker: str, entry: WorkerProgress) -> None:
         """Note how far a worker is."""
         self.notes.workers[worker] = entry
         self.save()

@@ -82,19 +82,20 @@ class UpgradeRequest:
 
 
 @dataclass(frozen=True)
-class RollingPlan:
-    """A roll as data. ``unknown`` are lines about what is not known yet, or only believed; ``remarks`` others to read."""
+class PlannedUpgrade:
+    """A plan and what it was made from. ``unknown`` are lines on what is unknown or assumed; ``remarks`` others to read."""
 
     snapshot: RollingSnapshot
     request: UpgradeRequest
-    steps: tuple[Any, ...]
+    plan: Plan
     unknown: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    def plan(self) -> Plan:
-        """The plan for those who print and ask."""
-        return Plan(OPERATION, self.snapshot.cluster_id, self.steps)
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """The steps of the plan."""
+        return self.plan.steps
 
     def as_json(self) -> dict[str, Any]:
         """The plan as scripts get it, and as ``upgrade apply`` takes it."""
@@ -133,7 +134,7 @@ def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
 
 def plan(
     snapshot: RollingSnapshot, request: UpgradeRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
-) -> RollingPlan:
+) -> PlannedUpgrade:
     """The plan that makes ``request`` true. ``before`` are steps of other operations that have to come first.
 
     Raises ``Refused`` with all reasons: errors among ``findings``, and what stands against touching these workers at all.
@@ -148,7 +149,13 @@ def plan(
         hint = f"Start the workers, or plan without them: {' '.join(f'--without {w}' for w in lost)}" if lost else None
         raise Refused("Upgrade refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
     steps = tuple(_steps(snapshot, request, phases, before)) if pending else ()
-    return RollingPlan(snapshot, request, steps, tuple(plan_caveats.lines(snapshot, steps)), tuple(findings))
+    unknown = tuple(plan_caveats.lines(snapshot, steps))
+    return PlannedUpgrade(snapshot, request, plan_of(snapshot, steps), unknown, tuple(findings))
+
+
+def plan_of(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Plan:
+    """``steps`` as the plan of an upgrade of this cluster."""
+    return Plan(OPERATION, snapshot.cluster_id, tuple(steps))
 
 
 Phase = tuple[list["RollingWorker"], SourceSupport]

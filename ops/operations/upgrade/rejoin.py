@@ -11,7 +11,7 @@ from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling import waiting
 from connectctl.ops.operations.rolling.waiting import Missing
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
+from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, WorkerProgress
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Worker
@@ -38,7 +38,7 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
     return waiting.wait_for(context, look) is True
 
 
-def _starting(context: UpgradeContext, entry: Entry | None, member: str | None, by_hand: bool) -> bool:
+def _starting(context: UpgradeContext, entry: WorkerProgress | None, member: str | None, by_hand: bool) -> bool:
     """Whether a worker that is not back may be on its way: its restart was ordered less than the gate's time ago."""
     if entry is None or entry.at is None or entry.state not in (RESTARTING, RESTARTED):
         return False
@@ -65,12 +65,12 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
         wrong = contradiction(answer, value)
         if wrong is None:
             leads = context.notes.workers[worker].leads
-            context.write(worker, Entry(value, JOINED, before, members[worker], leads))
+            context.write(worker, WorkerProgress(value, JOINED, before, members[worker], leads))
             context.remember_leader()
             return f"back after {context.now() - began:.1f} s"
         if not by_hand:
             # Taken up again, it is changed and restarted again: something else may have undone the change.
-            context.write(worker, Entry(value, CHANGED, members[worker]))
+            context.write(worker, WorkerProgress(value, CHANGED, members[worker]))
             raise _wrong(worker, wrong)
         return Missing(wrong)
 

@@ -22,7 +22,7 @@ CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "
 
 
 @dataclass(frozen=True)
-class Entry:
+class WorkerProgress:
     """How far a worker is with ``value``. ``before`` is its member id before the restart, ``member`` the one after it.
 
     ``leads``: that process was seen to use the leader's transactional id. ``at``: when its restart was ordered, in seconds
@@ -42,7 +42,7 @@ class Entry:
 
 
 @dataclass
-class Notes(RunNotes):
+class UpgradeNotes(RunNotes):
     """The notes of one run. ``turns``: who was taken at which turn, by phase and slot; ``recovered``: restarted tasks.
 
     ``leader`` is the leader's member id at the last look with the producer id and epoch of its transactional id.
@@ -50,17 +50,17 @@ class Notes(RunNotes):
 
     FILE: ClassVar[str] = "notes.json"
     turns: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    workers: dict[str, Entry] = field(default_factory=dict)
+    workers: dict[str, WorkerProgress] = field(default_factory=dict)
     recovered: list[str] = field(default_factory=list)
     leader: tuple[str | None, tuple[int, int] | None] | None = None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Notes:
+    def from_data(cls, data: Mapping[str, Any]) -> UpgradeNotes:
         """The inverse of ``to_data``."""
         leader = data["leader"]
         return cls(
             turns={turn: tuple(workers) for turn, workers in data["turns"].items()},
-            workers={worker: Entry(**entry) for worker, entry in data["workers"].items()},
+            workers={worker: WorkerProgress(**entry) for worker, entry in data["workers"].items()},
             recovered=list(data["recovered"]),
             leader=None if leader is None else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
         )
@@ -92,12 +92,12 @@ def journal_records(
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is RunState.REFUSED:
             continue
-        for worker, entry in Notes.load(journal, run.id).workers.items():
+        for worker, entry in UpgradeNotes.load(journal, run.id).workers.items():
             found.setdefault(worker, _journal_record(run.id, entry, members.get(worker)))
     return found
 
 
-def _journal_record(run: str, entry: Entry, member: str | None) -> JournalRecord:
+def _journal_record(run: str, entry: WorkerProgress, member: str | None) -> JournalRecord:
     restarted = entry.state == JOINED or entry.restarted(member)
     same = entry.state == JOINED and member is not None and member == entry.member
     return JournalRecord(SourceSupport(entry.value), run, restarted, same, entry.leads)

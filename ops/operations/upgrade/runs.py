@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.step import Step
     from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 RESUME = "connectctl upgrade resume"
@@ -74,7 +74,7 @@ def subjects(request: UpgradeRequest) -> tuple[str, ...]:
     return (request.name or f"to {request.to}",)
 
 
-def begin(journal: Journal, plan: RollingPlan, patience: GateSettings) -> Run:
+def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run:
     """A run of ``plan`` in the journal."""
     snapshot = plan.snapshot
     data = {
@@ -97,7 +97,7 @@ def restored(journal: Journal, run: Run) -> LoadedRun:
         Baseline.from_data(data["ground"]),
         request_from_data(data["wish"]),
         GateSettings(**data["patience"]),
-        run_state.Notes.load(journal, run.id).turns,
+        run_state.UpgradeNotes.load(journal, run.id).turns,
     )
 
 
@@ -112,7 +112,7 @@ def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
     return UpgradeRequest(**values)
 
 
-def contradictions(taken_up: LoadedRun, notes: run_state.Notes, snapshot: RollingSnapshot) -> list[str]:
+def contradictions(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> list[str]:
     """What speaks against going on: workers that this run has changed and that are proven to be otherwise now."""
     now = {worker.address: worker for worker in snapshot.workers}
     done = {
@@ -135,7 +135,7 @@ def contradictions(taken_up: LoadedRun, notes: run_state.Notes, snapshot: Rollin
     return found
 
 
-def check_resumable(taken_up: LoadedRun, notes: run_state.Notes, snapshot: RollingSnapshot) -> None:
+def check_resumable(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> None:
     """Raises ``Refused`` if what this run did was changed meanwhile."""
     if found := contradictions(taken_up, notes, snapshot):
         raise Refused(
@@ -155,7 +155,7 @@ def rollback_run(journal: Journal, run: Run) -> Run | None:
     return None
 
 
-def rollback_request(taken_up: LoadedRun, notes: run_state.Notes) -> UpgradeRequest:
+def rollback_request(taken_up: LoadedRun, notes: run_state.UpgradeNotes) -> UpgradeRequest:
     """The request that takes a run back from where it stands: every worker to what it was, the last one changed first.
 
     What is not known to have been anything goes to ``preparing``, from which nothing is far.

@@ -20,7 +20,7 @@ from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
 from connectctl.ops.operations.upgrade.observe import leader_of
 from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
 from connectctl.ops.operations.upgrade.restart_order import next_workers
-from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
+from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, WorkerProgress
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
@@ -126,7 +126,7 @@ class ChangeProperty(WorkerStep):
         members = context.members()
         said: list[str | None] = []
         for worker in self.workers:
-            context.write(worker, Entry(self.value, CHANGED, members.get(worker)))
+            context.write(worker, WorkerProgress(self.value, CHANGED, members.get(worker)))
             said.append(context.driver.change(worker, PROPERTY, self.value))
         return "; ".join(dict.fromkeys(filter(None, [*said, self.swapped(context.notes.turns)]))) or None
 
@@ -153,9 +153,9 @@ class RestartWorker(WorkerStep):
             before = context.notes.workers.get(worker)
             # Who is restarted with others may be back already, and its old member id is the one from before the change.
             known = before.before if before is not None and self.worker is None else members.get(worker)
-            context.write(worker, Entry(self.value, RESTARTING, known, at=context.wall()))
+            context.write(worker, WorkerProgress(self.value, RESTARTING, known, at=context.wall()))
             said.append(context.driver.restart(worker))
-            context.write(worker, Entry(self.value, RESTARTED, known, at=context.wall()))
+            context.write(worker, WorkerProgress(self.value, RESTARTED, known, at=context.wall()))
         return "; ".join(dict.fromkeys(filter(None, said))) or None
 
 
@@ -175,7 +175,7 @@ class ReplaceBinaries(WorkerStep):
         context.refuse_two_at_once(self.workers)
         members = context.members()
         for worker in self.workers:
-            context.write(worker, Entry(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
+            context.write(worker, WorkerProgress(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
         context.tell(f"Stop {self.whom} and no other worker, install a release before 3.3, then start it.")
         return "; ".join(filter(None, ["instructions printed", self.swapped(context.notes.turns)]))
 

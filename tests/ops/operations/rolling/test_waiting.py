@@ -95,14 +95,14 @@ def test_notes_are_empty_before_they_are_saved_and_what_was_saved_afterwards(tmp
 
 AS_BEFORE = [
     (
-        of_workers.Notes,
+        of_workers.UpgradeNotes,
         "notes.json",
         '{"turns": {"1.0": ["w1:8083"]}, "workers": {"w1:8083": {"value": "preparing", "state": "joined", '
         '"before": "m1", "member": "m2", "leads": true, "at": 1.5}}, '
         '"recovered": ["1.0:orders/0"], "leader": ["m2", [7, 1]]}',
     ),
     (
-        of_instances.Notes,
+        of_instances.ApplicationNotes,
         "application.json",
         '{"entries": {"1:app-1:7001": {"state": "restarted", "before": ["m1"]}}, "was": {"app-1:7001": null}}',
     ),

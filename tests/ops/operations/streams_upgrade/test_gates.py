@@ -3,22 +3,27 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
 from connectctl.ops.operations.rolling.waiting import GateResult
-from connectctl.ops.operations.streams_upgrade.gates import GateState, HealthCriteria, HealthSnapshot, evaluate
+from connectctl.ops.operations.streams_upgrade.gates import (
+    ApplicationCriteria,
+    ApplicationGateState,
+    ApplicationHealth,
+    evaluate,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-DEMAND = HealthCriteria(members=2, lag=5, looks=3, timeout=100)
+DEMAND = ApplicationCriteria(members=2, lag=5, looks=3, timeout=100)
 
 
 def health(
     at: float, members: int = 2, lag: int = 0, progress: int = 0, state: str = "Stable", **more: str
-) -> HealthSnapshot:
+) -> ApplicationHealth:
     group = ClientGroup("g", state, "consumer", tuple(GroupMember(f"m{n}", "c", "h") for n in range(members)))
-    return HealthSnapshot(at, group, lag, progress, **more)
+    return ApplicationHealth(at, group, lag, progress, **more)
 
 
-def after(*looks: HealthSnapshot, criteria: HealthCriteria = DEMAND) -> GateResult[GateState]:
-    seen = GateResult(GateState(0.0))
+def after(*looks: ApplicationHealth, criteria: ApplicationCriteria = DEMAND) -> GateResult[ApplicationGateState]:
+    seen = GateResult(ApplicationGateState(0.0))
     for each in looks:
         seen = evaluate(seen.watch, each, criteria)
         if seen.passed or seen.stopped:
@@ -42,7 +47,7 @@ def after(*looks: HealthSnapshot, criteria: HealthCriteria = DEMAND) -> GateResu
     ],
 )
 def test_a_gate_opens_for_a_whole_group_that_keeps_up(
-    looks: list[HealthSnapshot], passed: bool, unhealthy: tuple[str, ...]
+    looks: list[ApplicationHealth], passed: bool, unhealthy: tuple[str, ...]
 ) -> None:
     seen = after(*looks)
     assert (seen.passed, seen.unhealthy) == (passed, unhealthy)

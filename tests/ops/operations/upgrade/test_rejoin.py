@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.upgrade import rejoin
-from connectctl.ops.operations.upgrade.run_state import RESTARTED, Entry
+from connectctl.ops.operations.upgrade.run_state import RESTARTED, WorkerProgress
 
 WORKER = "w1:8083"
 
@@ -25,7 +25,7 @@ def time_out(*looks: Mapping[str, str] | None) -> str:
         return dict(found)
 
     context: Any = SimpleNamespace(
-        notes=SimpleNamespace(workers={WORKER: Entry("preparing", RESTARTED, "m1")}),
+        notes=SimpleNamespace(workers={WORKER: WorkerProgress("preparing", RESTARTED, "m1")}),
         patience=SimpleNamespace(by_hand=9.0, timeout=2.0),
         now=lambda: time[0],
         sleep=lambda seconds: time.__setitem__(0, time[0] + seconds),
