@@ -9,11 +9,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.cli.commands.run import execution as run_execution
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
+from connectctl.ops.task_runtime.job.planned_run import PlannedRun
 from connectctl.ops.task_runtime.job.runner import Result
 from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.steps import RunTasks
@@ -46,18 +46,18 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.fixture
-def performed(monkeypatch: pytest.MonkeyPatch) -> list[run_execution.Prepared]:
+def performed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
     """The runs that came to their tasks, which end at once."""
-    found: list[run_execution.Prepared] = []
+    found: list[PlannedRun] = []
 
-    def perform(session: Any, run: run_execution.Prepared, written: Any, parts: Any) -> Result:
+    def perform(run: PlannedRun, parts: Any, progress: Any) -> Result:
         found.append(run)
         done: Any = None
         made = JobRun({0: {}}, Until(), done)
         made.totals[0].add(TaskReport(0, "ended"))
         return Result(parts(RunTasks, lambda: FinalStatus.ENDED), made, 1.0, None)
 
-    monkeypatch.setattr(run_execution, "_perform", perform)
+    monkeypatch.setattr(PlannedRun, "perform", perform)
     return found
 
 
@@ -92,7 +92,7 @@ def refused(world: World, plan: Path, code: int = 4) -> str:
 
 
 def test_a_saved_run_is_applied_as_it_was_asked_for_from_any_directory(
-    world: World, performed: list[run_execution.Prepared], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: World, performed: list[PlannedRun], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     more = ("--master", "local[2]", "--lease", "7", "--patience", "9", "--metrics", "run.prom")
     plan = saved(world, *more)
@@ -110,9 +110,7 @@ def test_a_saved_run_is_applied_as_it_was_asked_for_from_any_directory(
     assert journal.plan_of(kept, KINDS).digest == json.loads(plan.read_text())["digest"]
 
 
-def test_the_command_and_its_saved_plan_come_to_the_same_run(
-    world: World, performed: list[run_execution.Prepared]
-) -> None:
+def test_the_command_and_its_saved_plan_come_to_the_same_run(world: World, performed: list[PlannedRun]) -> None:
     plan = saved(world)
     assert world.run("runs", "apply", str(plan), "--yes").exit_code == 0
     assert world.run("run", "job.yaml", "--yes").exit_code == 0
