@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import jsonschema
 import pytest
 from connectctl.cli.commands.run import execution as run_command
-from connectctl.cli.commands.run import status as run_status
 from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view
+from connectctl.cli.views import run_status
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
-from connectctl.ops.task_runtime.job import prepare, task_count
+from connectctl.ops.task_runtime.job import prepare, status_report, task_count
 from connectctl.ops.task_runtime.job.config_topic_records import task_set
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import Result
@@ -137,7 +137,7 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
     scene: Any = SimpleNamespace(kafka=kafka, group=kafka.groups["g"], named={"status": "sta"})
 
     def states() -> dict[str, list[str]]:
-        found = run_status.statuses(scene, "g", ())["connectors"]
+        found = status_report.statuses(scene, "g", ())["connectors"]
         return {c["name"]: [c["connector"]["state"], *(t["state"] for t in c["tasks"])] for c in found}
 
     assert states() == {"c": ["RUNNING", "RUNNING"], "d": ["RUNNING"]}

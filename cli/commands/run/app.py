@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli.options import ApplyOptions, DryRunOption, ListOption, YesOption, with_options
-from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
+    pass
 
 
 class JobOrCommand(TyperGroup):
@@ -147,16 +146,12 @@ def status(
 
     --remove-members is refused while a run of the connector is alive, or if that is unknown.
     """
-    from connectctl.cli.commands.run import status as run_status
-    from connectctl.cli.commands.run.execution import scene_of
+    from connectctl.cli.commands.run.execution import remove_members, show_status
 
-    session: Session = ctx.obj
-    scene = scene_of(session)
     if remove:
-        run_status.remove_members(session, scene, tuple(names or ()), ApplyOptions(dry_run, yes, output))
+        remove_members(ctx.obj, names or (), ApplyOptions(dry_run, yes, output))
         return
     if dry_run or yes:
         option = "--dry-run" if dry_run else "--yes"
         raise BadInput(f"{option} has no effect without --remove-members", next_step=f"Leave out {option}.")
-    found = run_status.statuses(scene, session.group_id, tuple(names or ()))
-    terminal.emit("RunStatus", found, output, lambda wide: run_status.show_statuses(found, wide))
+    show_status(ctx.obj, names or (), output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,8 +16,10 @@ from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import check_fresh
 from connectctl.cli.views import run as run_view
+from connectctl.cli.views.run_status import show_statuses
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.core.journal import RunState
+from connectctl.ops.task_runtime.job import status_report
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun, RunAccess, Watch, plan_run
 from connectctl.ops.task_runtime.job.steps import recorded
@@ -70,7 +72,7 @@ def _carry_out(session: Session, run: PlannedRun, output: Output) -> None:
         if refused := run.refusal:
             run.store_refusal(refused, parts)
         try:
-            result = run.perform(parts, lambda: _told(run, written))
+            result = run.perform(parts, lambda: _followed(run, written))
             if written is not None:
                 written.follow(result.run)
         finally:
@@ -92,7 +94,7 @@ def _carry_out(session: Session, run: PlannedRun, output: Output) -> None:
 
 
 @contextmanager
-def _told(planned: PlannedRun, written: MetricsFile | None) -> Iterator[Watch]:
+def _followed(planned: PlannedRun, written: MetricsFile | None) -> Iterator[Watch]:
     """What is called while the run lasts: it shows the progress, and writes the file of metrics."""
     with run_view.progress(planned.job) as tell:
 
@@ -102,6 +104,19 @@ def _told(planned: PlannedRun, written: MetricsFile | None) -> Iterator[Watch]:
                 written.follow(run)
 
         yield both
+
+
+def show_status(session: Session, names: Sequence[str], output: Output) -> None:
+    """Print what the status topics say of ``names``, of all connectors for none."""
+    found = status_report.statuses(scene_of(session), session.group_id, tuple(names))
+    terminal.emit("RunStatus", found, output, lambda wide: show_statuses(found, wide))
+
+
+def remove_members(session: Session, names: Sequence[str], options: ApplyOptions) -> None:
+    """Plan, ask, and remove the group members that killed runs of ``names`` left."""
+    scene = scene_of(session)
+    plan = status_report.planned_removal(scene, session.group_id, names)
+    apply.apply(session, plan, status_report.members_context(scene, session.group_id), options)
 
 
 def meet(session: Session, job: Job) -> None:

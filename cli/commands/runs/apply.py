@@ -162,7 +162,7 @@ def _run(session: Session, saved: Plan, options: ApplyOptions) -> None:
     # What runs tasks is not loaded for other plans.
     if saved.operation == MEMBERS:
         from connectctl.cli.commands.run.execution import scene_of
-        from connectctl.cli.commands.run.status import members_context, planned_removal
+        from connectctl.ops.task_runtime.job.status_report import members_context, planned_removal
 
         scene = scene_of(session)
         check_where((saved.cluster_id, saved.group_id), (scene.kafka.cluster_id(), session.group_id))

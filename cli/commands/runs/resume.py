@@ -10,7 +10,6 @@ from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors import cure as connectors_cure
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.run.execution import scene_of
-from connectctl.cli.commands.run.status import members_context
 from connectctl.cli.commands.transactions.end import context_of
 from connectctl.cli.transaction_sources import Workers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
@@ -25,6 +24,7 @@ from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
+from connectctl.ops.task_runtime.job.status_report import members_context
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions

@@ -87,7 +87,7 @@ class PlannedRun:
         raise refused
 
     def perform(self, parts: RecordedParts, progress: Callable[[], AbstractContextManager[Watch]]) -> Result:
-        """Run the tasks to their end, each part of it by ``parts``; ``progress`` gives what is told of the run meanwhile.
+        """Run the tasks to their end, each part of it by ``parts``; ``progress`` gives what is called meanwhile.
 
         Raises ``BadInput`` without PySpark, and what a start raises.
         """
@@ -111,9 +111,8 @@ class PlannedRun:
             ship(spark, [*ready.job.plugins, *plugin_archives(ready.job, ready.path)])
             presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
             with progress() as tell:
-                told = (access.timeout, tell, access.report, self.request.lease)
-                runner = JobRunner(scene, ready, spark, *told, presence=presence, outage=self.outage, parts=parts)
-                return runner.go()
+                given = scene, ready, spark, access.timeout, tell, access.report, self.request.lease
+                return JobRunner(*given, presence=presence, outage=self.outage, parts=parts).go()
         finally:
             close_session(spark)
 

@@ -1,14 +1,11 @@
-"""``connectctl run status``: what the status topics of workers and of runs say, for people and for scripts."""
+"""What the status topics of workers and of runs say of connectors, and which group members killed runs left."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli import apply
-from connectctl.cli.output import terminal
-from connectctl.cli.views.run import MEASURED, measured, sizes
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -22,15 +19,10 @@ from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_
 from connectctl.ops.task_runtime.spi.subscription import subscription
 
 if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
-    from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.status_topic import TaskStatus
-
-OLD = 90.0
-"""Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
 
 
 def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:
@@ -72,16 +64,10 @@ def look_at_members(scene: RunClients, group: str, names: Sequence[str]) -> dict
     return {name: left_members(kafka, group, name, config) for name, config in configs.items()}
 
 
-def remove_members(session: Session, scene: RunClients, names: Sequence[str], options: ApplyOptions) -> None:
-    """Plan, ask, and remove the left members of ``names``. Raises as ``plan_removal`` does."""
+def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:
+    """The plan that removes the left members of ``names``, each once. Raises as ``plan_removal``, for no names too."""
     if not names:
         raise BadInput("--remove-members needs the names of connectors", next_step="connectctl run status lists them.")
-    plan = planned_removal(scene, session.group_id, names)
-    apply.apply(session, plan, members_context(scene, session.group_id), options)
-
-
-def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:
-    """The plan that removes the left members of ``names``, each once. Raises as ``plan_removal`` does."""
     names = list(dict.fromkeys(names))
     return plan_removal(scene.kafka.cluster_id(), group, names, look_at_members(scene, group, names).get)
 
@@ -164,47 +150,3 @@ def _task(number: int, status: Any, now: float, *, ended: bool) -> dict[str, Any
     """
     over = ended and status.metrics is not None and status.state == "UNASSIGNED"
     return {"task": number, **_part(status, now), **({"state": "ENDED"} if over else {}), "metrics": status.metrics}
-
-
-def late(connector: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each task that runs and did not keep its promised latency in its last lease."""
-    for task in connector["tasks"]:
-        metrics = task["metrics"] or {}
-        p99, promise = metrics.get("poll-to-visible-last-p99-time-ms"), metrics.get("latency-promise-ms")
-        if task["state"] == "RUNNING" and p99 is not None and promise is not None and p99 > promise:
-            yield (
-                f"{connector['name']}: latency promise missed: p99 {p99:,.0f} ms of task {task['task']} in its last lease, "
-                f"{promise:,.0f} ms promised"
-            )
-
-
-def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
-    """Statuses for people. A run speaks after each lease: one that says RUNNING and has long been silent may be dead."""
-    rows = []
-    for each in found["connectors"]:
-        for part in ({"task": "", **each["connector"]}, *each["tasks"]):
-            ago = part["secondsAgo"]
-            silent = part["state"] == "RUNNING" and ago is not None and ago > OLD
-            trace = str(part["trace"] or "").strip().split("\n")
-            row = [each["name"], str(part["task"]), str(part["state"] or "-"), str(part["workerId"] or "-")]
-            row.append(terminal.duration(ago) + " ago" + (" !" if silent else ""))
-            if wide:
-                metrics = part.get("metrics") or {}
-                row += [str(metrics.get("source-record-write-total", "-")), sizes(metrics), *measured(metrics)]
-            rows.append([*row, trace[-1] if wide else trace[-1][:60]])
-    more = ["WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
-    columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
-    spare = () if wide else ("BY",)
-    terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")
-    for each in found["connectors"]:
-        for line in late(each):
-            terminal.say(line)
-        left = each["leftMembers"] or {}
-        if left.get("instanceIds"):
-            terminal.say(
-                f"{each['name']}: a killed run left the members {', '.join(left['instanceIds'])} in the consumer group "
-                f"{left['group']}; they keep their partitions until their session times out. The next run removes them, "
-                f"or: connectctl run status {each['name']} --remove-members"
-            )
-        elif left.get("unknown") and wide:
-            terminal.say(f"{each['name']}: whether a killed run left members is unknown: {left['unknown']}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from connectctl.cli.commands.run.status import _names
 from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.task_runtime.job.status_report import _names
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
 
 STATUS = json.dumps({"state": "RUNNING", "trace": None, "worker_id": "w:1", "generation": 1}).encode()

@@ -1,0 +1,56 @@
+"""Statuses of connectors and tasks, from workers and runs, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from connectctl.cli.output import terminal
+from connectctl.cli.views.run import MEASURED, measured, sizes
+
+OLD = 90.0
+"""Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
+
+
+def late(connector: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each task that runs and did not keep its promised latency in its last lease."""
+    for task in connector["tasks"]:
+        metrics = task["metrics"] or {}
+        p99, promise = metrics.get("poll-to-visible-last-p99-time-ms"), metrics.get("latency-promise-ms")
+        if task["state"] == "RUNNING" and p99 is not None and promise is not None and p99 > promise:
+            yield (
+                f"{connector['name']}: latency promise missed: p99 {p99:,.0f} ms of task {task['task']} in its last lease, "
+                f"{promise:,.0f} ms promised"
+            )
+
+
+def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
+    """Statuses for people. A run speaks after each lease: one that says RUNNING and has long been silent may be dead."""
+    rows = []
+    for each in found["connectors"]:
+        for part in ({"task": "", **each["connector"]}, *each["tasks"]):
+            ago = part["secondsAgo"]
+            silent = part["state"] == "RUNNING" and ago is not None and ago > OLD
+            trace = str(part["trace"] or "").strip().split("\n")
+            row = [each["name"], str(part["task"]), str(part["state"] or "-"), str(part["workerId"] or "-")]
+            row.append(terminal.duration(ago) + " ago" + (" !" if silent else ""))
+            if wide:
+                metrics = part.get("metrics") or {}
+                row += [str(metrics.get("source-record-write-total", "-")), sizes(metrics), *measured(metrics)]
+            rows.append([*row, trace[-1] if wide else trace[-1][:60]])
+    more = ["WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
+    columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
+    spare = () if wide else ("BY",)
+    terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")
+    for each in found["connectors"]:
+        for line in late(each):
+            terminal.say(line)
+        left = each["leftMembers"] or {}
+        if left.get("instanceIds"):
+            terminal.say(
+                f"{each['name']}: a killed run left the members {', '.join(left['instanceIds'])} in the consumer group "
+                f"{left['group']}; they keep their partitions until their session times out. The next run removes them, "
+                f"or: connectctl run status {each['name']} --remove-members"
+            )
+        elif left.get("unknown") and wide:
+            terminal.say(f"{each['name']}: whether a killed run left members is unknown: {left['unknown']}")
