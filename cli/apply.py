@@ -10,14 +10,13 @@ import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.plan import Outcome, Plan, Result
+from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.core.plan import Noop
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_SHOWN = 5

@@ -7,7 +7,7 @@ edge is first used, so that ``--help`` and offline commands touch nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,8 +21,6 @@ from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from connectctl.ops.clients.kafka_protocol.client import ClusterClient
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.clients.protocols import (

@@ -19,14 +19,13 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import Workers, sources_of
 from connectctl.cli.views import fence as fence_view
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.fencing.snapshot import FenceRequest
+from connectctl.ops.operations.fencing.snapshot import FenceRequest, FenceSelection
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan, Result
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")

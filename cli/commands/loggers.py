@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from connectctl.cli import apply
@@ -12,14 +12,12 @@ from connectctl.cli.commands.connectors.cluster import cluster_of
 from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.cluster.loggers import SetLogLevels
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
 
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change the workers' log levels."

@@ -20,17 +20,15 @@ from connectctl.cli.output.html_page import (
     text,
 )
 from connectctl.cli.views.cluster import DOUBT
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.sink_group import sink_group, unknown_group
-from connectctl.ops.connect.worker import Support
+from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.health import complaints
 
 if TYPE_CHECKING:
     from connectctl.cli.views.html_origin import Origin
-    from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.connect.worker import Worker
     from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.config.masking import masked
-from connectctl.ops.connect.connector import cause_of
+from connectctl.ops.connect.connector import Status, cause_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.connector import Status
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 LONGEST_CAUSE = 90

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceSelection, FenceTarget, IdResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection, FenceTarget
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 MOST_ROWS = 40

@@ -8,26 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.acls.clusters import Open
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
+from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.config_topic import ConfigState
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.cluster import observe
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
 from connectctl.ops.operations.fencing.observe import Sources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.clusters import Open
-    from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.operations.cluster.observe import ClusterView
 
 PATIENCE = 5.0
 """Seconds that an open transaction may hold up a reading of the internal topics."""

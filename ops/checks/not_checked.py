@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.types import Unseen
-    from connectctl.ops.core.finding import Finding
 
 NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
 

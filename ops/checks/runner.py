@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from connectctl.ops.checks.acls import observe as acls_observe
 from connectctl.ops.checks.acls import rules as acls_rules
+from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Principals
 from connectctl.ops.checks.brokers import observe as broker_observe
 from connectctl.ops.checks.brokers import rules as broker_rules
@@ -30,18 +31,15 @@ from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
 from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
+from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
 from connectctl.ops.checks.types import Goal, Unseen, unseen_by
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules as worker_rules
+from connectctl.ops.checks.workers.observe import WorkersSeen
 from connectctl.ops.core.errors import ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.tasks_max.observe import Release
-    from connectctl.ops.checks.workers.observe import WorkersSeen
-    from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.finding import Finding
 
 Said = Iterable["Finding | Unseen"]
 

@@ -6,17 +6,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors import offsets as connectors_offsets
 from connectctl.cli.commands.connectors.directory import Directory
+from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.commands.connectors.outlook import ConfigOutlook
 from connectctl.cli.commands.connectors.versions import versions_of
+from connectctl.cli.options import ApplyOptions, WaitOptions
+from connectctl.cli.session import Session
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors import config_files, config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_history import chosen_version
 from connectctl.ops.operations.connectors.config_offsets import (
     SetConnectorOffsets,
@@ -30,15 +33,8 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
 from connectctl.ops.operations.connectors.config_validation import refuse_invalid
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
-from connectctl.ops.operations.connectors.observe import defined_passwords, matching, select
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, select
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
-
-if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.options import ConfigOptions
-    from connectctl.cli.options import ApplyOptions, WaitOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PENDING = 3
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from connectctl.cli import completed_names
@@ -11,10 +11,8 @@ from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import ConnectorArgument, OutputOption, PendingOption, WaitOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
 
 PENDING = 3
 

@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors.apply import change, planner_of
+from connectctl.cli.commands.connectors.options import ConfigOptions
+from connectctl.cli.session import Session
 from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
+from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_values import shown
 from connectctl.ops.operations.connectors.observe import defined_passwords, the_one
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from connectctl.cli.commands.connectors.options import ConfigOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.config_plan import Desired
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:

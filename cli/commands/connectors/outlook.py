@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.connectors.stored import stored_offsets
+from connectctl.cli.session import Session
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import at_rest
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors import config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.config_plan import Desired
-    from connectctl.ops.operations.connectors.config_values import Config
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.config_plan import Desired
+from connectctl.ops.operations.connectors.config_values import Config
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 
 class ConfigOutlook:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_outlook_new import StoredOffsets
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
 
 
 def stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> StoredOffsets:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
+from connectctl.cli.options import ApplyOptions
 from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.operations.connectors import tracked_topics
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
-    from connectctl.cli.output.terminal import Output
-    from connectctl.cli.session import Session
 
 
 def show(session: Session, connector: str, output: Output) -> None:

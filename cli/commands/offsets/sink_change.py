@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.options import OffsetOptions
 from connectctl.cli.output import terminal
 from connectctl.cli.plan_file import check_fresh
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.offsets.engine import Local
 from connectctl.ops.operations.offsets.prepare import OffsetAccess
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_groups
 from connectctl.ops.operations.sink_offsets.prepare import observe_groups
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import OffsetOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 
 SHOWN = 20
 """Offsets of a plan that are shown; all are in ``-o json``."""

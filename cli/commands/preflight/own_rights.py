@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from connectctl.cli.options import FailOn, ReportOutput
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
+from connectctl.cli.session import Session
 from connectctl.ops.checks.own_rights import observe, rules
 from connectctl.ops.checks.own_rights.findings import emitted, findings
-from connectctl.ops.checks.own_rights.rules import RightState
+from connectctl.ops.checks.own_rights.rules import Checked, OfCommand, RightState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.core.rights import COMMANDS
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
 
 SHOWN = 3
 """Rights of a command that the table names; all are in -o wide and in -o json."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands import fence
@@ -18,6 +17,7 @@ from connectctl.cli.commands.transactions import end as transactions_end
 from connectctl.cli.commands.upgrade.options import GateOptions
 from connectctl.cli.options import ApplyOptions, OffsetOptions
 from connectctl.cli.plan_file import check_fresh, read_plan
+from connectctl.cli.session import Session
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.clients.secrets import reveal
@@ -25,24 +25,20 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_where
 from connectctl.ops.operations.connectors import config_files
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
 from connectctl.ops.operations.connectors.config_validation import resolved
 from connectctl.ops.operations.connectors.plan_again import plan_again
 from connectctl.ops.operations.fencing.saved import request_of, select_again
 from connectctl.ops.operations.fencing.steps import FenceIds
-from connectctl.ops.operations.offsets.prepare import targets_of
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, targets_of
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.offsets.prepare import OffsetAccess
 
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
 CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli import apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
@@ -12,9 +12,11 @@ from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.run.execution import scene_of
 from connectctl.cli.commands.run.status import members_context
 from connectctl.cli.commands.transactions.end import context_of
+from connectctl.cli.options import ApplyOptions
+from connectctl.cli.session import Session
 from connectctl.cli.transaction_sources import Workers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
@@ -25,11 +27,6 @@ from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Journal, Run
 
 LEAST_PATIENCE = 60.0
 """Seconds that a connector gets to start on its workers, at least."""

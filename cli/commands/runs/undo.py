@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.connectors import apply as connectors_apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
+from connectctl.cli.options import WaitOptions
 from connectctl.cli.output import terminal
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.connectors.config_undo import plan_undo
 from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.offsets.steps import Change
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import WaitOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.core.plan import Plan
 
 CHANGES = tuple(f"connectors {verb}" for verb in ("create", "apply", "patch", "edit", "delete", "rollback", "undo"))
 

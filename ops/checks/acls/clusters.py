@@ -6,17 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.principals import CLIENTS, Principals, Role
 from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.clients.protocols import AclReads
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Acls, Authorizer
 from connectctl.ops.kafka.bootstrap import share_a_server
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import AclReads
-    from connectctl.ops.connect.connector import Connector
 
 MOST_AT_ONCE = 16
 Open = Callable[[str, Mapping[str, str]], "AclReads"]

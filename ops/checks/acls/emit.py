@@ -9,18 +9,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.evaluation import covers_group, covers_ids, evaluate
+from connectctl.ops.checks.acls.evaluation import Evaluation, covers_group, covers_ids, evaluate
+from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import AclStage, stage_of
+from connectctl.ops.checks.acls.requirements import AclStage, Need, stage_of
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.evaluation import Evaluation
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import Need
-    from connectctl.ops.checks.types import Goal, Unseen
 
 KIND = "AclBindings"
 _NAMES_AT_ONCE = 50

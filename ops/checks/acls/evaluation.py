@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import needs
+from connectctl.ops.checks.acls.requirements import AclStage, Need, needs
 from connectctl.ops.checks.acls.sink_requirements import needs_of_sinks
 from connectctl.ops.connect.transactional_ids import leader_id
-from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Action, Because, Operation, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import AclStage, Need
-    from connectctl.ops.kafka.acls import Acls, Binding, Decision
+from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, Binding, Decision, Operation, Resource
 
 
 @dataclass(frozen=True)

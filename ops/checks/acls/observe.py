@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clusters, look_at_home, look_elsewhere
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 from connectctl.ops.checks.acls.sinks import SinkAccess, sink_access, unseen_of_sinks
-from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics
+from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
+from connectctl.ops.checks.context import CheckContext, Edges
 from connectctl.ops.checks.types import Unseen, unseen_by
-from connectctl.ops.connect.connector import path_of
+from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.connect.config_topic import ConfigState
+from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.acls import ANY
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.connector_config.active_topics import Recorded
-    from connectctl.ops.checks.context import CheckContext, Edges
-    from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.connect.config_topic import ConfigState
-    from connectctl.ops.connect.connector import Connector
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 from connectctl.ops.checks.acls.principals import Role
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Action, Operation, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 
 
 class AclStage(StrEnum):

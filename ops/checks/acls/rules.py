@@ -5,22 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.emit import removal
 from connectctl.ops.checks.acls.evaluation import Evaluation, evaluate, overreaching
+from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import AclStage, Use, stage_of
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.checks.acls.requirements import AclStage, Need, Use, stage_of
+from connectctl.ops.checks.types import Goal
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.acls import Because, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import Need
-    from connectctl.ops.checks.types import Goal
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.acls import Binding
+from connectctl.ops.kafka.acls import Because, Binding, Resource
 
 WORKER_LACKS = Rule("ACL001", Severity.ERROR)
 PRODUCER_LACKS = Rule("ACL002", Severity.ERROR)

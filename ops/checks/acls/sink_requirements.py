@@ -8,15 +8,12 @@ the topic where it does not find it (``DeadLetterQueueReporter.createAndSetup``)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Role
 from connectctl.ops.checks.acls.requirements import AclStage, Need, Use
+from connectctl.ops.checks.acls.sinks import SinkAccess
 from connectctl.ops.kafka.acls import Action, Operation, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.sinks import SinkAccess
 
 _BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics that a pattern never takes (``exclude.internal.topics``)."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.acls.clusters import ClusterAcls
 from connectctl.ops.checks.acls.principals import CLIENTS, Role
 from connectctl.ops.checks.types import Unseen
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.clusters import ClusterAcls
-    from connectctl.ops.connect.connector import Connector
 
 _DEAD_LETTERS, _REGEX = "errors.deadletterqueue.topic.name", "topics.regex"
 _SPECIAL = frozenset(".^$*+?{}[]()|\\")

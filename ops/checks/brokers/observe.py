@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from connectctl.ops.checks.brokers.sessions import BOUNDS, SessionTimeout, sessions_of, unseen_settings
-from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen, reason, unseen_by
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.topics import TopicFacts
 
 T = TypeVar("T")
 TRANSACTION_STATE = "__transaction_state"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.brokers import findings as rules
 from connectctl.ops.checks.brokers.observe import (
@@ -27,9 +26,7 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import INIT_PRODUCER_ID, LIST_OFFSETS, TRANSACTION_VERSION, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.topics import TopicFacts
 
 _END_OFFSETS = 2
 """The version of ListOffsets with isolation levels (KIP-98)."""

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.types import CheckedConnector, Unseen
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.types import CheckedConnector
 
 LEAST, MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 BOUNDS = (LEAST, MOST)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config import (
     exactly_once_findings,
@@ -23,15 +22,10 @@ from connectctl.ops.checks.connector_config import (
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
 from connectctl.ops.checks.offset_stores.findings import OWN_TARGET
-from connectctl.ops.checks.types import Goal, PluginSays
-from connectctl.ops.connect.worker import NOT_ENABLED
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.checks.types import CheckedConnector, Goal, PluginSays, Validation
+from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.types import CheckedConnector, Validation
-    from connectctl.ops.connect.worker import Support
-    from connectctl.ops.core.finding import Finding
 
 WORKER_SAYS = Rule("CONFIG030", Severity.ERROR)
 REPEATED = Rule("CONFIG031", Severity.WARNING)

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
@@ -24,10 +25,6 @@ from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.consumers.observe import COMMITTED, ISOLATION, MIRROR, SINK, UNCOMMITTED, ReaderFacts
+from connectctl.ops.checks.consumers.observe import (
+    COMMITTED,
+    ISOLATION,
+    MIRROR,
+    SINK,
+    UNCOMMITTED,
+    ReadBeyondLso,
+    ReaderFacts,
+    Reading,
+    WrittenTopics,
+)
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Goal
-from connectctl.ops.core.finding import Severity, some_of
+from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.brokers import SHARE
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.consumers.observe import ReadBeyondLso, Reading, WrittenTopics
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.brokers import ReaderGroup
+from connectctl.ops.kafka.brokers import SHARE, ReaderGroup
 
 _SHOWN = 20
 """Names in one sentence."""

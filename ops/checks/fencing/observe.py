@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
+from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
@@ -20,11 +21,6 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
 from connectctl.ops.operations.fencing.observe import describe_ids
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.connect.config_topic import ConfigState
 
 TRANSACTION_STATE = "__transaction_state"
 DEFAULT_PARTITIONS = 50

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.offset_stores.findings import (
     CANNOT_BE_CREATED,
@@ -28,10 +27,8 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.offset_store import Kind, StoreMode
 from connectctl.ops.connect.offsets_findings import STALE_MS
 from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.source_offsets import SourceOffset
 from connectctl.ops.core.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.source_offsets import SourceOffset
 
 _FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.emit import additions
-from connectctl.ops.checks.own_rights.rules import RightState
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.checks.own_rights.rules import Checked, OfCommand, RightState
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rights import Effect
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.acls import ANY, Binding, Pattern, Permission
+from connectctl.ops.kafka.acls import ANY, Binding, Pattern, Permission, Right
 from connectctl.ops.kafka.visibility import grant
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.acls import Right
 
 MISSING = Rule("RIGHT001", Severity.ERROR)
 UNKNOWN = Rule("RIGHT002", Severity.INFO)

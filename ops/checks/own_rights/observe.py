@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.own_rights.rules import Places
 from connectctl.ops.checks.types import reason
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.run_presence import presence_group
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
@@ -20,10 +21,6 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_
 from connectctl.ops.operations.connectors.observe import from_workers
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 ARCHIVE = "ParquetArchive"
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"

@@ -9,16 +9,12 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import AclReads, RightsReads
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.rights import COMMANDS, Allowed, Effect, Name, When, needs_of
+from connectctl.ops.core.rights import COMMANDS, Allowed, Effect, Name, Need, When, needs_of
 from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Operation, Resource, Right
 from connectctl.ops.kafka.visibility import Reason
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import AclReads, RightsReads
-    from connectctl.ops.core.rights import Need
 
 ANYTHING = {Name.ANY_TOPIC: Resource.TOPIC, Name.ANY_ID: Resource.TRANSACTIONAL_ID}
 _ENDS_TRANSACTIONS = {Operation.ALTER: Operation.CLUSTER_ACTION}

@@ -6,24 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from connectctl.ops.checks.types import Unseen
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import config_topic, release
+from connectctl.ops.connect.config_topic import ConfiguredConnector
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.cluster import observe as cluster
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors import observe as reading
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.connector import Connector, Status
-    from connectctl.ops.kafka.records import TopicImage
-    from connectctl.ops.operations.cluster.observe import ClusterView
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.tasks_max.findings import (
     ALLOWED,
@@ -16,12 +15,8 @@ from connectctl.ops.checks.tasks_max.findings import (
     SET_FAILED,
     UPGRADE,
 )
-from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, enforces
-from connectctl.ops.core.finding import Severity, counted
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
-    from connectctl.ops.core.finding import Finding
+from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
+from connectctl.ops.core.finding import Finding, Severity, counted
 
 
 def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Finding]:

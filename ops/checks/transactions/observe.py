@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
+from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
@@ -25,11 +26,6 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks
 from connectctl.ops.operations.fencing.observe import describe_ids
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 
 BROKER_LIMIT_MS = 900_000
 """``transaction.max.timeout.ms`` of brokers that do not say otherwise."""

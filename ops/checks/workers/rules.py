@@ -7,24 +7,18 @@ What ``cluster show`` finds already is not repeated: versions that differ (CLUST
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import findings as rules
-from connectctl.ops.checks.workers.observe import Proof, addresses
+from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, addresses
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.finding import Severity, some_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.workers.observe import WorkersSeen
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.transactions import PartitionProducer
-
+from connectctl.ops.core.finding import Finding, Severity, some_of
+from connectctl.ops.kafka.transactions import PartitionProducer
 
 PLAIN = (3, 2, 0)
 """The first release whose workers surely write with plain producers, which have no producer id."""
