@@ -56,9 +56,9 @@ def check(
     later release without tasks.max.enforce. For a stopped connector the tasks of its last run count.
     Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
     """
-    from connectctl.ops.checks.not_checked import finding_of
     from connectctl.ops.checks.tasks_max import rules
     from connectctl.ops.checks.tasks_max.forecast import horizon
+    from connectctl.ops.checks.types import finding_of
 
     asked = output_findings.release(for_version)
     seen = _look(ctx.obj)

@@ -26,7 +26,6 @@ from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
-from connectctl.ops.checks.not_checked import finding_of
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
 from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
@@ -34,7 +33,7 @@ from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Goal, Unseen, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, finding_of, unseen_by
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules as worker_rules
 from connectctl.ops.checks.workers.observe import WorkersSeen

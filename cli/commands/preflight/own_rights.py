@@ -12,8 +12,7 @@ from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.checks.own_rights import observe, rules
-from connectctl.ops.checks.own_rights.findings import emitted, findings
-from connectctl.ops.checks.own_rights.rules import Checked, OfCommand, RightState
+from connectctl.ops.checks.own_rights.rules import Checked, OfCommand, RightState, emitted, findings
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.core.rights import COMMANDS

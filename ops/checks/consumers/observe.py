@@ -14,8 +14,7 @@ from functools import cached_property
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason, unseen_by
 from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError

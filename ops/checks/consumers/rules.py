@@ -15,8 +15,7 @@ from connectctl.ops.checks.consumers.observe import (
     Reading,
     WrittenTopics,
 )
-from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.checks.types import Goal, leads_to_enabled
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.brokers import SHARE, ReaderGroup

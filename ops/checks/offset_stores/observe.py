@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen, reason
+from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen, leads_to_enabled, reason
 from connectctl.ops.connect.offset_store import (
     CLIENTS,
     Kind,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
 from connectctl.ops.checks.transactions.observe import BROKER_LIMIT_MS, TransactionFacts, TransactionPacing
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding, Severity
