@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Role
 from connectctl.ops.checks.acls.requirements import AclStage, Need, needs
-from connectctl.ops.checks.acls.sink_requirements import needs_of_sinks
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, Binding, Decision, Operation, Resource
 
@@ -29,7 +28,7 @@ class Evaluation:
 
 def evaluate(facts: AclFacts, stage: AclStage) -> tuple[Evaluation, ...]:
     """Every need at ``stage``, evaluated from every worker's host; the decision given is that of a host which is refused."""
-    return tuple(_evaluated(facts, need) for need in dict.fromkeys((*needs(facts, stage), *needs_of_sinks(facts))))
+    return tuple(_evaluated(facts, need) for need in dict.fromkeys(needs(facts, stage)))
 
 
 def _evaluated(facts: AclFacts, need: Need) -> Evaluation:

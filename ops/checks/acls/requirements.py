@@ -2,7 +2,8 @@
 
 Left out there: the admin client reads the offsets topic's end in every case (``TopicAdmin.endOffsets``); tasks that are no
 more are fenced by their old ids, so that as many ids are needed as any count of tasks says; with ``topic.creation.*`` the
-admin client also asks for the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``).
+admin client also asks for the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``). Kafka's documentation has no
+table for sinks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
+from connectctl.ops.checks.acls.observe import AclFacts, SinkAccess, SourceAccess
 from connectctl.ops.checks.acls.principals import Role
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
@@ -101,6 +102,8 @@ CONNECTOR_ROWS = (
     Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.TARGETS, when=When.CREATES_TOPICS),
 )
 """Rows about the offsets topic hold in every stage for a connector with one of its own: it is used in every mode."""
+_BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that a pattern never takes (``exclude.internal.topics``)."""
 
 
 @dataclass(frozen=True, order=True)
@@ -134,11 +137,13 @@ def needs(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
     yield from _of_workers(facts, stage)
     for source in facts.sources:
         yield from _of_source(facts, source, stage)
+    for sink in facts.sinks:
+        yield from _of_sink(facts, sink)
 
 
 def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
-    there = facts.clusters.get(facts.bootstrap)
-    if facts.worker is None or there is None or there.acls is None:
+    there = facts.guarded(facts.bootstrap)
+    if facts.worker is None or there is None:
         return
     for row in WORKER_ROWS:
         if not stage.reached(row.stage) or (row.when is When.OLD_BROKER and not there.wants_idempotent_write):
@@ -158,8 +163,8 @@ def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
 def _of_source(facts: AclFacts, source: SourceAccess, stage: AclStage) -> Iterator[Need]:
     for row in CONNECTOR_ROWS:
         principal, cluster = source.principals.get(row.role), source.clusters[row.role]
-        there = facts.clusters.get(cluster)
-        if principal is None or there is None or there.acls is None:
+        there = facts.guarded(cluster)
+        if principal is None or there is None:
             continue
         since = AclStage.DISABLED if row.name is Name.OFFSETS and source.dedicated else row.stage
         if not stage.reached(since) or not _holds(row, source, there.topics, there.wants_idempotent_write):
@@ -181,3 +186,34 @@ def _holds(row: Row, source: SourceAccess, topics: frozenset[str], old: bool) ->
     if row.when is When.CREATES_TOPICS:
         return source.creates_topics
     return row.when is not When.TOPIC_MISSING or source.offsets_topic not in topics
+
+
+def _of_sink(facts: AclFacts, sink: SinkAccess) -> Iterator[Need]:
+    """What ``Worker.buildSinkTask`` opens: a consumer of the group (``SinkUtils.consumerGroupId``), and for
+    ``errors.deadletterqueue.topic.name`` a producer, and an admin client that creates the topic where it does not find it
+    (``DeadLetterQueueReporter.createAndSetup``). Exactly-once support changes none of it.
+    """
+
+    def need(role: Role, operation: Operation, resource: Resource, name: str, use: Use) -> Iterator[Need]:
+        who, cluster = sink.principals.get(role), sink.clusters[role]
+        if who is not None and facts.guarded(cluster):
+            prefix = sink.prefix if use is Use.PATTERN else ""
+            action = Action(who, operation, resource, name)
+            yield Need(cluster, sink.name, role, AclStage.DISABLED, action, use=use, prefix=prefix)
+
+    if sink.group is not None:
+        yield from need(Role.CONSUMER, Operation.READ, Resource.GROUP, sink.group, Use.SINK)
+    for topic in sink.topics:
+        for operation in (Operation.READ, Operation.DESCRIBE):
+            yield from need(Role.CONSUMER, operation, Resource.TOPIC, topic, Use.SINK)
+    there, pattern = facts.guarded(sink.clusters[Role.CONSUMER]), sink.pattern
+    if there and pattern:
+        for topic in filter(pattern.fullmatch, sorted(there.topics - _BROKERS_OWN)):
+            yield from need(Role.CONSUMER, Operation.READ, Resource.TOPIC, topic, Use.PATTERN)
+    if dead := sink.dead_letters:
+        for operation in _USE:
+            yield from need(Role.PRODUCER, operation, Resource.TOPIC, dead, Use.DEAD_LETTERS)
+        yield from need(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, dead, Use.DEAD_LETTERS)
+        there = facts.guarded(sink.clusters[Role.ADMIN])
+        if there and dead not in there.topics:
+            yield from need(Role.ADMIN, Operation.CREATE, Resource.TOPIC, dead, Use.DEAD_LETTERS)

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 from connectctl.ops.checks.brokers.observe import (
     CLEANUP,
     EXPIRATION,
+    LEAST,
     LOG_MIN_ISR,
     LOG_REPLICAS,
     MAX_TIMEOUT,
+    MOST,
     TIMEOUT,
     TRANSACTION_STATE,
     VERIFICATION,
     BrokerFacts,
-    ProducerTimeout,
+    ClientTimeout,
     concerned,
 )
-from connectctl.ops.checks.brokers.sessions import LEAST, MOST
 from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Finding, Severity
@@ -251,7 +252,7 @@ def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:
     return {broker: limit for broker, limit in facts.numbers(MAX_TIMEOUT).items() if limit < milliseconds}
 
 
-def _said(each: ProducerTimeout) -> str:
+def _said(each: ClientTimeout) -> str:
     return f"{each.property or TIMEOUT} is {each.milliseconds:,} ms" + ("" if each.property else " by default")
 
 

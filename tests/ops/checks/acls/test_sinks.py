@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 from connectctl.ops.checks.acls.emit import emit
-from connectctl.ops.checks.acls.observe import AclFacts, observe
+from connectctl.ops.checks.acls.observe import AclFacts, literal_prefix, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.acls.sinks import literal_prefix
 from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.finding import Severity
