@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from connectctl.ops.checks.acls.principals import CLIENTS, Principals, Role
+from connectctl.ops.checks.acls.principals import CLIENTS, Client, Principals
 from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.clients.protocols import AclReads
 from connectctl.ops.connect.connector import Connector
@@ -109,5 +109,5 @@ def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
     return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
 
 
-def _overrides(connector: Connector, role: Role) -> dict[str, str]:
+def _overrides(connector: Connector, role: Client) -> dict[str, str]:
     return {n.removeprefix(role.prefix): v for n, v in connector.config.items() if n.startswith(role.prefix)}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from connectctl.ops.checks.acls.observe import AclFacts
-from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import AclStage, Need, needs
+from connectctl.ops.checks.acls.principals import Client
+from connectctl.ops.checks.acls.requirements import AclStage, Requirement, needs
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, Binding, Decision, Operation, Resource
 
@@ -16,7 +16,7 @@ from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, 
 class Evaluation:
     """A need, and what the authorizer says to it. ``refused`` are the workers' hosts from which it is not allowed."""
 
-    need: Need
+    need: Requirement
     decision: Decision
     refused: tuple[str, ...] = ()
 
@@ -31,7 +31,7 @@ def evaluate(facts: AclFacts, stage: AclStage) -> tuple[Evaluation, ...]:
     return tuple(_evaluated(facts, need) for need in dict.fromkeys(needs(facts, stage)))
 
 
-def _evaluated(facts: AclFacts, need: Need) -> Evaluation:
+def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
     acls = facts.clusters[need.cluster].acls
     assert acls is not None, "needs are made for clusters with an authorizer only"
     decisions: dict[str, Decision] = {}
@@ -82,8 +82,8 @@ def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator
 def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -> Iterator[str]:
     for source in facts.sources:
         # Somebody who may use these ids anyway reaches nothing new; whose principals are not known is told elsewhere.
-        owners = {source.principals.get(role, binding.principal) for role in (Role.PRODUCER, Role.ADMIN)}
-        if source.name in users or owners == {binding.principal} or source.clusters[Role.PRODUCER] != cluster:
+        owners = {source.principals.get(role, binding.principal) for role in (Client.PRODUCER, Client.ADMIN)}
+        if source.name in users or owners == {binding.principal} or source.clusters[Client.PRODUCER] != cluster:
             continue
         if covers_ids(binding, facts.group_id, source.name):
             yield f"connector {source.name}"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clusters, look_at_home, look_elsewhere
-from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
+from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Client, Principals, principal_of
 from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
 from connectctl.ops.checks.types import Unseen, unseen_by
@@ -36,15 +36,15 @@ class SourceAccess:
 
     name: str
     ids: int
-    principals: Mapping[Role, str]
-    clusters: Mapping[Role, str]
+    principals: Mapping[Client, str]
+    clusters: Mapping[Client, str]
     offsets_topic: str | None = None
     dedicated: bool = False
     targets: tuple[str, ...] = ()
     creates_topics: bool = False
 
     @property
-    def roles(self) -> tuple[Role, ...]:
+    def roles(self) -> tuple[Client, ...]:
         """Its clients: it has all three."""
         return CLIENTS
 
@@ -58,17 +58,17 @@ class SinkAccess:
     """
 
     name: str
-    principals: Mapping[Role, str]
-    clusters: Mapping[Role, str]
+    principals: Mapping[Client, str]
+    clusters: Mapping[Client, str]
     group: str | None
     topics: tuple[str, ...] = ()
     regex: str = ""
     dead_letters: str | None = None
 
     @property
-    def roles(self) -> tuple[Role, ...]:
+    def roles(self) -> tuple[Client, ...]:
         """Its clients: without a topic for dead letters, a consumer only."""
-        return CLIENTS if self.dead_letters else (Role.CONSUMER,)
+        return CLIENTS if self.dead_letters else (Client.CONSUMER,)
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
@@ -179,7 +179,7 @@ def _targets(
 
 def _clients(
     connector: Connector, where: tuple[str, Clusters], said: Principals
-) -> tuple[dict[Role, str], dict[Role, str]]:
+) -> tuple[dict[Client, str], dict[Client, str]]:
     """The principals of its clients, as far as they are known, and the clusters to which they speak."""
     config, (home, known) = connector.config, where
     identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
@@ -201,7 +201,7 @@ def _source(
         principals=principals,
         clusters=clusters,
         offsets_topic=own or worker,
-        dedicated=own is not None and (own != worker or clusters[Role.PRODUCER] != home),
+        dedicated=own is not None and (own != worker or clusters[Client.PRODUCER] != home),
         targets=targets,
         creates_topics=any(name.startswith(_CREATION) for name in config),
     )
@@ -256,7 +256,7 @@ def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals)
 def _unseen_of_sinks(facts: AclFacts) -> Iterator[Unseen]:
     """What cannot be known from the configuration of a sink."""
     for sink in facts.sinks:
-        if facts.guarded(sink.clusters[Role.CONSUMER]) is None:
+        if facts.guarded(sink.clusters[Client.CONSUMER]) is None:
             continue
         if sink.group is None:
             why = "only its workers can resolve consumer.override.group.id"
