@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from connectctl.cli.help_text import ENVIRONMENT, EXIT_STATUS
-from connectctl.cli.output.man_pages import NAME, Manual, below, title
+from connectctl.cli.output.man_pages import NAME, ManPages, below, title
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -38,7 +38,7 @@ def man(
       connectctl docs man --directory ~/.local/share/man/man1
     """
     root = ctx.find_root().command
-    manual = Manual(ctx.find_root(), version(NAME), ENVIRONMENT, EXIT_STATUS)
+    manual = ManPages(ctx.find_root(), version(NAME), ENVIRONMENT, EXIT_STATUS)
     if directory is None:
         path = tuple(command or ())
         sys.stdout.write(manual.page(path, _found(root, path)))

@@ -16,7 +16,7 @@ from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import ApplyOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.transaction_sources import Workers, sources_of
+from connectctl.cli.transaction_sources import LazyWorkers, sources_of
 from connectctl.cli.views import fence as fence_view
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.fencing.snapshot import FenceRequest, FenceSelection
@@ -153,7 +153,7 @@ def _perform(
     with ExitStack() as stack:
         advance = stack.enter_context(terminal.progress(f"Fencing {len(selection.to_fence):,} ids"))
         context = FenceContext(
-            Workers(session),
+            LazyWorkers(session),
             session.timeout,
             transactions=calls,
             journal=journal,

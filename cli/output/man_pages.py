@@ -15,7 +15,7 @@ _SAID_ELSEWHERE = ("--help",)
 
 
 @dataclass(frozen=True)
-class Manual:
+class ManPages:
     """What every page of one release shares. ``environment`` and ``exit_codes`` are said on the program's own page; ``root``
     is the program's context, from which commands have their help options.
     """

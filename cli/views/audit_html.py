@@ -17,7 +17,7 @@ from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.times import utc
 
 if TYPE_CHECKING:
-    from connectctl.cli.views.html_origin import Origin
+    from connectctl.cli.views.html_origin import PageOrigin
     from connectctl.ops.audit.plan import AuditRequest, Bound
     from connectctl.ops.audit.verdict import Audit
 
@@ -37,7 +37,7 @@ _OPENED = 20
 """Rows of evidence of one kind that are open from the start."""
 
 
-def page(audit: Audit, origin: Origin) -> str:
+def page(audit: Audit, origin: PageOrigin) -> str:
     """The page, whole."""
     data = as_json(audit)
     names = data["topics"]

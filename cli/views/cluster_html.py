@@ -28,7 +28,7 @@ from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.health import complaints
 
 if TYPE_CHECKING:
-    from connectctl.cli.views.html_origin import Origin
+    from connectctl.cli.views.html_origin import PageOrigin
     from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
@@ -51,7 +51,7 @@ Ids = Mapping[str, list[str]]
 """The ids of findings by what they are about."""
 
 
-def page(view: ClusterView, origin: Origin) -> str:
+def page(view: ClusterView, origin: PageOrigin) -> str:
     """The page, whole."""
     ids = _ids(view)
     found, meanings = html_findings.sections(view.findings)

@@ -25,7 +25,7 @@ PAUSE = 0.05
 
 
 @dataclass(frozen=True)
-class Stage:
+class DemoStage:
     """Where it is played: a sandbox, and a directory for the files that sources read."""
 
     sandbox: Sandbox

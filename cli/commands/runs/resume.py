@@ -14,7 +14,7 @@ from connectctl.cli.commands.run.status import members_context
 from connectctl.cli.commands.transactions.end import context_of
 from connectctl.cli.options import ApplyOptions
 from connectctl.cli.session import Session
-from connectctl.cli.transaction_sources import Workers, group_of, sources_of
+from connectctl.cli.transaction_sources import LazyWorkers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
@@ -87,7 +87,7 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     assert isinstance(step, FenceIds)
     sources = sources_of(session, FenceRequest(connectors=step.connectors))
     context = FenceContext(
-        Workers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
+        LazyWorkers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
     )
     context.run = run
     if left := [] if run.done(0) else step.left(context):

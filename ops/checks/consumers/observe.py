@@ -39,7 +39,7 @@ class WrittenTopics:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReaderConnector:
     """A connector of this Connect cluster that reads ``topics``, which source connectors write.
 
     ``level`` is its consumer's isolation level as far as anybody says, None for Kafka's default; ``property`` is where it
@@ -72,7 +72,7 @@ class ReaderFacts:
     """
 
     sources: tuple[WrittenTopics, ...] = ()
-    connectors: tuple[Reading, ...] = ()
+    connectors: tuple[ReaderConnector, ...] = ()
     groups: tuple[ReaderGroup, ...] = ()
     beyond: Mapping[str, tuple[ReadBeyondLso, ...]] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def _named(config: Mapping[str, str]) -> frozenset[str]:
 # --------------------------------------------------------------------------------------------------- who reads it
 
 
-def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[Reading]:
+def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderConnector]:
     for each in context.everybody:
         if each.connector.type == SINK:
             if not connects_to(each.config, "consumer", context.edges.bootstrap):
@@ -173,14 +173,14 @@ def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[Reading
             own = f"consumer.override.{ISOLATION}"
             level = each.config.get(own) or context.worker_property(f"consumer.{ISOLATION}") if read else None
             group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
-            reading = Reading(each.name, SINK, read, level, own, group)
+            reading = ReaderConnector(each.name, SINK, read, level, own, group)
         elif is_mirror(each.config):
             if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap):
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
             own = f"source.consumer.{ISOLATION}"
             level = each.config.get(own) or each.config.get(f"consumer.{ISOLATION}")
-            reading = Reading(each.name, MIRROR, of_mirror(each.config, topics), level, own)
+            reading = ReaderConnector(each.name, MIRROR, of_mirror(each.config, topics), level, own)
         else:
             continue
         if reading.topics:

@@ -11,8 +11,8 @@ from connectctl.ops.checks.consumers.observe import (
     SINK,
     UNCOMMITTED,
     ReadBeyondLso,
+    ReaderConnector,
     ReaderFacts,
-    Reading,
     WrittenTopics,
 )
 from connectctl.ops.checks.types import Goal, leads_to_enabled
@@ -53,7 +53,7 @@ def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
         yield SINKS_UNTOUCHED.found("sinks", message, hint)
 
 
-def reads_all(reading: Reading) -> Iterator[Finding]:
+def reads_all(reading: ReaderConnector) -> Iterator[Finding]:
     """READER001 and READER002, for each connector that does not have read_committed as far as anybody says."""
     rule = {SINK: SINK_READS_ALL, MIRROR: MIRROR_READS_ALL}[reading.kind]
     if reading.level == COMMITTED:

@@ -58,7 +58,7 @@ TASKS_MAX = Release(3, 8)
 
 
 @dataclass(frozen=True)
-class Refusal:
+class TasksMaxRefusal:
     """A worker's complaint of too many tasks; the numbers are None where it does not give them."""
 
     generated: int | None = None
@@ -108,7 +108,7 @@ class TaskSet:
         return tuple(name for name, value in given if _REFERENCE.search(value))
 
     @property
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> TasksMaxRefusal | None:
         """Why the connector is FAILED, where that is because it generated too many tasks."""
         return refusal_in(self.health.connector.status)
 
@@ -180,14 +180,14 @@ def enforces(version: Release | None) -> bool:
     return version is not None and version >= TASKS_MAX
 
 
-def refusal_in(status: Status | None) -> Refusal | None:
+def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
     """What a FAILED status says of too many tasks (``TooManyTasksException``), None where it failed otherwise."""
     if status is None or status.state != "FAILED" or not status.trace:
         return None
     refused = _REFUSED.search(status.trace)
     if refused:
-        return Refusal(int(refused.group(1)), int(refused.group(2)))
-    return Refusal() if _EXCEPTION in status.trace else None
+        return TasksMaxRefusal(int(refused.group(1)), int(refused.group(2)))
+    return TasksMaxRefusal() if _EXCEPTION in status.trace else None
 
 
 def _positive(value: str) -> int | None:
