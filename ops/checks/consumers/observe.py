@@ -6,17 +6,18 @@ share group, and a committed offset beyond the last stable offset, which no read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
-from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason, unseen_by
 from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 from connectctl.ops.connect.offset_store import connects_to
+from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -28,6 +29,9 @@ from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, gr
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+_MIRROR_CLASS = "MirrorSourceConnector"
+_EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
+"""What a mirror leaves out where ``topics.exclude`` says nothing (``DefaultTopicFilter``)."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics
 
 def _named(config: Mapping[str, str]) -> frozenset[str]:
     """The topics that a configuration names as targets; those of a mirror are the ones that it reads."""
-    return frozenset() if is_mirror(config) else configured_topics(config)
+    return frozenset() if _is_mirror(config) else configured_topics(config)
 
 
 # --------------------------------------------------------------------------------------------------- who reads it
@@ -169,22 +173,52 @@ def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderC
         if each.connector.type == SINK:
             if not connects_to(each.config, "consumer", context.edges.bootstrap):
                 continue
-            read = of_sink(each.config, topics)
+            read = _of_sink(each.config, topics)
             own = f"consumer.override.{ISOLATION}"
             level = each.config.get(own) or context.worker_property(f"consumer.{ISOLATION}") if read else None
-            group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
-            reading = ReaderConnector(each.name, SINK, read, level, own, group)
-        elif is_mirror(each.config):
+            reading = ReaderConnector(each.name, SINK, read, level, own, sink_group(each.name, each.config))
+        elif _is_mirror(each.config):
             if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap):
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
             own = f"source.consumer.{ISOLATION}"
             level = each.config.get(own) or each.config.get(f"consumer.{ISOLATION}")
-            reading = ReaderConnector(each.name, MIRROR, of_mirror(each.config, topics), level, own)
+            reading = ReaderConnector(each.name, MIRROR, _of_mirror(each.config, topics), level, own)
         else:
             continue
         if reading.topics:
             yield reading
+
+
+def _of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
+    """Those of ``topics`` that a sink subscribes to."""
+    pattern = config.get("topics.regex")
+    if pattern:
+        return frozenset(topic for topic in topics if _matches(pattern, topic))
+    return topics & topics_of_sink(config)
+
+
+def _of_mirror(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
+    """Those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
+    wanted, left_out = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
+    return frozenset(topic for topic in topics if _any(wanted, topic) and not _any(left_out, topic, doubt=False))
+
+
+def _any(patterns: str, topic: str, *, doubt: bool = True) -> bool:
+    return any(_matches(pattern.strip(), topic, doubt) for pattern in patterns.split(",") if pattern.strip())
+
+
+def _matches(pattern: str, topic: str, doubt: bool = True) -> bool:
+    """Whether a Java pattern fits the whole name; ``doubt`` for one that Python does not take, so that it is read."""
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return doubt
+
+
+def _is_mirror(config: Mapping[str, str]) -> bool:
+    """Whether this is a MirrorSourceConnector: a source connector that reads from Kafka."""
+    return config.get("connector.class", "").rsplit(".", 1)[-1] == _MIRROR_CLASS
 
 
 # ------------------------------------------------------------------------------------------------------- evidence
