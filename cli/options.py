@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from connectctl.cli import completed_names
@@ -133,13 +133,8 @@ class ReportOutput(StrEnum):
     GITHUB = "github"
 
 
-class FailOn(StrEnum):
-    """From which severity on the exit code is 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
+FailOn = Literal["error", "warning"]
+"""From which severity on the exit code is 1."""
 ReportOption = Annotated[
     ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
 ]

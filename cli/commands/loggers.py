@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from connectctl.cli import apply
@@ -24,25 +23,8 @@ app = typer.Typer(
 )
 
 
-class Level(StrEnum):
-    """Kafka's levels, of which workers before 4.0 know the same."""
-
-    OFF = "OFF"
-    FATAL = "FATAL"
-    ERROR = "ERROR"
-    WARN = "WARN"
-    INFO = "INFO"
-    DEBUG = "DEBUG"
-    TRACE = "TRACE"
-
-
-class Scope(StrEnum):
-    """Where a level is set."""
-
-    CLUSTER = "cluster"
-    WORKER = "worker"
-
-
+Level = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
+"""Kafka's levels, of which workers before 4.0 know the same."""
 WorkerOption = Annotated[str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")]
 
 
@@ -94,7 +76,9 @@ def set_(
     ctx: typer.Context,
     logger: Annotated[str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")],
     level: Annotated[Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)],
-    scope: Annotated[Scope, typer.Option("--scope", help="All workers at once, or one by one.")] = Scope.CLUSTER,
+    scope: Annotated[
+        Literal["cluster", "worker"], typer.Option("--scope", help="All workers at once, or one by one.")
+    ] = "cluster",
     worker: WorkerOption = None,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
@@ -114,9 +98,9 @@ def set_(
         cluster.cluster_id(),
         cluster.calls,
         logger,
-        level.value,
+        level,
         worker=worker,
-        cluster=scope is Scope.CLUSTER and worker is None,
+        cluster=scope == "cluster" and worker is None,
         group_id=cluster.group_id,
     )
     connectors.perform(session, cluster, plan, options)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli.options import (
     ConnectorsArgument,
-    FailOn,
     FailOnOption,
     ForVersionOption,
     IgnoreOption,
@@ -38,7 +37,7 @@ def check(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
+    fail_on: FailOnOption = "error",
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
 ) -> None:

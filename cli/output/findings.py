@@ -49,7 +49,7 @@ def exit_code(findings: Sequence[Finding], fail_on: FailOn) -> int:
 
 def fails(finding: Finding, fail_on: FailOn) -> bool:
     """Whether the finding is as bad as ``fail_on``."""
-    return RANK[finding.severity] <= RANK[Severity(fail_on.value)]
+    return RANK[finding.severity] <= RANK[Severity(fail_on)]
 
 
 def emit_report(
@@ -60,7 +60,7 @@ def emit_report(
     table: Callable[[bool], None],
     location: Callable[[Finding], str | None] | None = None,
     *,
-    fail_on: FailOn = FailOn.ERROR,
+    fail_on: FailOn = "error",
 ) -> None:
     """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding.
 
@@ -132,7 +132,7 @@ def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
     return {"ruleId": finding.id, "level": level, "message": {"text": text}, "locations": [place]}
 
 
-def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = FailOn.ERROR) -> str:
+def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> str:
     """One test case for each finding; those from ``fail_on`` on fail. None at all is one that passes."""
     from xml.etree import ElementTree as Xml
 

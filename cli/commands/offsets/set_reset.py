@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.commands.offsets.change import EngineOption, Via, ViaOption
+from connectctl.cli.commands.offsets.change import EngineOption, ViaOption
 from connectctl.cli.options import (
     ConnectorArgument,
     GroupOption,
@@ -156,13 +156,13 @@ def _either(
     *,
     new: bool = False,
     typed: str | None = None,
-    via: Via | None = None,
+    via: str | None = None,
     purpose: changes.RestoreOffsets | None = None,
 ) -> None:
     from connectctl.cli.commands.offsets import execution, sink_change
 
     if not target.is_group:
-        source = Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
+        source = Target(target.name, target.request, new=new, via=via or "kafka", purpose=purpose)
         try:
             execution.change(session, operation, [source], options, typed=typed)
             return
@@ -170,7 +170,7 @@ def _either(
             if e.code != "sink":
                 raise
     groups = [GroupTarget(target.name, target.change(), not target.is_group)]
-    sink_change.change_groups(session, operation, groups, options, via=via and via.value, typed=typed)
+    sink_change.change_groups(session, operation, groups, options, via=via, typed=typed)
 
 
 def register(app: typer.Typer) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from enum import StrEnum
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from connectctl.cli.options import (
@@ -32,11 +31,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-class Emit(StrEnum):
-    """What ``--emit`` takes."""
-
-    KAFKA_ACLS = "kafka-acls"
-    YAML = "yaml"
+Emit = Literal["kafka-acls", "yaml"]
 
 
 @app.command()
@@ -68,7 +63,7 @@ def preflight(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
+    fail_on: FailOnOption = "error",
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
 ) -> None:
@@ -137,7 +132,7 @@ def _self(
 ) -> None:
     from connectctl.cli.commands.preflight import own_rights as preflight_self
 
-    if form is Emit.YAML:
+    if form == "yaml":
         raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
     if form is not None:
         preflight_self.emit(session, connectors, commands, principals)
@@ -207,7 +202,7 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
         raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(acls_emit.emit(facts, run.goal, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+    terminal.say(acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n"))
 
 
 def _explain(id_: str) -> None:
