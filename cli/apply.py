@@ -34,7 +34,7 @@ def apply(
     if options.dry_run:
         show(plan, options.output)
         return
-    for_people = options.for_people
+    for_people = options.output.for_people
     journal = open_journal() if plan.steps else None
     if journal is not None:
         confirm(session, plan, for_people, yes=options.yes)
@@ -99,7 +99,7 @@ def carry_out(
 
 def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
     """The results for scripts, and the exit code that they amount to."""
-    if output not in (Output.TABLE, Output.WIDE):
+    if not output.for_people:
         data = [result.as_json() for result in results]
         about = {"operation": plan.operation, "clusterId": plan.cluster_id, "results": data}
         terminal.emit("Result", about, output, lambda wide: None)
@@ -115,7 +115,7 @@ def announce(step: Any) -> None:
 
 def show(plan: Plan, output: Output) -> None:
     """Print the plan: this is the dry run."""
-    terminal.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+    terminal.emit("Plan", plan.as_json(), output, lambda wide: print_plan(plan))
 
 
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
@@ -177,7 +177,8 @@ def _together(noops: Iterable[Noop]) -> list[tuple[str, str]]:
     return found
 
 
-def _print_plan(plan: Plan) -> None:
+def print_plan(plan: Plan) -> None:
+    """Print the plan for people."""
     for line in summary(plan):
         terminal.say(line)
     if not plan.steps:

@@ -35,10 +35,7 @@ def _names(ctx: typer.Context) -> list[str]:
 
 def _session(ctx: typer.Context, kind: Any) -> Any:
     """A session from the words typed so far: completion parses them, but runs no callback."""
-    root: Any = ctx
-    while root.parent is not None:
-        root = root.parent
-    given = root.params
+    given = ctx.find_root().params
     topics = {f"topics.{role}": given.get(f"{role}_topic") for role in ("config", "offsets", "status")}
     flags = {"bootstrap_servers": given.get("bootstrap_servers"), "group_id": given.get("group_id")} | topics
     flags["timeout"] = PATIENCE

@@ -50,11 +50,6 @@ class ApplyOptions:
     yes: YesOption = False
     output: OutputOption = Output.TABLE
 
-    @property
-    def for_people(self) -> bool:
-        """Whether the output is a table."""
-        return self.output in (Output.TABLE, Output.WIDE)
-
 
 @dataclass(frozen=True)
 class OffsetOptions(ApplyOptions):
@@ -92,6 +87,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+PENDING = 3
+"""The exit code where something differs or changes are pending."""
 HealthOption = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")
 ]

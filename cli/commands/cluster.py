@@ -87,10 +87,12 @@ def _show(session: Session, html: Path | None, exit_code: bool, output: Output) 
 
             html_file.write(html, cluster_html.page(view, html_origin.origin(session, began, view.cluster_id)))
         terminal.emit(
-            "Cluster", cluster_view.as_json(view), output, lambda wide: terminal.blocks(cluster_view.blocks(view, wide))
+            "Cluster",
+            cluster_view.as_json(view),
+            output,
+            lambda wide: terminal.blocks(cluster_view.blocks(view, wide)),
+            view.findings,
         )
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(view.findings)
     if exit_code:
         apply.exit_unless_healthy(view.connectors, view.findings)
 
@@ -124,7 +126,7 @@ def _watch(session: Session, interval: float, output: Output) -> None:
                     if view is None:
                         raise
                     title = f"{title}   as last seen; error: {e}"
-                if output in (Output.TABLE, Output.WIDE):
+                if output.for_people:
                     draw(title, cluster_view.blocks(view, output is Output.WIDE), view.findings)
                 else:
                     terminal.emit("Cluster", cluster_view.as_json(view), output, lambda wide: None)

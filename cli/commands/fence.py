@@ -127,12 +127,12 @@ def agree_and_fence(
 ) -> None:
     """Show the plan, confirm, and execute it. ``check`` raises if it is refused, ``check_again`` after confirmation."""
     journal = apply.open_journal() if plan.steps else None
-    if selection.to_fence and not options.yes and (options.for_people or sys.stdin.isatty()):
+    if selection.to_fence and not options.yes and (options.output.for_people or sys.stdin.isatty()):
         fence_view.show_rows(selection)
     terminal.findings(selection.findings)
     check()
     if selection.to_fence:
-        apply.confirm(session, plan, options.for_people, yes=options.yes)
+        apply.confirm(session, plan, options.output.for_people, yes=options.yes)
         if not options.yes:
             check_again()
     _perform(session, calls, selection, plan, journal, options.output)

@@ -38,6 +38,11 @@ class Output(StrEnum):
     NAME = "name"
     """One name a line, for xargs; of lists alone (``NAMES``)."""
 
+    @property
+    def for_people(self) -> bool:
+        """Whether it is a table."""
+        return self in (Output.TABLE, Output.WIDE)
+
 
 NAMES = {
     "Cluster": ("workers", "address"),
@@ -88,15 +93,18 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, no_color=plain(stream), highlight=False, soft_wrap=not stream.isatty())
 
 
-def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None]) -> None:
-    """Print ``data`` as the envelope ``kind``, or call ``table(wide)`` for people."""
-    if output in (Output.TABLE, Output.WIDE):
+def emit(
+    kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None], found: Iterable[Finding] = ()
+) -> None:
+    """Print ``data`` as the envelope ``kind``, or for people call ``table(wide)`` and list what was ``found``."""
+    if output.for_people:
         table(output is Output.WIDE)
+        findings(found)
         return
     if output is Output.NAME:
         items, name = NAMES[kind]
-        for found in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
-            say(on_one_line(str(found)))
+        for value in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
+            say(on_one_line(str(value)))
         return
     envelope = {"apiVersion": API_VERSION, "kind": kind, **data}
     if output is Output.YAML:

@@ -58,7 +58,7 @@ def show_results(selection: FenceSelection, context: FenceContext, seconds: floa
     terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
     terminal.findings(context.findings)
-    if output in (Output.TABLE, Output.WIDE):
+    if output.for_people:
         summary = (
             ", ".join(f"{counts[outcome.value]:,} {outcome.value}" for outcome in FenceOutcome if counts[outcome.value])
             or "Nothing to fence"

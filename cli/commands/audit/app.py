@@ -188,9 +188,7 @@ def _audit(
         from connectctl.cli.views import audit_html, html_origin
 
         html_file.write(html, audit_html.page(found, html_origin.origin(session, began, found.cluster_id)))
-    terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide))
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(found.findings)
+    terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide), found.findings)
     if not found.passed:
         raise typer.Exit(1)
 

@@ -58,11 +58,8 @@ def audit_archive(
     found = _look(session, directory, manifest, group, inputs, patience)
     findings = findings_of_archive(found)
     verdict = verdict_of(findings)
-    terminal.emit(
-        "ArchiveAudit", view.as_json(found, verdict, findings), output, lambda wide: view.show(found, verdict)
-    )
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(findings)
+    data = view.as_json(found, verdict, findings)
+    terminal.emit("ArchiveAudit", data, output, lambda wide: view.show(found, verdict), findings)
     if verdict is not Verdict.EXACTLY_ONCE:
         raise typer.Exit(1)
 

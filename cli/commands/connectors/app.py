@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.commands.connectors import config as connectors_config
-from connectctl.cli.commands.connectors import history as connectors_history
 from connectctl.cli.commands.connectors import topics as connectors_topics
 from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
 from connectctl.cli.commands.connectors.options import StateOptions
@@ -88,9 +87,9 @@ def list_(
         "connectors": list(map(connectors_view.as_json, found)),
         "findings": [finding.as_json() for finding in seen.findings],
     }
-    terminal.emit("ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]))
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(seen.findings)
+    terminal.emit(
+        "ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]), seen.findings
+    )
     if exit_code:
         apply.exit_unless_healthy(found, seen.findings)
 
@@ -249,8 +248,17 @@ def cure(ctx: typer.Context, connector: ConnectorArgument, options: ApplyOptions
     apply.apply(session, plan, context, options)
 
 
-connectors_config.register(app)
-connectors_history.register(app)
+for command in (
+    connectors_config.create,
+    connectors_config.apply,
+    connectors_config.edit,
+    connectors_config.patch,
+    connectors_config.delete,
+    connectors_config.diff,
+    connectors_config.history,
+    connectors_config.rollback,
+):
+    app.command()(command)
 
 
 def _change_state(session: Session, verb: str, connectors: list[str] | None, options: StateOptions) -> None:

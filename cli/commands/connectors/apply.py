@@ -14,7 +14,7 @@ from connectctl.cli.commands.connectors.directory import Directory
 from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.commands.connectors.outlook import ConfigOutlook
 from connectctl.cli.commands.connectors.versions import versions_of
-from connectctl.cli.options import ApplyOptions, WaitOptions
+from connectctl.cli.options import PENDING, ApplyOptions, WaitOptions
 from connectctl.cli.session import Session
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.core.errors import BadInput
@@ -35,8 +35,6 @@ from connectctl.ops.operations.connectors.config_validation import refuse_invali
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, select
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
-
-PENDING = 3
 
 
 def planner_of(cluster: ConnectorAccess, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:

@@ -37,9 +37,7 @@ def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) 
         if wide:
             _print_traces(health)
 
-    terminal.emit("Connector", data, output, table)
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(doubts)
+    terminal.emit("Connector", data, output, table, doubts)
 
 
 def _from_config_topic(

@@ -137,9 +137,3 @@ def copy(
 
     targets = [Target(target, request, new=True, via=via or "kafka")]
     change(session, "offsets copy", targets, options)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``connectctl offsets``."""
-    app.command("merge")(merge)
-    app.command("copy")(copy)

@@ -19,7 +19,6 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import check_fresh
 from connectctl.cli.session import Session
 from connectctl.ops.clients.spark import session as spark_session
-from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.executor import execute
@@ -39,7 +38,7 @@ from connectctl.ops.operations.offsets.write_access import refuse_without_write
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20
-"""Records of a plan that are shown; all are in ``-o json``."""
+"""Records or offsets of a plan that are shown; all are in ``-o json``."""
 
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
@@ -128,7 +127,7 @@ def perform(
     if not plan.steps:
         terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
         return
-    journal = Journal(paths.journal_directory())
+    journal = apply.open_journal()
     report_interrupted(journal, plan.cluster_id, looked.group_id)
     ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)
     run = journal.begin_plan(plan, names)
@@ -198,15 +197,12 @@ def ask(
         if answer.strip() != name:
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
         yes = True
-    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
+    apply.confirm(session, plan, output.for_people, yes=yes)
 
 
 def show(changes: Changes) -> None:
     """A plan for people: its steps, what would be written, where the policies disagree."""
-    for line in apply.summary(changes.plan):
-        terminal.say(line)
-    if not changes.plan.steps:
-        terminal.say("  Nothing to do.")
+    apply.print_plan(changes.plan)
     show_records(changes)
 
 

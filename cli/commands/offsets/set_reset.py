@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli.apply import open_journal
 from connectctl.cli.commands.offsets.change import EngineOption, ViaOption
 from connectctl.cli.options import (
     ConnectorArgument,
@@ -16,7 +17,6 @@ from connectctl.cli.options import (
     OptionalConnectorArgument,
     with_options,
 )
-from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
@@ -109,13 +109,12 @@ def restore(
 
     A sink's group gets exactly the offsets of the backup again.
     """
-    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets import dump_lines
     from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
 
     # What the plan was made from must be there when it is executed or resumed. What is wrong is reported of the
     # person's file, and not of the journal's copy.
-    journal = Journal(paths.journal_directory())
+    journal = open_journal()
     kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreOffsets(connector, kept)
     lines = dump_lines.lines_of(journal.directory / kept)
@@ -171,10 +170,3 @@ def _either(
                 raise
     groups = [GroupTarget(target.name, target.change(), not target.is_group)]
     sink_change.change_groups(session, operation, groups, options, via=via, typed=typed)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``connectctl offsets``."""
-    app.command("set")(set_)
-    app.command("reset")(reset)
-    app.command("restore")(restore)

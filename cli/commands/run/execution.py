@@ -81,7 +81,7 @@ def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved:
     if options.dry_run:
         terminal.emit("Plan", plan.as_json(), options.output, lambda wide: _print_plan(plan))
         return
-    apply.confirm(session, plan, options.for_people, yes=options.yes)
+    apply.confirm(session, plan, options.output.for_people, yes=options.yes)
     _carry_out(session, Prepared(scene, ready, where, request, outage), plan, options.output)
 
 

@@ -51,7 +51,7 @@ def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: A
         apply.show(left, options.output)
         return
     apply.confirm(session, left, yes=options.yes)
-    on_result = apply.print_result if options.for_people else None
+    on_result = apply.print_result if options.output.for_people else None
     apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), options.output)
 
 
@@ -139,7 +139,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
             return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
 
         apply.confirm(session, left, yes=options.yes)
-        on_result = apply.print_result if options.for_people else None
+        on_result = apply.print_result if options.output.for_people else None
         context = JobContext(work=work)
         results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, start=number)
     finally:

@@ -73,8 +73,9 @@ def list_(
         "transactions": [each.as_json(now) for each in found.found],
         "findings": [finding.as_json() for finding in findings],
     }
-    terminal.emit("TransactionList", data, output, lambda wide: transactions.print_list(found.found, now, wide))
-    _findings(findings, output)
+    terminal.emit(
+        "TransactionList", data, output, lambda wide: transactions.print_list(found.found, now, wide), findings
+    )
 
 
 @app.command()
@@ -105,8 +106,7 @@ def show(
         "transaction": found.as_json(now),
         "findings": [finding.as_json() for finding in doubts],
     }
-    terminal.emit("Transaction", data, output, lambda wide: transactions.print_one(found, now))
-    _findings(doubts, output)
+    terminal.emit("Transaction", data, output, lambda wide: transactions.print_one(found, now), doubts)
 
 
 @app.command()
@@ -135,8 +135,9 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
         "notProven": [each.as_json(now) for each in found.unproven],
         "findings": [finding.as_json() for finding in found.findings],
     }
-    terminal.emit("HangingTransactions", data, output, lambda wide: transactions.print_hanging(found, now, wide))
-    _findings(found.findings, output)
+    terminal.emit(
+        "HangingTransactions", data, output, lambda wide: transactions.print_hanging(found, now, wide), found.findings
+    )
     if found.found or _troubling(found.findings):
         raise typer.Exit(1)
 
@@ -173,13 +174,15 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
         "partitions": [each.as_json(now) for each in found.partitions],
         "findings": [finding.as_json() for finding in findings],
     }
-    terminal.emit("TransactionLag", data, output, lambda wide: transactions.print_lag(found.partitions, now, wide))
-    _findings(findings, output)
+    terminal.emit(
+        "TransactionLag", data, output, lambda wide: transactions.print_lag(found.partitions, now, wide), findings
+    )
     if _troubling(findings):
         raise typer.Exit(1)
 
 
-transactions_end.register(app)
+for command in (transactions_end.abort, transactions_end.commit):
+    app.command()(command)
 
 
 def _known_states(given: list[str] | None) -> tuple[str, ...]:
@@ -198,8 +201,3 @@ def _troubling(findings: Iterable[Finding]) -> bool:
     from connectctl.ops.core.finding import Severity
 
     return any(finding.severity is not Severity.INFO for finding in findings)
-
-
-def _findings(findings: Iterable[Finding], output: Output) -> None:
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(findings)

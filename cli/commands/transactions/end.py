@@ -31,12 +31,6 @@ ProducerOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``app``."""
-    for command in (abort, commit):
-        app.command()(command)
-
-
 @with_options
 def abort(
     ctx: typer.Context,

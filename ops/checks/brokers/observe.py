@@ -77,8 +77,8 @@ def concerned(enabled: bool | None, goal: Goal) -> bool:
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     """See what transactions need, all at once. Where nothing needs them nothing is asked."""
     sinks = [each for each in context.checked if each.connector.type == "sink"]
-    told = context.worker_property
-    sessions, away = sessions_of(sinks, told, context.edges.bootstrap)
+    of_workers = context.worker_property
+    sessions, away = sessions_of(sinks, of_workers, context.edges.bootstrap)
     if not concerned(context.enabled, goal):
         facts = BrokerFacts(0, enabled=context.enabled, sessions=sessions, unseen=away)
         return _with_bounds(context, facts) if sessions else facts
@@ -108,10 +108,11 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         transaction_state=log.get(TRANSACTION_STATE),
         log_hidden=secret,
         sources=tuple(
-            _layered(each, "producer", TIMEOUT, told) or ClientTimeout(each.name, DEFAULT_TIMEOUT_MS) for each in here
+            _layered(each, "producer", TIMEOUT, of_workers) or ClientTimeout(each.name, DEFAULT_TIMEOUT_MS)
+            for each in here
         ),
         # The leader's own producer has the worker's properties without a prefix.
-        leader=_given("leader", ((TIMEOUT, told(TIMEOUT)),)) or ClientTimeout("leader", DEFAULT_TIMEOUT_MS),
+        leader=_given("leader", ((TIMEOUT, of_workers(TIMEOUT)),)) or ClientTimeout("leader", DEFAULT_TIMEOUT_MS),
         sessions=sessions,
         enabled=context.enabled,
         workers=context.versions,
