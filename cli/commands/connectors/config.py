@@ -109,9 +109,9 @@ def edit(ctx: typer.Context, connector: ConnectorArgument, options: ConfigOption
     A worker validates what was saved before anything is sent, and the plan shows what differs. Secrets are masked in the
     editor; one that stays masked stays what it is.
     """
-    from connectctl.cli.commands.connectors.edit import edit as edit_one
+    from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    edit_one(ctx.obj, connector, options)
+    connectors_apply.edit(ctx.obj, connector, options)
 
 
 @with_options

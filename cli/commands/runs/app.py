@@ -175,12 +175,9 @@ def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOption
     deleted are created again, with the offsets that it deleted. If a connector was changed since, nothing is undone
     (exit code 4).
     """
-    from connectctl.cli.commands.runs.undo import undo as undo_run
-    from connectctl.ops.all_steps import KINDS
+    from connectctl.cli.commands.runs.apply import undo as undo_run
 
-    journal = apply.open_journal()
-    found = journal.get(run)
-    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), options)
+    undo_run(ctx.obj, run, options)
 
 
 def as_json(run: Run) -> dict[str, Any]:
