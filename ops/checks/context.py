@@ -11,11 +11,12 @@ from functools import cached_property
 
 from connectctl.ops.checks.acls.clusters import Open
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
-from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -58,7 +59,7 @@ class CheckContext:
 
     edges: Edges
     view: ClusterView
-    checked: tuple[CheckedConnector, ...] = ()
+    checked: tuple[Connector, ...] = ()
     state: ConfigState | None = None
     written: Mapping[str, float] = field(default_factory=dict)
     recorded: Mapping[str, frozenset[str]] | None = None
@@ -82,14 +83,14 @@ class CheckContext:
         return tuple(each.name for each in self.checked)
 
     @property
-    def everybody(self) -> tuple[CheckedConnector, ...]:
+    def everybody(self) -> tuple[Connector, ...]:
         """All connectors, asked for or not: any sink may read what one of them writes."""
-        return tuple(CheckedConnector(health.connector) for health in self.view.connectors)
+        return tuple(health.connector for health in self.view.connectors)
 
     @property
-    def sources(self) -> list[CheckedConnector]:
+    def sources(self) -> list[Connector]:
         """The source connectors among those that were asked for."""
-        return [each for each in self.checked if each.connector.type != "sink"]
+        return [each for each in self.checked if each.type != "sink"]
 
     @property
     def enabled(self) -> bool | None:
@@ -132,7 +133,7 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     _check(wanted, list(known))
     context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()
-    context.checked = tuple(CheckedConnector(c) for name, c in sorted(known.items()) if name in picked)
+    context.checked = tuple(connector for name, connector in sorted(known.items()) if name in picked)
     _read_config_topic(context)
     return context
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from connectctl.ops.checks.acls import observe as acls_observe
@@ -19,6 +19,7 @@ from connectctl.ops.checks.brokers import observe as broker_observe
 from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.connector_config import rules as config_rules
 from connectctl.ops.checks.connector_config import validations
+from connectctl.ops.checks.connector_config.observe import Subject
 from connectctl.ops.checks.connector_config.override_rules import POLICY
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
@@ -112,20 +113,20 @@ class CheckRun:
         yield from validations.unasked(urls, answers, configs)
         supports = frozenset(worker.support for worker in context.view.workers)
         policy = context.worker_property(POLICY) if self.release else None
-        topic = context.internal.get("offsets")
         for each in context.checked:
-            asked = replace(each, validations=answers[each.name])
-            yield from config_rules.check(
-                config_rules.subject_of(
-                    asked,
-                    self.goal,
-                    group_id=context.group.id,
-                    offsets_topic=topic,
-                    release=self.release,
-                    policy=policy,
-                    supports=supports,
-                )
+            subject = Subject(
+                each.name,
+                each.config,
+                self.goal,
+                answers[each.name],
+                context.group.id,
+                context.internal.get("offsets"),
+                running=True,
+                release=self.release,
+                policy=policy,
+                supports=supports,
             )
+            yield from config_rules.evaluate(subject).findings
 
     def _tasks(self) -> Iterator[Finding | Unseen]:
         seen = tasks_max_observe.look(self.context.view, self.context.edges.kafka).only(self.context.names)

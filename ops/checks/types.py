@@ -1,19 +1,15 @@
-"""What several checks look at: the goal and what it means for a severity, a connector, what was not seen."""
+"""What several checks look at: the goal and what it means for a severity, what workers say, what was not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.connector import Connector
 
 NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
 """A check that did not happen must not look like one that passed."""
@@ -71,24 +67,6 @@ class Validation:
     detail: str | None = None
     kind: str | None = None
     once_enabled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class CheckedConnector:
-    """A connector of the cluster, and what each worker says of its configuration as it is."""
-
-    connector: Connector
-    validations: tuple[Validation, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The connector's name."""
-        return self.connector.name
-
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The connector's configuration."""
-        return self.connector.config
 
 
 @dataclass(frozen=True)

@@ -119,8 +119,8 @@ def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, t
     home = look_at_home(edges.acls, said)
     if isinstance(home, Unseen):
         return None, (home,)
-    sources = [each.connector for each in context.checked if each.connector.type == "source"]
-    sinks = [each.connector for each in context.checked if each.connector.type == "sink"]
+    sources = [each for each in context.checked if each.type == "source"]
+    sinks = [each for each in context.checked if each.type == "sink"]
     clusters, lost = look_elsewhere(edges.other_acls, [*sources, *sinks], home, said)
     guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
     targets = _targets(edges.calls, sources, context.recorded, lost) if guarded else {}

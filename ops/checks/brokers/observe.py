@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen, reason, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
@@ -76,7 +77,7 @@ def concerned(enabled: bool | None, goal: Goal) -> bool:
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     """See what transactions need, all at once. Where nothing needs them nothing is asked."""
-    sinks = [each for each in context.checked if each.connector.type == "sink"]
+    sinks = [each for each in context.checked if each.type == "sink"]
     of_workers = context.worker_property
     sessions, away = sessions_of(sinks, of_workers, context.edges.bootstrap)
     if not concerned(context.enabled, goal):
@@ -156,9 +157,9 @@ def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
     ]
 
 
-def _by_cluster(context: CheckContext) -> tuple[list[CheckedConnector], list[Unseen]]:
+def _by_cluster(context: CheckContext) -> tuple[list[Connector], list[Unseen]]:
     """The connectors whose producers write to these brokers, and what is not known of the brokers of others."""
-    here: list[CheckedConnector] = []
+    here: list[Connector] = []
     others: dict[str, list[str]] = {}
     for each in context.sources:
         if connects_to(each.config, "producer", context.edges.bootstrap):
@@ -173,7 +174,7 @@ def _by_cluster(context: CheckContext) -> tuple[list[CheckedConnector], list[Uns
 
 
 def sessions_of(
-    sinks: Sequence[CheckedConnector], worker_property: Callable[[str], str | None], bootstrap: str
+    sinks: Sequence[Connector], worker_property: Callable[[str], str | None], bootstrap: str
 ) -> tuple[tuple[ClientTimeout, ...], tuple[Unseen, ...]]:
     """The session time-outs that sinks ask for (``GroupCoordinator``, classic groups), and what is not known of other
     clusters.
@@ -207,7 +208,7 @@ def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[s
 
 
 def _layered(
-    each: CheckedConnector, client: str, name: str, worker_property: Callable[[str], str | None]
+    each: Connector, client: str, name: str, worker_property: Callable[[str], str | None]
 ) -> ClientTimeout | None:
     """As a worker layers it: the connector's override, the worker's property for that client; None for the default."""
     own, workers = f"{client}.override.{name}", f"{client}.{name}"

@@ -14,8 +14,8 @@ from enum import StrEnum
 from connectctl.ops.checks.connector_config import exactly_once_rules, framework_rules, override_rules
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
-from connectctl.ops.checks.types import CheckedConnector, Goal, PluginSays, Validation
-from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.checks.types import Goal, PluginSays, Validation
+from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
@@ -58,38 +58,8 @@ class Evaluated:
     outcome: ConfigOutcome
 
 
-def subject_of(
-    checked: CheckedConnector,
-    goal: Goal,
-    *,
-    group_id: str | None = None,
-    offsets_topic: str | None = None,
-    release: tuple[int, int] | None = None,
-    policy: str | None = None,
-    supports: frozenset[Support] = frozenset(),
-) -> Subject:
-    """A connector of the cluster as a subject of these rules."""
-    return Subject(
-        checked.name,
-        checked.config,
-        goal,
-        checked.validations,
-        group_id,
-        offsets_topic,
-        running=True,
-        release=release,
-        policy=policy,
-        supports=supports,
-    )
-
-
-def check(subject: Subject) -> tuple[Finding, ...]:
-    """Every finding about the configuration. A worker's error that a rule tells, too, is one finding."""
-    return evaluate(subject).findings
-
-
 def evaluate(subject: Subject) -> Evaluated:
-    """The findings about the configuration, and what becomes of it."""
+    """The findings about the configuration, and what becomes of it. A worker's error that a rule tells is one finding."""
     words = Words(subject)
     for area in (exactly_once_rules, framework_rules, override_rules):
         area.check(subject, words)

@@ -107,7 +107,7 @@ def topics_of(sources: Iterable[WrittenTopics]) -> frozenset[str]:
 
 def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     """Observe the readers. Without transactional writes nothing is requested."""
-    sinks = tuple(sorted(each.name for each in context.everybody if each.connector.type == SINK))
+    sinks = tuple(sorted(each.name for each in context.everybody if each.type == SINK))
     empty = ReaderFacts(sinks=sinks, enabled=context.enabled)
     if not leads_to_enabled(context.enabled, goal) or not context.sources:
         return empty
@@ -170,7 +170,7 @@ def _named(config: Mapping[str, str]) -> frozenset[str]:
 
 def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderConnector]:
     for each in context.everybody:
-        if each.connector.type == SINK:
+        if each.type == SINK:
             if not connects_to(each.config, "consumer", context.edges.bootstrap):
                 continue
             read = _of_sink(each.config, topics)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.config_topic import ConfigState
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
@@ -107,14 +108,14 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
     )
 
 
-def ids_of(each: CheckedConnector, state: ConfigState | None) -> int:
+def ids_of(each: Connector, state: ConfigState | None) -> int:
     """For how many tasks the next round fences: as many as the last one was for, or as run now, whichever is more.
 
     A connector that has never had tasks may get as many as ``tasks.max`` says.
     """
     known = state.connectors.get(each.name) if state else None
     record = known.task_count_record if known else None
-    tasks = max(known.task_count if known else 0, len(each.connector.tasks), record or 0)
+    tasks = max(known.task_count if known else 0, len(each.tasks), record or 0)
     if tasks:
         return tasks
     wanted = each.config.get("tasks.max", "1").strip()
@@ -199,7 +200,7 @@ def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[Fe
         known = context.state.connectors.get(each.name)
         if known is None or not known.fencing_pending or not known.task_count:
             continue
-        case = Case(context.group.id, each.connector, known, context.written, context.directory, workers)
+        case = Case(context.group.id, each, known, context.written, context.directory, workers)
         try:
             found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen, leads_to_enabled, reason
+from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import (
     CLIENTS,
     Kind,
@@ -175,7 +176,7 @@ def _workers(context: CheckContext) -> _Workers:
     )
 
 
-def _stores(each: CheckedConnector, workers: _Workers, goal: Goal) -> ConnectorStore:
+def _stores(each: Connector, workers: _Workers, goal: Goal) -> ConnectorStore:
     def store(mode: StoreMode | None) -> Store:
         topic = workers.offsets.offsets_topic
         return store_of(

@@ -16,7 +16,7 @@ from connectctl.ops.checks.brokers.observe import (
     observe,
 )
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Severity
@@ -186,9 +186,7 @@ def test_workers_before_3_7_1_fence_with_a_timeout_that_every_broker_takes(
 def sources(
     fake: FakeBrokers | None = None, told: dict[str, str] | None = None, **configs: dict[str, str]
 ) -> CheckContext:
-    checked = [
-        CheckedConnector(Connector(name, None, config=config, type="source")) for name, config in configs.items()
-    ]
+    checked = [Connector(name, None, config=config, type="source") for name, config in configs.items()]
     return check_context(*checked, brokers=fake, told=told)
 
 

@@ -8,7 +8,7 @@ from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
 from connectctl.ops.checks.consumers.observe import ReaderFacts, WrittenTopics, observe
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
@@ -56,24 +56,24 @@ class Topics:
         raise AssertionError("nothing is changed")
 
 
-def sources(*connectors: CheckedConnector, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
+def sources(*connectors: Connector, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
     """A cluster with these connectors, and a source called ``src`` that writes to ``orders``."""
     clean: dict[str, Any] = {"calls": Topics(), "transactions": FakeCoordinators(partitions=dict(OPEN))}
     return check_context(source("src"), *connectors, brokers=fake, **(clean | changes))
 
 
-def source(name: str, **config: str) -> CheckedConnector:
-    return CheckedConnector(Connector(name, None, config=SOURCE | config, type="source"))
+def source(name: str, **config: str) -> Connector:
+    return Connector(name, None, config=SOURCE | config, type="source")
 
 
-def sink(name: str = "snk", base: dict[str, str] | None = None, **config: str) -> CheckedConnector:
+def sink(name: str = "snk", base: dict[str, str] | None = None, **config: str) -> Connector:
     own = {key.replace("_", "."): value for key, value in config.items()}
-    return CheckedConnector(Connector(name, None, config=(base or SINK) | own, type="sink"))
+    return Connector(name, None, config=(base or SINK) | own, type="sink")
 
 
-def mirror(**config: str) -> CheckedConnector:
+def mirror(**config: str) -> Connector:
     own = {key.replace("_", "."): value for key, value in config.items()}
-    return CheckedConnector(Connector("mirror", None, config=MIRROR | own, type="source"))
+    return Connector("mirror", None, config=MIRROR | own, type="source")
 
 
 def reading(*groups: ReaderGroup, **more: Any) -> FakeBrokers:
