@@ -38,11 +38,6 @@ class Clusters:
     spelled: Mapping[str, str]
 
 
-def look_at_home(opened: Callable[[], AclReads], said: Principals) -> ClusterAcls | Unseen:
-    """The workers' own Kafka cluster."""
-    return _look("the ACLs of the workers' Kafka cluster", opened, said, None)
-
-
 def look_elsewhere(
     opened: Open, sources: Iterable[Connector], home: ClusterAcls, said: Principals
 ) -> tuple[Clusters, list[Unseen]]:
@@ -76,15 +71,16 @@ def _at_once(
 ) -> dict[str, ClusterAcls | Unseen]:
     def one(bootstrap: str) -> ClusterAcls | Unseen:
         what = f"the ACLs of the Kafka cluster at {bootstrap}"
-        return _look(what, partial(opened, bootstrap, wanted[bootstrap]), said, home)
+        return look(what, partial(opened, bootstrap, wanted[bootstrap]), said, home)
 
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         return dict(zip(wanted, pool.map(one, wanted), strict=True))
 
 
-def _look(
-    what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None
+def look(
+    what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None = None
 ) -> ClusterAcls | Unseen:
+    """A Kafka cluster, of which ``what`` is said where it cannot be looked at; ``home`` where it is that one."""
     try:
         edge = opened()
         if home is not None and edge.cluster_id() == home.cluster_id:

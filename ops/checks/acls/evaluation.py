@@ -96,14 +96,11 @@ def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -
 def covers_ids(binding: Binding, group: str, connector: str) -> bool:
     """Whether the pattern covers any id that a task of ``connector`` can have."""
     stem = f"{group}-{connector}-"
-    return binding.covers(stem) or (binding.pattern == "PREFIXED" and _number_follows(binding.name, stem))
+    number = binding.name.removeprefix(stem) if binding.name.startswith(stem) else ""
+    return binding.covers(stem) or (binding.pattern == "PREFIXED" and number.isdigit())
 
 
 def covers_group(binding: Binding, group: str) -> bool:
     """Whether the pattern covers any id that a task of ``group`` can have, whatever its connectors are called."""
     stem = f"{group}-"
     return binding.covers(stem) or (binding.pattern == "PREFIXED" and binding.name.startswith(stem))
-
-
-def _number_follows(name: str, stem: str) -> bool:
-    return name.startswith(stem) and name[len(stem) :].isdigit()

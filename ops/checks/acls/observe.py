@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clusters, look_at_home, look_elsewhere
+from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clusters, look, look_elsewhere
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Client, Principals, principal_of
 from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
@@ -116,7 +116,7 @@ def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, t
     Without an authorizer on the brokers nothing is asked further, because everything is allowed.
     """
     edges = context.edges
-    home = look_at_home(edges.acls, said)
+    home = look("the ACLs of the workers' Kafka cluster", edges.acls, said)
     if isinstance(home, Unseen):
         return None, (home,)
     sources = [each for each in context.checked if each.type == "source"]

@@ -53,7 +53,8 @@ def lacks(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Findin
         needs = [j.need for j in found]
         rule = SEES_LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
         downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
-        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{_matched(needs[0])}."
+        matched = ", matched by its topics.regex" if needs[0].use is Use.PATTERN else ""
+        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{matched}."
         yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
 
 
@@ -119,10 +120,6 @@ def _where(facts: AclFacts, found: Iterable[Evaluation]) -> str:
     hosts = sorted({host for evaluated in found for host in evaluated.refused})
     some = len(hosts) < len(facts.hosts)
     return f" from {_named(hosts)}, though other workers have it" if some else ""
-
-
-def _matched(need: Requirement) -> str:
-    return ", matched by its topics.regex" if need.use is Use.PATTERN else ""
 
 
 def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:

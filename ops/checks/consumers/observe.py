@@ -35,14 +35,6 @@ _EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
 
 
 @dataclass(frozen=True)
-class WrittenTopics:
-    """A source connector whose topics may be read, with its topics on the workers' Kafka cluster."""
-
-    name: str
-    topics: frozenset[str]
-
-
-@dataclass(frozen=True)
 class ReaderConnector:
     """A connector of this Connect cluster that reads ``topics``, which source connectors write.
 
@@ -72,10 +64,11 @@ class ReadBeyondLso:
 class ReaderFacts:
     """All that was seen. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
 
+    ``sources`` are the source connectors whose topics may be read, with their topics on the workers' Kafka cluster.
     ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None where no worker tells.
     """
 
-    sources: tuple[WrittenTopics, ...] = ()
+    sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
     connectors: tuple[ReaderConnector, ...] = ()
     groups: tuple[ReaderGroup, ...] = ()
     beyond: Mapping[str, tuple[ReadBeyondLso, ...]] = field(default_factory=dict)
@@ -86,7 +79,7 @@ class ReaderFacts:
     @property
     def topics(self) -> frozenset[str]:
         """Every topic that a source connector writes to."""
-        return topics_of(self.sources)
+        return frozenset().union(*self.sources.values())
 
     @cached_property
     def unexplained(self) -> dict[str, list[str]]:
@@ -98,11 +91,6 @@ class ReaderFacts:
                 for topic in group.topics:
                     found.setdefault(topic, []).append(group.id)
         return found
-
-
-def topics_of(sources: Iterable[WrittenTopics]) -> frozenset[str]:
-    """Every topic of ``sources``."""
-    return frozenset().union(*(each.topics for each in sources))
 
 
 def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
@@ -121,7 +109,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
         except ConnectctlError as e:
             unseen.append(unseen_by("consumer groups", e))
             readers = ReaderGroups()
-    topics = topics_of(written)
+    topics = frozenset[str]().union(*written.values())
     unseen += _unlisted(readers) + _hidden(brokers, topics)
     groups = tuple(group for group in readers.groups if group.topics & topics)
     return replace(
@@ -137,7 +125,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
 # ------------------------------------------------------------------------------------------------- what is written
 
 
-def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics, ...]:
+def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset[str]]:
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
     far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
@@ -152,12 +140,10 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics
     recorded = {name: reported[name] for name in missing if name in reported} if reported else {}
     # What the status topic tells is as good; without it only the configurations are left.
     unseen += [] if recorded else silent
-    return tuple(
-        WrittenTopics(
-            each.name, frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
-        )
+    return {
+        each.name: frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
         for each in near
-    )
+    }
 
 
 def _named(config: Mapping[str, str]) -> frozenset[str]:

@@ -10,10 +10,8 @@ from connectctl.ops.checks.consumers.observe import (
     MIRROR,
     SINK,
     UNCOMMITTED,
-    ReadBeyondLso,
     ReaderConnector,
     ReaderFacts,
-    WrittenTopics,
 )
 from connectctl.ops.checks.types import Goal, leads_to_enabled
 from connectctl.ops.core.finding import Finding, Severity, some_of
@@ -41,8 +39,8 @@ def check(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
     for group in facts.groups:
         yield from proven(group, facts)
         yield from share_group_reads_all(group, facts)
-    for source in facts.sources:
-        yield from cannot_be_seen(source, facts)
+    for source, topics in facts.sources.items():
+        yield from cannot_be_seen(source, topics, facts)
 
 
 def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
@@ -80,7 +78,7 @@ def proven(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
         f"It committed {first.committed} on {first.place}; read_committed readers get no further than {first.stable}"
     )
     message += f", and likewise on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
-    if not group.active and _at_the_end(evidence):
+    if not group.active and all(each.committed == each.end for each in evidence):
         message += " It has no members now, so its offsets may have been set by hand."
     yield PROVEN.found(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
 
@@ -94,16 +92,12 @@ def share_group_reads_all(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Fi
         yield SHARES_ALL.found(group.id, message, hint)
 
 
-def cannot_be_seen(source: WrittenTopics, facts: ReaderFacts) -> Iterator[Finding]:
+def cannot_be_seen(source: str, topics: frozenset[str], facts: ReaderFacts) -> Iterator[Finding]:
     """READER005, for each source connector, with the groups whose isolation level is unknown."""
-    unknown = {group for topic in source.topics for group in facts.unexplained.get(topic, ())}
+    unknown = {group for topic in topics for group in facts.unexplained.get(topic, ())}
     if unknown:
         message = f"What it writes is read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
-        yield CANNOT_BE_SEEN.found(source.name, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
-
-
-def _at_the_end(evidence: tuple[ReadBeyondLso, ...]) -> bool:
-    return all(each.committed == each.end for each in evidence)
+        yield CANNOT_BE_SEEN.found(source, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 
 def _clients(group: ReaderGroup) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, newest_write
@@ -195,14 +195,9 @@ class _Watch:
         if len(listed.seen) < len(foreign):
             for gap in listed.gaps:
                 self._miss(what, gap.why, gap.next_step)
-        return ConfigTopic(
-            topic.name,
-            topic.connectors,
-            topic.newest,
-            max((p.last_timestamp / 1000 for p in ours), default=None),
-            foreign,
-            {listing.producer_id: listing.id for listing in listed.seen},
-        )
+        wrote = max((p.last_timestamp / 1000 for p in ours), default=None)
+        owners = {listing.producer_id: listing.id for listing in listed.seen}
+        return replace(topic, leader_wrote=wrote, foreign=foreign, owners=owners)
 
     def other_groups(self) -> tuple[ConnectGroup, ...]:
         """The other groups of Connect workers that have members."""

@@ -50,14 +50,9 @@ def check(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     yield from leader_behind(seen)
     yield from unprepared(seen, goal)
     yield from unproven(seen, goal)
-    yield from without_id(seen)
-    yield from leader_open(seen)
-    yield from id_elsewhere(seen)
-    yield from other_writers(seen)
-    yield from outside_transactions(seen)
-    yield from lists_differ(seen)
-    yield from shared_config(seen)
-    yield from shared_status(seen)
+    of_any_goal = (without_id, leader_open, id_elsewhere, other_writers, outside_transactions)
+    for rule in (*of_any_goal, lists_differ, shared_config, shared_status):
+        yield from rule(seen)
 
 
 def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
