@@ -96,8 +96,14 @@ def preflight(
     if command and not self_:
         raise BadInput("--command requires --self")
     if self_:
-        _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
-        return
+        from connectctl.cli.commands.preflight import own_rights
+
+        if emit == "yaml":
+            raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
+        if emit is not None:
+            own_rights.emit(ctx.obj, connectors or [], command or [], principal or [])
+            return
+        own_rights.check_self(ctx.obj, connectors or [], command or [], output, fail_on=fail_on, ignore=ignore)
     release = findings.release(for_version)
     run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
     if emit is not None:
@@ -118,26 +124,6 @@ def _report(run: CheckRun, fail_on: FailOn, ignore: list[str] | None, output: Re
         "Preflight", data, found, output, lambda wide: _print(run.context, found, wide), fail_on=fail_on
     )
     raise typer.Exit(findings.exit_code(found, fail_on))
-
-
-def _self(
-    session: Session,
-    connectors: list[str],
-    commands: list[str],
-    principals: list[str],
-    form: Emit | None,
-    fail_on: FailOn,
-    ignore: list[str] | None,
-    output: ReportOutput,
-) -> None:
-    from connectctl.cli.commands.preflight import own_rights as preflight_self
-
-    if form == "yaml":
-        raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
-    if form is not None:
-        preflight_self.emit(session, connectors, commands, principals)
-        return
-    preflight_self.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
 
 
 def check_run(

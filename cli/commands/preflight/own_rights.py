@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from connectctl.cli.options import FailOn, ReportOutput
@@ -29,7 +29,7 @@ def check_self(
     *,
     fail_on: FailOn,
     ignore: list[str] | None,
-) -> None:
+) -> NoReturn:
     """Look, print, and exit with 1 where something is as bad as ``fail_on``."""
     found = look(session, connectors, commands)
     kept = output_findings.kept(list(findings(found)), ignore)
