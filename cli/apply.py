@@ -178,7 +178,6 @@ def _together(noops: Iterable[Noop]) -> list[tuple[str, str]]:
 
 
 def print_plan(plan: Plan) -> None:
-    """Print the plan for people."""
     for line in summary(plan):
         terminal.say(line)
     if not plan.steps:
@@ -186,7 +185,6 @@ def print_plan(plan: Plan) -> None:
 
 
 def print_result(result: Result) -> None:
-    """What came of a step, for people."""
     terminal.say(line_of(result))
     if result.error is not None:
         terminal.note(f"error: {result.error}", style="red")

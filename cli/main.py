@@ -356,7 +356,6 @@ def root(
 
 
 def main() -> None:
-    """Entry point."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # and not ignored, as of a job in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _streams()

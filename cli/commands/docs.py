@@ -53,7 +53,6 @@ def man(
 
 
 def _found(root: Any, path: tuple[str, ...]) -> Any:
-    """The command that ``path`` leads to."""
     for known, command in below(root):
         if known == path:
             return command

@@ -49,7 +49,6 @@ def _partition(audit: ArchiveAudit, each: ArchivePartition) -> dict[str, Any]:
 
 
 def show(audit: ArchiveAudit, verdict: Verdict) -> None:
-    """Print it for people."""
     data = as_json(audit, verdict, ())
     rows = [
         [

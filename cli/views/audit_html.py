@@ -38,7 +38,6 @@ _OPENED = 20
 
 
 def page(audit: Audit, origin: PageOrigin) -> str:
-    """The page, whole."""
     data = as_json(audit)
     names = data["topics"]
     found, meanings = html_findings.sections(audit.findings)

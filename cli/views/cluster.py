@@ -77,7 +77,6 @@ def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
 
 
 def as_json(view: ClusterView) -> dict[str, Any]:
-    """The cluster as scripts get it."""
     leader = next((worker.url for worker in view.workers if worker.leader), None)
     return {
         "clusterId": view.cluster_id,

@@ -52,7 +52,6 @@ Ids = Mapping[str, list[str]]
 
 
 def page(view: ClusterView, origin: PageOrigin) -> str:
-    """The page, whole."""
     ids = _ids(view)
     found, meanings = html_findings.sections(view.findings)
     sections = [

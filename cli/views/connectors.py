@@ -54,7 +54,6 @@ def _cause(cause: str | None, wide: bool) -> str:
 
 
 def as_json(health: ConnectorHealth) -> dict[str, Any]:
-    """A connector as scripts get it."""
     connector = health.connector
     return {
         "name": health.name,

@@ -67,7 +67,6 @@ def show_results(selection: FenceSelection, context: FenceContext, seconds: floa
 
 
 def any_failed(selection: FenceSelection, context: FenceContext) -> bool:
-    """Whether fencing failed for any id."""
     from connectctl.ops.operations.fencing.steps import results_of
 
     return any(result.outcome is FenceOutcome.FAILED for result in results_of(selection, context))

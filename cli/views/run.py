@@ -77,7 +77,6 @@ def progress_line(
 
 
 def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
-    """A run as scripts get it."""
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -136,7 +135,6 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show(ready: PreparedJob, result: Result, wide: bool) -> None:
-    """A run for people."""
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
     columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []

@@ -153,7 +153,6 @@ def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> N
 
 
 def worker_json(worker: RollingWorker) -> dict[str, Any]:
-    """A worker as scripts get it."""
     return {
         "address": worker.address,
         "leader": worker.leader,
@@ -168,7 +167,6 @@ def worker_json(worker: RollingWorker) -> dict[str, Any]:
 
 
 def run_json(restored: LoadedRun) -> dict[str, Any]:
-    """A run as scripts get it."""
     run, steps = restored.run, restored.steps
     done = sum(run.done(number) for number in range(len(steps)))
     following = restored.first_undone

@@ -69,7 +69,6 @@ class CheckContext:
 
     @property
     def group(self) -> ConnectGroup:
-        """The workers' group."""
         return self.view.group
 
     @property
@@ -100,7 +99,6 @@ class CheckContext:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions that workers tell."""
         return tuple(sorted({worker.version for worker in self.view.workers if worker.version}))
 
     @cached_property

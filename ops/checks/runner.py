@@ -45,8 +45,6 @@ Said = Iterable["Finding | Unseen"]
 
 
 class _AreaFacts(Protocol):
-    """What an area observed."""
-
     @property
     def unseen(self) -> Sequence[Unseen]: ...
 

@@ -21,7 +21,6 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth, config
 
 
 def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) -> None:
-    """Print the connector called ``name``."""
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     health = the_one(seen.connectors, name)
     answers = seen.read_from == "workers"

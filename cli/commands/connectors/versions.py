@@ -139,7 +139,6 @@ def _by(row: dict[str, Any]) -> str:
 
 
 def configuration(connector: str, row: dict[str, Any]) -> None:
-    """Print the configuration of a version."""
     if row["config"] is None:
         terminal.say(f"{connector} was deleted.")
     if row["config"] is not None:

@@ -107,7 +107,6 @@ class Story:
 
     @property
     def source(self) -> Path:
-        """The file that the source reads."""
         return self.stage.files / "orders.txt"
 
     def a_source_runs(self) -> None:

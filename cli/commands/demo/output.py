@@ -33,7 +33,6 @@ class DemoStage:
 
     @property
     def context(self) -> str:
-        """The context that commands are run in."""
         return f"sandbox-{self.sandbox.spec.name}"
 
     def run(self, *args: str) -> None:
@@ -94,7 +93,6 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def title(text: str) -> None:
-    """Begin a chapter."""
     _line(f"\n== {text}", "bold cyan")
 
 

@@ -143,7 +143,6 @@ def perform(
 
 
 def context_of(session: Session, looked: OffsetAccess, journal: Journal) -> OffsetContext:
-    """What the steps work with."""
     return OffsetContext(
         looked.calls,
         session.timeout,

@@ -181,7 +181,6 @@ def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOption
 
 
 def as_json(run: Run) -> dict[str, Any]:
-    """A run as scripts get it."""
     return {
         "id": run.id,
         "operation": run.operation,

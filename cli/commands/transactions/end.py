@@ -177,7 +177,6 @@ def plan_again(session: Session, saved: Plan) -> Plan:
 
 
 def context_of(session: Session) -> TransactionContext:
-    """What the steps work with."""
     from connectctl.ops.operations.transactions.abort import TransactionContext
 
     return TransactionContext(session.transactions, session.timeout, session.transaction_log)

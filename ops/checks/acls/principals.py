@@ -56,7 +56,6 @@ class Principals:
 
     @property
     def worker(self) -> str | None:
-        """The workers' own principal."""
         return self.roles.get(Client.WORKER)
 
     @property

@@ -61,7 +61,6 @@ _REQUESTED = f"Set {SUPPORT} to requested"
 
 
 def check(subject: Subject, words: Words) -> None:
-    """All rules of this file."""
     worker_properties(subject, words)
     if subject.kind == SINK:
         of_a_sink(subject, words)

@@ -32,7 +32,6 @@ _NULL = "Null value can not be supplied as the configuration value."
 
 
 def check(subject: Subject, words: Words) -> None:
-    """All rules of this file."""
     class_(subject, words)
     name(subject, words)
     tasks(subject, words)

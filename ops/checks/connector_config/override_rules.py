@@ -31,7 +31,6 @@ _FOR = {
 
 
 def check(subject: Subject, words: Words) -> None:
-    """All rules of this file."""
     for client in _clients(subject):
         values(subject, words, client)
     allowed_later(subject, words)

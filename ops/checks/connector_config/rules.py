@@ -52,8 +52,6 @@ class ConfigOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The verdict on one configuration."""
-
     findings: tuple[Finding, ...]
     outcome: ConfigOutcome
 

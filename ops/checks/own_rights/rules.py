@@ -29,8 +29,6 @@ HIDES = "Kafka omits what the principal may not describe, without an error"
 
 
 class RightState(StrEnum):
-    """Whether a right is there."""
-
     ALLOWED = "allowed"
     MISSING = "missing"
     UNKNOWN = "not known"
@@ -78,7 +76,6 @@ class OfCommand:
     rights: tuple[Checked, ...]
 
     def of(self, state: RightState) -> tuple[Checked, ...]:
-        """Its rights of that state."""
         return tuple(each for each in self.rights if each.state is state)
 
     @property

@@ -82,12 +82,10 @@ class TaskSet:
 
     @property
     def name(self) -> str:
-        """The connector's name."""
         return self.health.name
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The connector's configuration."""
         return self.health.connector.config
 
     @property
@@ -176,7 +174,6 @@ def release_of(worker: Worker) -> Release | None:
 
 
 def enforces(version: Release | None) -> bool:
-    """Whether workers of this release enforce tasks.max."""
     return version is not None and version >= TASKS_MAX
 
 

@@ -73,7 +73,6 @@ class WorkersSeen:
 
     @property
     def leading(self) -> Worker | None:
-        """The worker that leads."""
         return next((worker for worker in self.workers if worker.leader), None)
 
     @property
@@ -249,5 +248,4 @@ class _Watch:
 
 
 def addresses(group: ConnectGroup) -> frozenset[str]:
-    """The addresses of a group's workers."""
     return frozenset(address(member.url) for member in group.members if member.url)
