@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.output.terminal import Block
 from connectctl.cli.views import connectors
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
+from connectctl.ops.connect.worker import Worker
+from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
 
 DOUBT = {"not enabled": "not enabled (preparing or disabled)"}
 SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")

@@ -6,17 +6,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from connectctl.cli.invocation import arguments
 from connectctl.cli.output.html_page import Html, facts, joined, text
+from connectctl.cli.session import Session
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.times import utc
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.brokers import BrokerVersion
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.cli.commands.upgrade.scene import Scene
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.journal import Run
+from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
+from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.runs import LoadedRun
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import in_words
-
-if TYPE_CHECKING:
-    from connectctl.cli.commands.upgrade.scene import Scene
-    from connectctl.ops.core.journal import Run
-    from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
-    from connectctl.ops.operations.upgrade.runs import LoadedRun
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 
 def nothing_to_do(plan: RollingPlan) -> str:
