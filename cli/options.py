@@ -14,6 +14,12 @@ import typer
 from connectctl.cli import completed_names
 from connectctl.cli.output.terminal import Output
 
+
+def command_group(help: str) -> typer.Typer:
+    """A command with others below it."""
+    return typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
+
+
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, html_file
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import HealthOption, HtmlOption, ListOption
+from connectctl.cli.options import HealthOption, HtmlOption, ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from connectctl.ops.operations.cluster.observe import ClusterView
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Show a Connect cluster.")
+app = command_group("Show a Connect cluster.")
 
 SHORTEST = 0.5
 """Least seconds between two looks, which a cluster does not notice."""

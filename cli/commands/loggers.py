@@ -8,7 +8,7 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.connectors import cluster as connectors
 from connectctl.cli.commands.connectors.cluster import cluster_of
-from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, with_options
+from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, command_group, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -18,9 +18,7 @@ from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.cluster.loggers import SetLogLevels
 
-app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change the workers' log levels."
-)
+app = command_group("Show and change the workers' log levels.")
 
 
 Level = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]

@@ -12,6 +12,7 @@ from connectctl.cli.options import (
     IgnoreOption,
     ReportOption,
     ReportOutput,
+    command_group,
 )
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.core.finding import Finding
 
-app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Check connectors against tasks.max."
-)
+app = command_group("Check connectors against tasks.max.")
 
 
 @app.callback()

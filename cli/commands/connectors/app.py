@@ -18,6 +18,7 @@ from connectctl.cli.options import (
     ListOption,
     OutputOption,
     YesOption,
+    command_group,
     with_options,
 )
 from connectctl.cli.output import terminal
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
-app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See, create, change and delete connectors."
-)
+app = command_group("See, create, change and delete connectors.")
 
 Names = Annotated[
     list[str] | None,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import typer
 from connectctl.cli.commands.offsets import change, files, set_reset, show
+from connectctl.cli.options import command_group
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change offsets.")
+app = command_group("Show and change offsets.")
 
 for command in (
     show.show,

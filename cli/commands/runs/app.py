@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.upgrade.options import GateOptions
-from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, WaitOptions, with_options
+from connectctl.cli.options import (
+    ApplyOptions,
+    ListOption,
+    OutputOption,
+    RunArgument,
+    WaitOptions,
+    command_group,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import Refused
@@ -18,12 +26,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    add_completion=False,
-    no_args_is_help=True,
-    help="List the changes made from this machine; resume, apply and undo them.",
-)
+app = command_group("List the changes made from this machine; resume, apply and undo them.")
 
 
 @app.command("list")

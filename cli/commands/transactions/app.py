@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli.commands.transactions import end as transactions_end
 from connectctl.cli.commands.transactions.end import searched
-from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption
+from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import directory_of, group_of, roles_of
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
 
-app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List transactions, and end them."
-)
+app = command_group("List transactions, and end them.")
 
 TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")]
 
