@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from connectctl.ops.checks.acls.clusters import Open
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import ConfigState
@@ -148,11 +148,8 @@ def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
 
 def _read_config_topic(context: CheckContext) -> None:
     topics = [context.internal[role] for role in ("config", "status") if role in context.internal]
-    try:
-        images = context.edges.kafka.image(topics, patience=PATIENCE)
-    except ConnectctlError as e:
-        context.unseen.append(unseen_by("the config and status topics", e))
-        return
+    read = partial(context.edges.kafka.image, topics, patience=PATIENCE)
+    images = answer_of(read, context.unseen, "the config and status topics") or {}
     config = context.internal.get("config")
     if config in images:
         context.state = config_topic.state_of(images[config])

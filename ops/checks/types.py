@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
+T = TypeVar("T")
 NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
 """A check that did not happen must not look like one that passed."""
 
@@ -81,6 +83,15 @@ class Unseen:
 def unseen_by(what: str, error: ConnectctlError) -> Unseen:
     """That ``what`` could not be looked at, in the words of the error."""
     return Unseen(what, reason(error), error.next_step)
+
+
+def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None:
+    """What ``ask`` gives; None where it raises ``ConnectctlError``: then ``what`` is among the ``unseen``."""
+    try:
+        return ask()
+    except ConnectctlError as e:
+        unseen.append(unseen_by(what, e))
+        return None
 
 
 def reason(error: ConnectctlError) -> str:

@@ -11,7 +11,7 @@ from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clust
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Client, Principals, principal_of
 from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connector import Connector, path_of
@@ -19,6 +19,7 @@ from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.acls import ANY
+from connectctl.ops.kafka.visibility import Complete
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 _DEAD_LETTERS, _REGEX = "errors.deadletterqueue.topic.name", "topics.regex"
@@ -143,11 +144,7 @@ def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, t
 
 def _groups(edges: Edges, lost: list[Unseen]) -> frozenset[str]:
     what = "the other Connect clusters, whose transactional ids a pattern may cover"
-    try:
-        groups = edges.transactions().connect_groups()
-    except ConnectctlError as e:
-        lost.append(unseen_by(what, e))
-        return frozenset()
+    groups = answer_of(lambda: edges.transactions().connect_groups(), lost, what) or Complete(frozenset())
     lost += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
     return groups.seen
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, answer_of, reason
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.topics import TopicFacts
 
-T = TypeVar("T")
 TRANSACTION_STATE = "__transaction_state"
 MAX_TIMEOUT, EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
 LOG_REPLICAS, LOG_MIN_ISR = "transaction.state.log.replication.factor", "transaction.state.log.min.isr"
@@ -86,14 +84,14 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     unseen: list[Unseen] = [*away]
     reads, kafka = context.edges.brokers(), context.edges.kafka
     with ThreadPoolExecutor(3) as pool:
-        versions = pool.submit(_seen, "the brokers' versions", reads.versions)
-        settings = pool.submit(_seen, "the brokers' settings", lambda: reads.settings(SETTINGS))
-        hidden = pool.submit(_seen, TRANSACTION_STATE, lambda: reads.hidden([TRANSACTION_STATE]))
-        log = _taken(_seen(TRANSACTION_STATE, lambda: kafka.topics([TRANSACTION_STATE])), unseen, {})
-        count = _taken(_seen("the brokers", kafka.brokers), unseen, 0)
-        said = _taken(versions.result(), unseen, {})
-        reported = _taken(settings.result(), unseen, {})
-        secret = bool(_taken(hidden.result(), unseen, frozenset()))
+        versions = pool.submit(reads.versions)
+        settings = pool.submit(reads.settings, SETTINGS)
+        hidden = pool.submit(reads.hidden, [TRANSACTION_STATE])
+        log = answer_of(lambda: kafka.topics([TRANSACTION_STATE]), unseen, TRANSACTION_STATE) or {}
+        count = answer_of(kafka.brokers, unseen, "the brokers") or 0
+        said = answer_of(versions.result, unseen, "the brokers' versions") or {}
+        reported = answer_of(settings.result, unseen, "the brokers' settings") or {}
+        secret = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
     unseen += _silent(said, "version") + _silent(reported, "settings")
     known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
     unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
@@ -125,24 +123,10 @@ def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
     """Without transactions: the brokers' bounds for sessions, and nothing else."""
     unseen = [*facts.unseen]
     reads = context.edges.brokers()
-    reported = _taken(_seen("the brokers' settings", lambda: reads.settings(BOUNDS)), unseen, {})
+    reported = answer_of(lambda: reads.settings(BOUNDS), unseen, "the brokers' settings") or {}
     known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
     unseen += [*_silent(reported, "settings"), *unseen_settings(known, BOUNDS)]
     return replace(facts, settings=known, unseen=tuple(unseen))
-
-
-def _seen(what: str, ask: Callable[[], T]) -> T | Unseen:
-    try:
-        return ask()
-    except ConnectctlError as e:
-        return unseen_by(what, e)
-
-
-def _taken(seen: T | Unseen, unseen: list[Unseen], otherwise: T) -> T:
-    if isinstance(seen, Unseen):
-        unseen.append(seen)
-        return otherwise
-    return seen
 
 
 def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:

@@ -14,11 +14,10 @@ from functools import cached_property
 
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, answer_of, leads_to_enabled, reason, unseen_by
 from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
@@ -104,11 +103,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     with ThreadPoolExecutor(1) as pool:
         listing = pool.submit(brokers.readers)
         written = _written(context, unseen)
-        try:
-            readers = listing.result()
-        except ConnectctlError as e:
-            unseen.append(unseen_by("consumer groups", e))
-            readers = ReaderGroups()
+        readers = answer_of(listing.result, unseen, "consumer groups") or ReaderGroups()
     topics = frozenset[str]().union(*written.values())
     unseen += _unlisted(readers) + _hidden(brokers, topics)
     groups = tuple(group for group in readers.groups if group.topics & topics)
@@ -218,11 +213,7 @@ def _beyond(
     The last stable offset is asked for after the commits were, and never goes back: what was beyond it is beyond it still.
     """
     places = sorted({place for group in groups for place in group.committed if place.topic in topics})
-    try:
-        bounds = calls.bounds(places) if places else {}
-    except ConnectctlError as e:
-        unseen.append(unseen_by("last stable offsets", e))
-        return {}
+    bounds = answer_of(lambda: calls.bounds(places) if places else {}, unseen, "last stable offsets") or {}
     found = {
         group.id: tuple(
             ReadBeyondLso(place, committed, known.stable, known.end)
@@ -249,12 +240,12 @@ def _unlisted(readers: ReaderGroups) -> list[Unseen]:
 
 def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
     """Topics of which this principal would not be told who committed there."""
-    try:
-        hidden = sorted(reads.hidden(sorted(topics)))
-    except ConnectctlError as e:
-        return [unseen_by("who reads the topics of source connectors", e)]
+    found: list[Unseen] = []
+    hidden = sorted(
+        answer_of(lambda: reads.hidden(sorted(topics)), found, "who reads the topics of source connectors") or ()
+    )
     if not hidden:
-        return []
+        return found
     missing = ", ".join(str(describe_topic(topic)) for topic in hidden)
     why = f"this principal may not see the topics: {missing} is missing"
     return [Unseen(f"who reads {', '.join(hidden)}", why, grant(describe_topic(hidden[0])))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import connects_to
@@ -145,11 +145,8 @@ def _foreign(
     owner = {task_id(context.group.id, name, n): name for name, tasks in reach.items() for n in range(tasks)}
     if not owner:
         return {}
-    try:
-        described = describe_ids(context.edges.transactions(), list(owner))
-    except ConnectctlError as e:
-        unseen.append(unseen_by("transactional ids of source tasks", e))
-        return {}
+    what = "transactional ids of source tasks"
+    described = answer_of(lambda: describe_ids(context.edges.transactions(), list(owner)), unseen, what) or {}
     unseen += _unanswered(described)
     configs = {each.name: each.config for each in context.sources}
     found: dict[str, tuple[TopicPartition, ...]] = {}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
@@ -59,7 +59,6 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
     kafka = context.edges.kafka
     unseen: list[Unseen] = []
     found: dict[str, TopicFacts] = {}
-    held: tuple[Finding, ...] = ()
     brokers = 1
     bounded = True
     with ThreadPoolExecutor(2) as pool:
@@ -76,10 +75,7 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
         with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers
             known = asking.result().values()
             bounded = bounds_min_in_sync(each for each in known if isinstance(each, BrokerVersion))
-        try:
-            held = measuring.result().findings
-        except ConnectctlError as e:
-            unseen.append(unseen_by("transactions on internal topics", e))
+        held = answer_of(lambda: measuring.result().findings, unseen, "transactions on internal topics") or ()
     for name, facts in found.items():
         if not facts.config:
             hint = f"Grant this principal DescribeConfigs on the topic {name}."
