@@ -138,13 +138,21 @@ class ReportOutput(StrEnum):
 
 FailOn = Literal["error", "warning"]
 """From which severity on the exit code is 1."""
-ReportOption = Annotated[
-    ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
-]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
-]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What commands take whose answer is a list of findings."""
+
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")] = "error"
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
+    ] = None
+    output: Annotated[
+        ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
+    ] = ReportOutput.TABLE
+
+
 ForVersionOption = Annotated[
     str | None, typer.Option("--for-version", metavar="X.Y", help="Kafka release of the planned upgrade.")
 ]

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli.options import (
-    ConnectorsArgument,
-    FailOnOption,
-    ForVersionOption,
-    IgnoreOption,
-    ReportOption,
-    ReportOutput,
-    command_group,
-)
+from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, command_group, with_options
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 
@@ -32,13 +24,12 @@ def tasks() -> None:
 
 
 @app.command()
+@with_options
 def check(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = "error",
-    ignore: IgnoreOption = None,
-    output: ReportOption = ReportOutput.TABLE,
+    options: ReportOptions = ReportOptions(),
 ) -> None:
     """List connectors with more tasks than tasks.max, which fail now or after an upgrade (KIP-1004).
 
@@ -63,16 +54,12 @@ def check(
     if connectors:
         seen = seen.only(connectors)
     release = asked or horizon(seen)
-    findings = output_findings.kept([*map(finding_of, seen.unseen), *rules.check(seen, asked)], ignore)
+    findings = output_findings.kept([*map(finding_of, seen.unseen), *rules.check(seen, asked)], options.ignore)
+    data = _as_json(seen, release)
     output_findings.emit_report(
-        "TasksCheck",
-        _as_json(seen, release),
-        findings,
-        output,
-        lambda wide: _print(seen, release, findings, wide),
-        fail_on=fail_on,
+        "TasksCheck", data, findings, options, lambda wide: _print(seen, release, findings, wide)
     )
-    raise typer.Exit(output_findings.exit_code(findings, fail_on))
+    raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
 
 
 def _look(session: Session) -> TasksSeen:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli.options import FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
+from connectctl.cli.options import ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
@@ -23,6 +23,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
+@with_options
 def validate(
     ctx: typer.Context,
     file: Annotated[
@@ -37,9 +38,7 @@ def validate(
         typer.Option("--for", help="Target exactly.once.source.support of the workers."),
     ] = "now",
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = "error",
-    ignore: IgnoreOption = None,
-    output: ReportOption = ReportOutput.TABLE,
+    options: ReportOptions = ReportOptions(),
 ) -> None:
     """Validate a connector configuration: refused, accepted, or accepted and failing later.
 
@@ -67,21 +66,13 @@ def validate(
     given = read(file, None if offline else reveal)
     known = None if offline else _ask(ctx.obj, given)
     found = judging.report(given, Goal(for_), known, release)
-    findings = output_findings.kept(found.findings, ignore)
+    findings = output_findings.kept(found.findings, options.ignore)
+    configurations = [dict(judging.as_json(each)) for each in found.verdicts]
+    data = {"for": for_, "offline": known is None, "configurations": configurations}
     output_findings.emit_report(
-        "Validation",
-        {
-            "for": for_,
-            "offline": known is None,
-            "configurations": [dict(judging.as_json(each)) for each in found.verdicts],
-        },
-        findings,
-        output,
-        lambda wide: _print(found, findings, wide),
-        found.file_of,
-        fail_on=fail_on,
+        "Validation", data, findings, options, lambda wide: _print(found, findings, wide), found.file_of
     )
-    raise typer.Exit(output_findings.exit_code(findings, fail_on))
+    raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
 
 
 def _ask(session: Session, given: Sequence[Given]) -> Known | None:

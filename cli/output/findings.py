@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.options import FailOn, ReportOutput
+from connectctl.cli.options import FailOn, ReportOptions, ReportOutput
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.sanitize import in_xml
@@ -56,21 +56,16 @@ def emit_report(
     kind: str,
     data: Mapping[str, Any],
     findings: Sequence[Finding],
-    output: ReportOutput,
+    options: ReportOptions,
     table: Callable[[bool], None],
-    location: Callable[[Finding], str | None] | None = None,
-    *,
-    fail_on: FailOn = "error",
+    where: Callable[[Finding], str | None] = lambda finding: None,
 ) -> None:
-    """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding.
-
-    ``fail_on`` is from which severity on a finding fails, for the one form that has a word for it.
-    """
-    where = location or (lambda finding: None)
+    """Print the report. ``data`` is the envelope's own part, without the findings; ``where`` gives the file of a finding."""
+    output = options.output
     if output is ReportOutput.SARIF:
         sys.stdout.write(json_text(sarif(findings, where), indent=2) + "\n")
     elif output is ReportOutput.JUNIT:
-        sys.stdout.write(in_xml(junit(kind, findings, fail_on)))
+        sys.stdout.write(in_xml(junit(kind, findings, options.fail_on)))
     elif output is ReportOutput.GITHUB:
         for finding in findings:
             terminal.say(github(finding, where(finding)))

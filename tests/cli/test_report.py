@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree as Xml
 
 import pytest
-from connectctl.cli.options import FailOn, ReportOutput
+from connectctl.cli.options import FailOn, ReportOptions, ReportOutput
 from connectctl.cli.output.findings import emit_report, exit_code, github, junit, kept, sarif
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
@@ -74,7 +74,9 @@ def test_the_exit_code_follows_fail_on(findings: list[Finding], fail_on: FailOn,
 def test_every_output_says_every_finding(output: ReportOutput, capsys: pytest.CaptureFixture[str]) -> None:
     from connectctl.cli.output.findings import table_of
 
-    emit_report("Preflight", {}, [BAD, WARN], output, lambda wide: table_of([BAD, WARN], wide=wide))
+    emit_report(
+        "Preflight", {}, [BAD, WARN], ReportOptions(output=output), lambda wide: table_of([BAD, WARN], wide=wide)
+    )
     out = capsys.readouterr().out
     assert "EOS001" in out
     assert "TOPIC005" in out

@@ -7,15 +7,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli.options import (
-    ConnectorsArgument,
-    FailOn,
-    FailOnOption,
-    ForVersionOption,
-    IgnoreOption,
-    ReportOption,
-    ReportOutput,
-)
+from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -35,6 +27,7 @@ Emit = Literal["kafka-acls", "yaml"]
 
 
 @app.command()
+@with_options
 def preflight(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
@@ -63,9 +56,7 @@ def preflight(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = "error",
-    ignore: IgnoreOption = None,
-    output: ReportOption = ReportOutput.TABLE,
+    options: ReportOptions = ReportOptions(),
 ) -> None:
     """Check a cluster and its connectors before a change.
 
@@ -103,27 +94,25 @@ def preflight(
         if emit is not None:
             own_rights.emit(ctx.obj, connectors or [], command or [], principal or [])
             return
-        own_rights.check_self(ctx.obj, connectors or [], command or [], output, fail_on=fail_on, ignore=ignore)
+        own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
     run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
     if emit is not None:
         _emit(run, emit, prefixed=prefixed)
     else:
-        _report(run, fail_on, ignore, output)
+        _report(run, options)
 
 
-def _report(run: CheckRun, fail_on: FailOn, ignore: list[str] | None, output: ReportOutput) -> None:
-    found = findings.kept(run.findings(), ignore)
+def _report(run: CheckRun, options: ReportOptions) -> None:
+    found = findings.kept(run.findings(), options.ignore)
     data = {
         "clusterId": run.context.view.cluster_id,
         "groupId": run.context.group.id,
         "for": run.goal.value,
         "connectors": list(run.context.names),
     }
-    findings.emit_report(
-        "Preflight", data, found, output, lambda wide: _print(run.context, found, wide), fail_on=fail_on
-    )
-    raise typer.Exit(findings.exit_code(found, fail_on))
+    findings.emit_report("Preflight", data, found, options, lambda wide: _print(run.context, found, wide))
+    raise typer.Exit(findings.exit_code(found, options.fail_on))
 
 
 def check_run(
