@@ -19,7 +19,7 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import LazyWorkers, sources_of
 from connectctl.cli.views import fence as fence_view
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.fencing.snapshot import FenceRequest, FenceSelection
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceSelection
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -146,7 +146,7 @@ def _perform(
     journal: Journal | None,
     output: Output,
 ) -> None:
-    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds, results_of
 
     began = time.monotonic()
     done = iter(range(1, len(selection.rows) + 1))
@@ -184,7 +184,8 @@ def _perform(
         raise context.error
     _note_restart(selection, context, restarted=len(plan.steps) > 1)
     failed = any(result.error is not None for result in results)
-    if failed or fence_view.any_failed(selection, context) or selection.unlisted:
+    failed = failed or any(each.outcome is FenceOutcome.FAILED for each in results_of(selection, context))
+    if failed or selection.unlisted:
         raise typer.Exit(1)
 
 

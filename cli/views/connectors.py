@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 LONGEST_CAUSE = 90
 NONE = "There are no connectors."
-
-
 UNSEEN = "The connectors could not be read."
 
 

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Rows of a plan shown before confirmation; --dry-run shows all."""
 _PLACES = 3
-_OUTCOMES = {
-    "fence": FenceOutcome.SKIPPED,
-    "create": FenceOutcome.SKIPPED,
-    "leave alone": FenceOutcome.UNKNOWN,
-    "cannot": FenceOutcome.FAILED,
-}
+_OUTCOMES = {"leave alone": FenceOutcome.UNKNOWN, "cannot": FenceOutcome.FAILED}
 
 
 def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
@@ -64,12 +59,6 @@ def show_results(selection: FenceSelection, context: FenceContext, seconds: floa
             or "Nothing to fence"
         )
         terminal.note(f"{summary} in {seconds:.2f} s" if counts else f"{summary}.")
-
-
-def any_failed(selection: FenceSelection, context: FenceContext) -> bool:
-    from connectctl.ops.operations.fencing.steps import results_of
-
-    return any(result.outcome is FenceOutcome.FAILED for result in results_of(selection, context))
 
 
 def _envelope(

@@ -141,5 +141,5 @@ def _by(row: dict[str, Any]) -> str:
 def configuration(connector: str, row: dict[str, Any]) -> None:
     if row["config"] is None:
         terminal.say(f"{connector} was deleted.")
-    if row["config"] is not None:
+    else:
         terminal.table(["PROPERTY", "VALUE"], [[name, value or ""] for name, value in row["config"].items()], empty="")

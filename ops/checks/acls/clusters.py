@@ -17,6 +17,7 @@ from connectctl.ops.kafka.bootstrap import share_a_server
 
 MOST_AT_ONCE = 16
 Open = Callable[[str, Mapping[str, str]], "AclReads"]
+Spelled = Mapping[str | None, str]
 
 
 @dataclass(frozen=True)
@@ -30,23 +31,16 @@ class ClusterAcls:
     wants_idempotent_write: bool = False
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """The clusters that could be looked at, by bootstrap servers, and for every spelling of those the one used here."""
-
-    by_bootstrap: Mapping[str, ClusterAcls]
-    spelled: Mapping[str, str]
-
-
 def look_elsewhere(
     opened: Open, sources: Iterable[Connector], home: ClusterAcls, said: Principals
-) -> tuple[Clusters, list[Unseen]]:
-    """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does.
+) -> tuple[dict[str, ClusterAcls], Spelled, list[Unseen]]:
+    """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does, by
+    bootstrap servers; for every spelling of those the one used here, for None the workers' own; what could not be seen.
 
     Another listener of a known cluster is that cluster: a client that asked there may list its ACLs.
     """
     wanted: dict[str, Mapping[str, str]] = {}
-    spelled: dict[str, str] = {}
+    spelled: dict[str | None, str] = {None: home.bootstrap}
     for connector in sources:
         for role in CLIENTS:
             if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
@@ -63,7 +57,7 @@ def look_elsewhere(
         first = next((c.bootstrap for c in found.values() if c.cluster_id == answer.cluster_id), answer.bootstrap)
         found.setdefault(first, answer)
         spelled = {name: first if used == bootstrap else used for name, used in spelled.items()}
-    return Clusters(found, spelled), lost
+    return found, spelled, lost
 
 
 def _at_once(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Clusters, look, look_elsewhere
+from connectctl.ops.checks.acls.clusters import MOST_AT_ONCE, ClusterAcls, Spelled, look, look_elsewhere
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Client, Principals, principal_of
 from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
@@ -122,17 +122,17 @@ def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, t
         return None, (home,)
     sources = [each for each in context.checked if each.type == "source"]
     sinks = [each for each in context.checked if each.type == "sink"]
-    clusters, lost = look_elsewhere(edges.other_acls, [*sources, *sinks], home, said)
-    guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
+    clusters, spelled, lost = look_elsewhere(edges.other_acls, [*sources, *sinks], home, said)
+    guarded = [cluster for cluster in clusters.values() if cluster.acls is not None]
     targets = _targets(edges.calls, sources, context.recorded, lost) if guarded else {}
     facts = AclFacts(
         group_id=context.group.id,
         bootstrap=home.bootstrap,
-        clusters=clusters.by_bootstrap,
+        clusters=clusters,
         worker=said.worker,
         internal=tuple(context.internal.values()),
-        sources=tuple(_source(c, context, (home.bootstrap, clusters), said, targets.get(c.name, ())) for c in sources),
-        sinks=tuple(_sink(c, (home.bootstrap, clusters), said) for c in sinks),
+        sources=tuple(_source(c, context, spelled, said, targets.get(c.name, ())) for c in sources),
+        sinks=tuple(_sink(c, spelled, said) for c in sinks),
         hosts=tuple(sorted({m.host.rpartition("/")[2] for m in context.group.members if m.host})) or (ANY,),
         groups=_groups(edges, lost) - {context.group.id} if home.acls is not None else frozenset(),
         enabled_now=bool(context.enabled),
@@ -174,22 +174,19 @@ def _targets(
     return found
 
 
-def _clients(
-    connector: Connector, where: tuple[str, Clusters], said: Principals
-) -> tuple[dict[Client, str], dict[Client, str]]:
+def _clients(connector: Connector, spelled: Spelled, said: Principals) -> tuple[dict[Client, str], dict[Client, str]]:
     """The principals of its clients, as far as they are known, and the clusters to which they speak."""
-    config, (home, known) = connector.config, where
+    config = connector.config
     identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
-    given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
-    clusters = {role: known.spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
+    clusters = {role: spelled[config.get(f"{role.prefix}bootstrap.servers") or None] for role in CLIENTS}
     return {role: principal for role, principal in identities.items() if principal}, clusters
 
 
 def _source(
-    connector: Connector, context: CheckContext, where: tuple[str, Clusters], said: Principals, targets: tuple[str, ...]
+    connector: Connector, context: CheckContext, spelled: Spelled, said: Principals, targets: tuple[str, ...]
 ) -> SourceAccess:
-    config, home = connector.config, where[0]
-    principals, clusters = _clients(connector, where, said)
+    config = connector.config
+    principals, clusters = _clients(connector, spelled, said)
     worker = context.internal.get("offsets")
     own = config.get(_DEDICATED)
     return SourceAccess(
@@ -198,15 +195,15 @@ def _source(
         principals=principals,
         clusters=clusters,
         offsets_topic=own or worker,
-        dedicated=own is not None and (own != worker or clusters[Client.PRODUCER] != home),
+        dedicated=own is not None and (own != worker or clusters[Client.PRODUCER] != spelled[None]),
         targets=targets,
         creates_topics=any(name.startswith(_CREATION) for name in config),
     )
 
 
-def _sink(connector: Connector, where: tuple[str, Clusters], said: Principals) -> SinkAccess:
+def _sink(connector: Connector, spelled: Spelled, said: Principals) -> SinkAccess:
     config = connector.config
-    principals, clusters = _clients(connector, where, said)
+    principals, clusters = _clients(connector, spelled, said)
     group = sink_group(connector.name, config)
     regex = config.get(_REGEX, "").strip()
     return SinkAccess(
