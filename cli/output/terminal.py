@@ -165,16 +165,18 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[
     from rich.text import Text
 
     width = console().width
-    fitted = fit(columns, rows, width, spare)
+    drawn, left_out = fit(columns, rows, width, spare)
     lines = []
-    for line in fitted.lines:
+    for line in drawn:
         text = Text.assemble(*((part, "bold" if cell is None else _style(cell)) for part, cell in line))
         text.rstrip()
         lines.append(text)
-    if not fitted.left_out:
+    if not left_out:
         return lines, ""
-    named = ", ".join(fitted.left_out)
-    return lines, f"Columns not shown: {named} (the terminal is {width} wide). Use a wider terminal or -o json."
+    return (
+        lines,
+        f"Columns not shown: {', '.join(left_out)} (the terminal is {width} wide). Use a wider terminal or -o json.",
+    )
 
 
 @dataclass(frozen=True)

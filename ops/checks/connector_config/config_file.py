@@ -192,7 +192,7 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         raise BadInput(f"{file} is not a connector configuration", why=f"it contains {kind}", next_step=_SHAPES)
     if strimzi.is_manifest(whole.last):
         return _from_manifest(whole, text, file, form)
-    if _is_list_of_connectors(whole):
+    if isinstance(whole.last.get("connectors"), list) and "connector.class" not in whole.last:
         raise BadInput(
             f"{file} is not a connector configuration",
             why="it is what connectors list prints, which has no configurations",
@@ -253,10 +253,6 @@ def _secrets(inner: _Pairs) -> dict[str, SecretSource]:
             if kind in SECRET_KINDS and isinstance(where, str) and where:
                 found[name] = SecretSource(kind, where)
     return found
-
-
-def _is_list_of_connectors(whole: _Pairs) -> bool:
-    return isinstance(whole.last.get("connectors"), list) and "connector.class" not in whole.last
 
 
 def _no_strangers(whole: _Pairs, file: str) -> None:
