@@ -98,7 +98,7 @@ def _fence(session: Session, request: FenceRequest, restart_failed: bool, option
     check_request(request, group_id)
     sources = sources_of(session, request)
     selection = select(observe(sources, request), request)
-    restart = _restarted(selection, group_id) if restart_failed else ()
+    restart = selection.connectors_of(group_id) if restart_failed else ()
     plan = plan_fence(selection, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
     if options.dry_run:
         fence_view.show_plan(selection, plan, options.output)
@@ -197,11 +197,6 @@ def _note_restart(selection: FenceSelection, context: FenceContext, *, restarted
         terminal.note(
             f"Fenced tasks fail at their next write. Then restart them: connectctl connectors restart {names} --only-failed"
         )
-
-
-def _restarted(selection: FenceSelection, group_id: str | None) -> tuple[str, ...]:
-    owners = [owner for row in selection.to_fence for owner in row.owners if owner.group == group_id]
-    return tuple(dict.fromkeys(owner.connector for owner in owners))
 
 
 def _read_ids(file: Path) -> tuple[str, ...]:

@@ -55,10 +55,12 @@ def list_(
     States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
     """
     from connectctl.ops.kafka.visibility import gap_findings
-    from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find
+    from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find, known_states
 
     session: Session = ctx.obj
-    criteria = Filter(_known_states(states), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only)
+    criteria = Filter(
+        known_states(states or ()), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only
+    )
     if criteria.connectors:
         _ = session.group_id
     directory = directory_of(session)
@@ -181,17 +183,6 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
 
 for command in (transactions_end.abort, transactions_end.commit):
     app.command()(command)
-
-
-def _known_states(given: list[str] | None) -> tuple[str, ...]:
-    """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
-    from connectctl.ops.kafka.transactions import STATES
-
-    by_name = {state.lower(): state for state in STATES}
-    unknown = [state for state in given or () if state.lower().replace("-", "") not in by_name]
-    if unknown:
-        raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
-    return tuple(by_name[state.lower().replace("-", "")] for state in given or ())
 
 
 def _troubling(findings: Iterable[Finding]) -> bool:
