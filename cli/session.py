@@ -338,8 +338,7 @@ class Session:
         from connectctl.ops.sandbox.driver import SandboxWorkers
 
         section = application_section.from_settings(name, self.settings.section("applications"))
-        if section is None:
-            section = application_section.ApplicationSection()
+        section = section or application_section.ApplicationSection()
         return opened(section, DriverContext(terminal.note, SandboxWorkers, self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:

@@ -24,10 +24,8 @@ from connectctl.cli.views import offsets as views
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.large_topics import InOrder
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, SourceOffsets
-
-    Answer = SourceOffsets | InOrder
+    from connectctl.cli.views.offsets import Answer
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 
 def show(
