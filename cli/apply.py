@@ -10,14 +10,13 @@ import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.plan import Outcome, Plan, Result
+from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.core.plan import Noop
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_SHOWN = 5
@@ -35,7 +34,7 @@ def apply(
     if options.dry_run:
         show(plan, options.output)
         return
-    for_people = options.for_people
+    for_people = options.output.for_people
     journal = open_journal() if plan.steps else None
     if journal is not None:
         confirm(session, plan, for_people, yes=options.yes)
@@ -100,7 +99,7 @@ def carry_out(
 
 def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
     """The results for scripts, and the exit code that they amount to."""
-    if output not in (Output.TABLE, Output.WIDE):
+    if not output.for_people:
         data = [result.as_json() for result in results]
         about = {"operation": plan.operation, "clusterId": plan.cluster_id, "results": data}
         terminal.emit("Result", about, output, lambda wide: None)
@@ -116,7 +115,7 @@ def announce(step: Any) -> None:
 
 def show(plan: Plan, output: Output) -> None:
     """Print the plan: this is the dry run."""
-    terminal.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+    terminal.emit("Plan", plan.as_json(), output, lambda wide: print_plan(plan))
 
 
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
@@ -178,7 +177,7 @@ def _together(noops: Iterable[Noop]) -> list[tuple[str, str]]:
     return found
 
 
-def _print_plan(plan: Plan) -> None:
+def print_plan(plan: Plan) -> None:
     for line in summary(plan):
         terminal.say(line)
     if not plan.steps:
@@ -186,7 +185,6 @@ def _print_plan(plan: Plan) -> None:
 
 
 def print_result(result: Result) -> None:
-    """What came of a step, for people."""
     terminal.say(line_of(result))
     if result.error is not None:
         terminal.note(f"error: {result.error}", style="red")

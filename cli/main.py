@@ -61,24 +61,11 @@ _FOLDERS = frozenset(
     ("audit", "connectors", "context", "demo", "offsets", "preflight", "run", "runs", "transactions", "upgrade")
 )
 """Commands of several modules; the others have one each."""
-_GLOBAL_VALUES = {
-    "--context",
-    "-c",
-    "--config",
-    "--bootstrap-servers",
-    "--group-id",
-    "--rest",
-    "--config-topic",
-    "--offsets-topic",
-    "--status-topic",
-    "--timeout",
-    "--lock",
-    "--confirm",
-}
 
 
-def globals_first(args: Sequence[str]) -> list[str]:
-    """``args`` with the global options in front, because people write them where they think of them."""
+def globals_first(args: Sequence[str], options: Sequence[Any]) -> list[str]:
+    """``args`` with the global ``options`` in front, because people write them where they think of them."""
+    valued = {name for option in options if not option.is_flag for name in option.opts}
     front: list[str] = []
     rest: list[str] = []
     waiting = list(args)
@@ -89,7 +76,7 @@ def globals_first(args: Sequence[str]) -> list[str]:
             break
         if arg == "--no-headers":
             front.append(arg)
-        elif arg.partition("=")[0] in _GLOBAL_VALUES:
+        elif arg.partition("=")[0] in valued:
             front.append(arg)
             if "=" not in arg and waiting:
                 front.append(waiting.pop(0))
@@ -157,7 +144,7 @@ class Root(TyperGroup):
         WORK.resume.clear()
         WATCH.reported = False
         arguments[:] = given
-        sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
+        sys.exit(_run(lambda: super(Root, self).main(globals_first(given, self.params), *rest, **extra), given))
 
 
 def _run(command: Any, args: Sequence[str]) -> int:
@@ -227,10 +214,10 @@ def _path(args: Sequence[str]) -> str:
     """The command that was typed, as far as there is one, whatever options stand between its words."""
     words = ["connectctl"]
     known: Any = COMMANDS
-    for arg in globals_first(args):
+    root: Any = typer.main.get_command(app)
+    for arg in globals_first(args, root.params):
         if arg in known:
             words.append(arg)
-            root: Any = typer.main.get_command(app)
             command = root.get_command(None, arg) if len(words) == 2 else None
             known = getattr(command, "commands", {})
     return " ".join(words)
@@ -369,7 +356,6 @@ def root(
 
 
 def main() -> None:
-    """Entry point."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # and not ignored, as of a job in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _streams()

@@ -8,11 +8,17 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.output.terminal import Output
+
+
+def command_group(help: str) -> typer.Typer:
+    """A command with others below it."""
+    return typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
+
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
@@ -49,11 +55,6 @@ class ApplyOptions:
     dry_run: DryRunOption = False
     yes: YesOption = False
     output: OutputOption = Output.TABLE
-
-    @property
-    def for_people(self) -> bool:
-        """Whether the output is a table."""
-        return self.output in (Output.TABLE, Output.WIDE)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+PENDING = 3
+"""The exit code where something differs or changes are pending."""
 HealthOption = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")
 ]
@@ -133,20 +136,23 @@ class ReportOutput(StrEnum):
     GITHUB = "github"
 
 
-class FailOn(StrEnum):
-    """From which severity on the exit code is 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
+FailOn = Literal["error", "warning"]
+"""From which severity on the exit code is 1."""
 
 
-ReportOption = Annotated[
-    ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
-]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
-]
+@dataclass(frozen=True)
+class ReportOptions:
+    """What commands take whose answer is a list of findings."""
+
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")] = "error"
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
+    ] = None
+    output: Annotated[
+        ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
+    ] = ReportOutput.TABLE
+
+
 ForVersionOption = Annotated[
     str | None, typer.Option("--for-version", metavar="X.Y", help="Kafka release of the planned upgrade.")
 ]

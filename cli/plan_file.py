@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli import apply
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.plan import Plan
-
 
 NOT_APPLIED = {
     "resume": "Resume the run itself: connectctl runs resume RUN.",

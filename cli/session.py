@@ -7,7 +7,7 @@ edge is first used, so that ``--help`` and offline commands touch nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,23 +21,9 @@ from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from connectctl.ops.clients import protocols
     from connectctl.ops.clients.kafka_protocol.client import ClusterClient
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import (
-        AclReads,
-        BrokerReads,
-        ClusterLock,
-        ConnectCalls,
-        GroupOffsetWrites,
-        GroupReads,
-        KafkaReads,
-        RightsReads,
-        TransactionCalls,
-        TransactionLogReads,
-        WorkerDriver,
-    )
     from connectctl.ops.config.context_file import Parsed
     from connectctl.ops.config.settings import Settings
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -124,21 +110,21 @@ class Session:
         return properties | {"bootstrap.servers": self._required("bootstrap_servers", "The brokers' addresses")}
 
     @cached_property
-    def kafka(self) -> KafkaReads:
+    def kafka(self) -> protocols.KafkaReads:
         """The Kafka cluster that the workers use. Raises ``Refused`` where it is not the context's cluster."""
         from connectctl.ops.clients.librdkafka.client import Kafka
 
         return self._checked(Kafka(self.client_properties, timeout=self.timeout))
 
     @cached_property
-    def transactions(self) -> TransactionCalls:
+    def transactions(self) -> protocols.TransactionCalls:
         """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 
         return self._checked(self._opened(Transactions, self.client_properties))
 
     @cached_property
-    def cluster_lock(self) -> ClusterLock:
+    def cluster_lock(self) -> protocols.ClusterLock:
         """The lock that every change of this Connect cluster takes; opens nothing before it is taken or asked."""
         from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock, LocalLock
 
@@ -154,41 +140,41 @@ class Session:
         )
         return LocalLock()
 
-    def lock_of(self, group_id: str) -> ClusterLock:
+    def lock_of(self, group_id: str) -> protocols.ClusterLock:
         """The lock of the Connect cluster; where none is concerned or known, only the journal's file is locked."""
         from connectctl.ops.clients.kafka_protocol.cluster_lock import LocalLock
 
         return self.cluster_lock if group_id else LocalLock()
 
     @cached_property
-    def transaction_log(self) -> TransactionLogReads:
+    def transaction_log(self) -> protocols.TransactionLogReads:
         """What coordinators of the same Kafka cluster wrote down. Opens nothing before it is asked."""
         from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
 
         return TransactionLog(self.client_properties, timeout=self.timeout)
 
     @cached_property
-    def brokers(self) -> BrokerReads:
+    def brokers(self) -> protocols.BrokerReads:
         """The brokers of the same Kafka cluster, and who reads from it. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
         return self._checked(self._opened(Brokers, self.client_properties))
 
     @cached_property
-    def acls(self) -> AclReads:
+    def acls(self) -> protocols.AclReads:
         """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.acls import Acls
 
         return self._checked(self._opened(Acls, self.client_properties))
 
     @cached_property
-    def own_rights(self) -> RightsReads:
+    def own_rights(self) -> protocols.RightsReads:
         """What the principal in use may do on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
 
         return self._checked(self._opened(OwnRights, self.client_properties))
 
-    def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
+    def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.AclReads:
         """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.acls import Acls
 
@@ -220,13 +206,13 @@ class Session:
         """Close what does not close by itself."""
         self._closing.close()
 
-    def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> BrokerReads:
+    def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.BrokerReads:
         """As ``brokers``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
         return self._opened(Brokers, self._properties_of(bootstrap, overrides))
 
-    def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
+    def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.TransactionCalls:
         """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 
@@ -247,7 +233,7 @@ class Session:
             )
         return client
 
-    def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
+    def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.KafkaReads:
         """Another Kafka cluster, one that a connector writes to.
 
         Its client properties are those of the context's ``clusters`` entry with these bootstrap servers; without one,
@@ -273,7 +259,7 @@ class Session:
         client = self.client_properties | from_java(overrides)
         return client | {"bootstrap.servers": bootstrap}
 
-    def connect(self, urls: tuple[str, ...]) -> ConnectCalls:
+    def connect(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:
         """The workers at ``urls``, with the context's credentials."""
         from connectctl.ops.clients.rest.connect import Connect
         from connectctl.ops.clients.secrets import reveal
@@ -293,7 +279,7 @@ class Session:
         seconds = min(self.timeout, patience)
         return observe_until(lambda: self.kafka.group(self.group_id), settled, seconds, REBALANCE_PAUSE)
 
-    def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
+    def connect_to(self, group: ConnectGroup | None) -> protocols.ConnectCalls:
         """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""
         given = self.settings.get("rest") or []
         if given or group is None:
@@ -301,7 +287,7 @@ class Session:
         members = [member.url for member in group.members if member.url]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
 
-    def driver(self, tell: Callable[[str], None] | None = None) -> WorkerDriver:
+    def driver(self, tell: Callable[[str], None] | None = None) -> protocols.WorkerDriver:
         """How this context's workers are changed and restarted; ``tell`` gets what a person is to do, one line or more.
 
         A sandbox's workers are the sandbox's where nothing else is said, all others a person's.
@@ -326,7 +312,7 @@ class Session:
         return opened(worker_section.from_settings(section), around)
 
     @cached_property
-    def group_offsets(self) -> GroupOffsetWrites:
+    def group_offsets(self) -> protocols.GroupOffsetWrites:
         """Committed offsets of groups on the same Kafka cluster."""
         from connectctl.ops.clients.librdkafka.group_offsets import GroupOffsets
 
@@ -334,14 +320,14 @@ class Session:
         return GroupOffsets(kafka)
 
     @cached_property
-    def client_groups(self) -> GroupReads:
+    def client_groups(self) -> protocols.GroupReads:
         """Groups of consumers on the same Kafka cluster."""
         from connectctl.ops.clients.librdkafka.consumer_groups import ClientGroups
 
         kafka: Any = self.kafka
         return ClientGroups(kafka)
 
-    def application(self, name: str) -> tuple[WorkerDriver, list[str]]:
+    def application(self, name: str) -> tuple[protocols.WorkerDriver, list[str]]:
         """How a stream application's instances are changed and restarted, and which they are.
 
         Raises ``BadInput`` where the context does not know it.
@@ -352,8 +338,7 @@ class Session:
         from connectctl.ops.sandbox.driver import SandboxWorkers
 
         section = application_section.from_settings(name, self.settings.section("applications"))
-        if section is None:
-            section = application_section.ApplicationSection()
+        section = section or application_section.ApplicationSection()
         return opened(section, DriverContext(terminal.note, SandboxWorkers, self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:

@@ -76,7 +76,7 @@ def coordinators_of(session: Session, overrides: Mapping[str, str]) -> Transacti
     return session.other_transactions(bootstrap, overrides)
 
 
-class Workers:
+class LazyWorkers:
     """The workers, looked for when a step first needs them: most fences need none."""
 
     def __init__(self, session: Session) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, html_file
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import HealthOption, HtmlOption, ListOption
+from connectctl.cli.options import HealthOption, HtmlOption, ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from connectctl.ops.operations.cluster.observe import ClusterView
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Show a Connect cluster.")
+app = command_group("Show a Connect cluster.")
 
 SHORTEST = 0.5
 """Least seconds between two looks, which a cluster does not notice."""
@@ -87,10 +87,12 @@ def _show(session: Session, html: Path | None, exit_code: bool, output: Output) 
 
             html_file.write(html, cluster_html.page(view, html_origin.origin(session, began, view.cluster_id)))
         terminal.emit(
-            "Cluster", cluster_view.as_json(view), output, lambda wide: terminal.blocks(cluster_view.blocks(view, wide))
+            "Cluster",
+            cluster_view.as_json(view),
+            output,
+            lambda wide: terminal.blocks(cluster_view.blocks(view, wide)),
+            view.findings,
         )
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(view.findings)
     if exit_code:
         apply.exit_unless_healthy(view.connectors, view.findings)
 
@@ -124,7 +126,7 @@ def _watch(session: Session, interval: float, output: Output) -> None:
                     if view is None:
                         raise
                     title = f"{title}   as last seen; error: {e}"
-                if output in (Output.TABLE, Output.WIDE):
+                if output.for_people:
                     draw(title, cluster_view.blocks(view, output is Output.WIDE), view.findings)
                 else:
                     terminal.emit("Cluster", cluster_view.as_json(view), output, lambda wide: None)

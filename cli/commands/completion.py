@@ -7,9 +7,8 @@ all three shells (that of Typer's fish class: a candidate and its help per line)
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,16 +18,8 @@ SCRIPTS = Path(__file__).resolve().parents[1] / "completions"
 FILES = {"bash": "connectctl", "zsh": "_connectctl", "fish": "connectctl.fish"}
 
 
-class Shell(StrEnum):
-    """The shells that have a script."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 @app.command()
-def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")]) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish")]) -> None:
     """Print the completion script of a shell.
 
     \b
@@ -39,4 +30,4 @@ def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish")])
 
     Connector names are read from the cluster of the current context, which takes about a second at most.
     """
-    sys.stdout.write((SCRIPTS / FILES[shell.value]).read_text())
+    sys.stdout.write((SCRIPTS / FILES[shell]).read_text())

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from connectctl.cli.help_text import ENVIRONMENT, EXIT_STATUS
-from connectctl.cli.output.man_pages import NAME, Manual, below, title
+from connectctl.cli.output.man_pages import below, page, title
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -37,26 +35,24 @@ def man(
       connectctl docs man offsets show | man -l -
       connectctl docs man --directory ~/.local/share/man/man1
     """
-    root = ctx.find_root().command
-    manual = Manual(ctx.find_root(), version(NAME), ENVIRONMENT, EXIT_STATUS)
+    root = ctx.find_root()
     if directory is None:
         path = tuple(command or ())
-        sys.stdout.write(manual.page(path, _found(root, path)))
+        sys.stdout.write(page(root, path, _found(root.command, path)))
         return
     if command:
         raise BadInput("COMMAND and --directory cannot be combined", next_step="Leave out COMMAND or --directory.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        pages = {title(path): manual.page(path, each) for path, each in below(root)}
-        for name, page in pages.items():
-            (directory / f"{name}.1").write_text(page, encoding="utf-8")
+        pages = {title(path): page(root, path, each) for path, each in below(root.command)}
+        for name, text in pages.items():
+            (directory / f"{name}.1").write_text(text, encoding="utf-8")
     except OSError as e:
         raise ConnectctlError(f"Could not write {directory}", why=e.strerror, next_step="Give another DIR.") from e
     sys.stderr.write(f"{len(pages)} pages in {directory}\n")
 
 
 def _found(root: Any, path: tuple[str, ...]) -> Any:
-    """The command that ``path`` leads to."""
     for known, command in below(root):
         if known == path:
             return command

@@ -16,17 +16,16 @@ from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import ApplyOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.transaction_sources import Workers, sources_of
+from connectctl.cli.transaction_sources import LazyWorkers, sources_of
 from connectctl.cli.views import fence as fence_view
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.fencing.snapshot import FenceRequest
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceSelection
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan, Result
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
@@ -99,7 +98,7 @@ def _fence(session: Session, request: FenceRequest, restart_failed: bool, option
     check_request(request, group_id)
     sources = sources_of(session, request)
     selection = select(observe(sources, request), request)
-    restart = _restarted(selection, group_id) if restart_failed else ()
+    restart = selection.connectors_of(group_id) if restart_failed else ()
     plan = plan_fence(selection, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
     if options.dry_run:
         fence_view.show_plan(selection, plan, options.output)
@@ -128,12 +127,12 @@ def agree_and_fence(
 ) -> None:
     """Show the plan, confirm, and execute it. ``check`` raises if it is refused, ``check_again`` after confirmation."""
     journal = apply.open_journal() if plan.steps else None
-    if selection.to_fence and not options.yes and (options.for_people or sys.stdin.isatty()):
+    if selection.to_fence and not options.yes and (options.output.for_people or sys.stdin.isatty()):
         fence_view.show_rows(selection)
     terminal.findings(selection.findings)
     check()
     if selection.to_fence:
-        apply.confirm(session, plan, options.for_people, yes=options.yes)
+        apply.confirm(session, plan, options.output.for_people, yes=options.yes)
         if not options.yes:
             check_again()
     _perform(session, calls, selection, plan, journal, options.output)
@@ -147,14 +146,14 @@ def _perform(
     journal: Journal | None,
     output: Output,
 ) -> None:
-    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds, results_of
 
     began = time.monotonic()
     done = iter(range(1, len(selection.rows) + 1))
     with ExitStack() as stack:
         advance = stack.enter_context(terminal.progress(f"Fencing {len(selection.to_fence):,} ids"))
         context = FenceContext(
-            Workers(session),
+            LazyWorkers(session),
             session.timeout,
             transactions=calls,
             journal=journal,
@@ -185,7 +184,8 @@ def _perform(
         raise context.error
     _note_restart(selection, context, restarted=len(plan.steps) > 1)
     failed = any(result.error is not None for result in results)
-    if failed or fence_view.any_failed(selection, context) or selection.unlisted:
+    failed = failed or any(each.outcome is FenceOutcome.FAILED for each in results_of(selection, context))
+    if failed or selection.unlisted:
         raise typer.Exit(1)
 
 
@@ -197,11 +197,6 @@ def _note_restart(selection: FenceSelection, context: FenceContext, *, restarted
         terminal.note(
             f"Fenced tasks fail at their next write. Then restart them: connectctl connectors restart {names} --only-failed"
         )
-
-
-def _restarted(selection: FenceSelection, group_id: str | None) -> tuple[str, ...]:
-    owners = [owner for row in selection.to_fence for owner in row.owners if owner.group == group_id]
-    return tuple(dict.fromkeys(owner.connector for owner in owners))
 
 
 def _read_ids(file: Path) -> tuple[str, ...]:

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.connectors import cluster as connectors
 from connectctl.cli.commands.connectors.cluster import cluster_of
-from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, with_options
+from connectctl.cli.options import ApplyOptions, ListOption, RunArgument, command_group, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.cluster.loggers import SetLogLevels
 
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-
-app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change the workers' log levels."
-)
+app = command_group("Show and change the workers' log levels.")
 
 
-class Level(StrEnum):
-    """Kafka's levels, of which workers before 4.0 know the same."""
-
-    OFF = "OFF"
-    FATAL = "FATAL"
-    ERROR = "ERROR"
-    WARN = "WARN"
-    INFO = "INFO"
-    DEBUG = "DEBUG"
-    TRACE = "TRACE"
-
-
-class Scope(StrEnum):
-    """Where a level is set."""
-
-    CLUSTER = "cluster"
-    WORKER = "worker"
-
-
+Level = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
+"""Kafka's levels, of which workers before 4.0 know the same."""
 WorkerOption = Annotated[str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")]
 
 
@@ -96,7 +74,9 @@ def set_(
     ctx: typer.Context,
     logger: Annotated[str, typer.Argument(metavar="LOGGER", help="A logger and its children, or root.")],
     level: Annotated[Level, typer.Argument(metavar="LEVEL", help="OFF … TRACE.", case_sensitive=False)],
-    scope: Annotated[Scope, typer.Option("--scope", help="All workers at once, or one by one.")] = Scope.CLUSTER,
+    scope: Annotated[
+        Literal["cluster", "worker"], typer.Option("--scope", help="All workers at once, or one by one.")
+    ] = "cluster",
     worker: WorkerOption = None,
     options: ApplyOptions = ApplyOptions(),
 ) -> None:
@@ -116,9 +96,9 @@ def set_(
         cluster.cluster_id(),
         cluster.calls,
         logger,
-        level.value,
+        level,
         worker=worker,
-        cluster=scope is Scope.CLUSTER and worker is None,
+        cluster=scope == "cluster" and worker is None,
         group_id=cluster.group_id,
     )
     connectors.perform(session, cluster, plan, options)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from connectctl.cli.commands.connectors.cluster import cluster_of
-from connectctl.cli.options import ListOption
+from connectctl.cli.options import ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.operations.cluster import plugins
+from connectctl.ops.operations.cluster.plugins import WorkersPlugins
 
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.cluster.plugins import WorkersPlugins
-
-app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List plugins, and show their properties."
-)
+app = command_group("List plugins, and show their properties.")
 
 
 @app.command("list")

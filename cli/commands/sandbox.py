@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.options import ListOption, OutputOption
+from connectctl.cli.options import ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.progress import Progress
     from connectctl.ops.sandbox.status import ProcessStatus, SandboxStatus
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    add_completion=False,
-    no_args_is_help=True,
-    help="Run a Kafka broker and Connect workers on this machine.",
-)
+app = command_group("Run a Kafka broker and Connect workers on this machine.")
 
 NameOption = Annotated[str, typer.Option("--name", help="Name of the sandbox.", metavar="NAME")]
 

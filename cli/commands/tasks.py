@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli.options import (
-    ConnectorsArgument,
-    FailOn,
-    FailOnOption,
-    ForVersionOption,
-    IgnoreOption,
-    ReportOption,
-    ReportOutput,
-)
+from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, command_group, with_options
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 
@@ -23,9 +15,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.core.finding import Finding
 
-app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Check connectors against tasks.max."
-)
+app = command_group("Check connectors against tasks.max.")
 
 
 @app.callback()
@@ -34,13 +24,12 @@ def tasks() -> None:
 
 
 @app.command()
+@with_options
 def check(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
-    ignore: IgnoreOption = None,
-    output: ReportOption = ReportOutput.TABLE,
+    options: ReportOptions = ReportOptions(),
 ) -> None:
     """List connectors with more tasks than tasks.max, which fail now or after an upgrade (KIP-1004).
 
@@ -56,25 +45,21 @@ def check(
     later release without tasks.max.enforce. For a stopped connector the tasks of its last run count.
     Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
     """
-    from connectctl.ops.checks.not_checked import finding_of
     from connectctl.ops.checks.tasks_max import rules
     from connectctl.ops.checks.tasks_max.forecast import horizon
+    from connectctl.ops.checks.types import finding_of
 
     asked = output_findings.release(for_version)
     seen = _look(ctx.obj)
     if connectors:
         seen = seen.only(connectors)
     release = asked or horizon(seen)
-    findings = output_findings.kept([*map(finding_of, seen.unseen), *rules.check(seen, asked)], ignore)
+    findings = output_findings.kept([*map(finding_of, seen.unseen), *rules.check(seen, asked)], options.ignore)
+    data = _as_json(seen, release)
     output_findings.emit_report(
-        "TasksCheck",
-        _as_json(seen, release),
-        findings,
-        output,
-        lambda wide: _print(seen, release, findings, wide),
-        fail_on=fail_on,
+        "TasksCheck", data, findings, options, lambda wide: _print(seen, release, findings, wide)
     )
-    raise typer.Exit(output_findings.exit_code(findings, fail_on))
+    raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
 
 
 def _look(session: Session) -> TasksSeen:

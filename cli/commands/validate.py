@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli.options import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
+from connectctl.cli.options import ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
@@ -23,15 +22,8 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-class For(StrEnum):
-    """What ``--for`` takes."""
-
-    NOW = "now"
-    PREPARING = "preparing"
-    ENABLED = "enabled"
-
-
 @app.command()
+@with_options
 def validate(
     ctx: typer.Context,
     file: Annotated[
@@ -41,11 +33,12 @@ def validate(
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not contact a cluster, even if one is configured.")
     ] = False,
-    for_: Annotated[For, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = For.NOW,
+    for_: Annotated[
+        Literal["now", "preparing", "enabled"],
+        typer.Option("--for", help="Target exactly.once.source.support of the workers."),
+    ] = "now",
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
-    ignore: IgnoreOption = None,
-    output: ReportOption = ReportOutput.TABLE,
+    options: ReportOptions = ReportOptions(),
 ) -> None:
     """Validate a connector configuration: refused, accepted, or accepted and failing later.
 
@@ -72,22 +65,14 @@ def validate(
     release = output_findings.release(for_version)
     given = read(file, None if offline else reveal)
     known = None if offline else _ask(ctx.obj, given)
-    found = judging.report(given, Goal(for_.value), known, release)
-    findings = output_findings.kept(found.findings, ignore)
+    found = judging.report(given, Goal(for_), known, release)
+    findings = output_findings.kept(found.findings, options.ignore)
+    configurations = [dict(judging.as_json(each)) for each in found.verdicts]
+    data = {"for": for_, "offline": known is None, "configurations": configurations}
     output_findings.emit_report(
-        "Validation",
-        {
-            "for": for_.value,
-            "offline": known is None,
-            "configurations": [dict(judging.as_json(each)) for each in found.verdicts],
-        },
-        findings,
-        output,
-        lambda wide: _print(found, findings, wide),
-        found.file_of,
-        fail_on=fail_on,
+        "Validation", data, findings, options, lambda wide: _print(found, findings, wide), found.file_of
     )
-    raise typer.Exit(output_findings.exit_code(findings, fail_on))
+    raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
 
 
 def _ask(session: Session, given: Sequence[Given]) -> Known | None:

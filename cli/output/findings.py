@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.options import FailOn, ReportOutput
+from connectctl.cli.options import FailOn, ReportOptions, ReportOutput
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.sanitize import in_xml
@@ -49,28 +49,23 @@ def exit_code(findings: Sequence[Finding], fail_on: FailOn) -> int:
 
 def fails(finding: Finding, fail_on: FailOn) -> bool:
     """Whether the finding is as bad as ``fail_on``."""
-    return RANK[finding.severity] <= RANK[Severity(fail_on.value)]
+    return RANK[finding.severity] <= RANK[Severity(fail_on)]
 
 
 def emit_report(
     kind: str,
     data: Mapping[str, Any],
     findings: Sequence[Finding],
-    output: ReportOutput,
+    options: ReportOptions,
     table: Callable[[bool], None],
-    location: Callable[[Finding], str | None] | None = None,
-    *,
-    fail_on: FailOn = FailOn.ERROR,
+    where: Callable[[Finding], str | None] = lambda finding: None,
 ) -> None:
-    """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding.
-
-    ``fail_on`` is from which severity on a finding fails, for the one form that has a word for it.
-    """
-    where = location or (lambda finding: None)
+    """Print the report. ``data`` is the envelope's own part, without the findings; ``where`` gives the file of a finding."""
+    output = options.output
     if output is ReportOutput.SARIF:
         sys.stdout.write(json_text(sarif(findings, where), indent=2) + "\n")
     elif output is ReportOutput.JUNIT:
-        sys.stdout.write(in_xml(junit(kind, findings, fail_on)))
+        sys.stdout.write(in_xml(junit(kind, findings, options.fail_on)))
     elif output is ReportOutput.GITHUB:
         for finding in findings:
             terminal.say(github(finding, where(finding)))
@@ -132,7 +127,7 @@ def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
     return {"ruleId": finding.id, "level": level, "message": {"text": text}, "locations": [place]}
 
 
-def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = FailOn.ERROR) -> str:
+def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> str:
     """One test case for each finding; those from ``fail_on`` on fail. None at all is one that passes."""
     from xml.etree import ElementTree as Xml
 

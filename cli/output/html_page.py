@@ -51,7 +51,6 @@ def code(value: object) -> Html:
 
 
 def paragraph(value: object, kind: str = "") -> Html:
-    """``value`` as a paragraph."""
     return Html(f"<p{_class(kind)}>{text(value)}</p>")
 
 
@@ -99,7 +98,6 @@ class Section:
 
 
 def document(title: str, top: Iterable[str], sections: Sequence[Section]) -> str:
-    """The page, whole."""
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer">'

@@ -7,50 +7,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
+
+from connectctl.cli.help_text import ENVIRONMENT, EXIT_STATUS
 
 NAME = "connectctl"
 _SAID_ELSEWHERE = ("--help",)
 
 
-@dataclass(frozen=True)
-class Manual:
-    """What every page of one release shares. ``environment`` and ``exit_codes`` are said on the program's own page; ``root``
-    is the program's context, from which commands have their help options.
+def page(root: Any, path: tuple[str, ...], command: Any) -> str:
+    """The page of ``command``, which ``path`` leads to; of the program itself with an empty one, which has the environment
+    and the exit codes. ``root`` is the program's context, from which commands have their help options.
     """
+    return "\n".join([*_lines(root, path, command), ""])
 
-    root: Any
-    version: str
-    environment: Mapping[str, str]
-    exit_codes: Mapping[str, str]
 
-    def page(self, path: tuple[str, ...], command: Any) -> str:
-        """The page of ``command``, which ``path`` leads to; of the program itself with an empty one."""
-        return "\n".join([*self._lines(path, command), ""])
-
-    def _lines(self, path: tuple[str, ...], command: Any) -> Iterator[str]:
-        paragraphs = (command.help or "").split("\n\n")
-        yield f'.TH "{title(path).upper()}" "1" "" "{NAME} {self.version}" "{NAME} manual"'
-        yield from (".SH NAME", f"{_text(title(path))} \\- {_text(_first_sentence(paragraphs[0]))}")
-        ctx = command.context_class(command, parent=self.root, info_name=" ".join(path))
-        yield from (
-            ".SH SYNOPSIS",
-            f"\\fB{_text(' '.join((NAME, *path)))}\\fR {_text(' '.join(command.collect_usage_pieces(ctx)))}",
-        )
-        yield ".SH DESCRIPTION"
-        for paragraph in paragraphs:
-            yield from _paragraph(paragraph)
-        yield from _commands(path, command)
-        yield from _parameters(command, ctx)
-        if path:
-            yield from (
-                ".SH SEE ALSO",
-                f"\\fB{NAME}\\fR(1), for options of all commands, the environment and exit codes",
-            )
-        else:
-            yield from _listed("ENVIRONMENT", self.environment)
-            yield from _listed("EXIT STATUS", self.exit_codes)
+def _lines(root: Any, path: tuple[str, ...], command: Any) -> Iterator[str]:
+    paragraphs = (command.help or "").split("\n\n")
+    yield f'.TH "{title(path).upper()}" "1" "" "{NAME} {version(NAME)}" "{NAME} manual"'
+    yield from (".SH NAME", f"{_text(title(path))} \\- {_text(_first_sentence(paragraphs[0]))}")
+    ctx = command.context_class(command, parent=root, info_name=" ".join(path))
+    usage = _text(" ".join(command.collect_usage_pieces(ctx)))
+    yield from (".SH SYNOPSIS", f"\\fB{_text(' '.join((NAME, *path)))}\\fR {usage}")
+    yield ".SH DESCRIPTION"
+    for paragraph in paragraphs:
+        yield from _paragraph(paragraph)
+    yield from _commands(path, command)
+    yield from _parameters(command, ctx)
+    if path:
+        yield from (".SH SEE ALSO", f"\\fB{NAME}\\fR(1), for options of all commands, the environment and exit codes")
+    else:
+        yield from _listed("ENVIRONMENT", ENVIRONMENT)
+        yield from _listed("EXIT STATUS", EXIT_STATUS)
 
 
 def title(path: tuple[str, ...]) -> str:

@@ -70,11 +70,9 @@ class YamlStream:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Pass ``text`` on."""
         self._stream.write(_replaced(text, _python))
 
     def flush(self) -> None:
-        """Flush the stream below."""
         self._stream.flush()
 
 

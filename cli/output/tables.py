@@ -8,7 +8,6 @@ lines of its own. What is wide in a terminal (CJK, emoji) counts as the two cell
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from connectctl.cli.output.sanitize import on_one_line
 
@@ -19,14 +18,7 @@ LEAST_SENTENCE = 16
 
 Part = tuple[str, str | None]
 """A text as it is drawn, and the whole cell that it is of; None for a heading."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The lines of a table, each a list of parts; ``left_out`` is by name."""
-
-    lines: list[list[Part]]
-    left_out: tuple[str, ...] = ()
+Fitted = tuple[list[list[Part]], list[str]]
 
 
 def cells(text: str) -> int:
@@ -47,7 +39,9 @@ def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()) -> Fitted:
-    """The rows in at most ``width`` cells. ``spare`` names columns that may be left out, the first ones first."""
+    """The rows in at most ``width`` cells, as lines of parts, and the names of columns that are left out: some of ``spare``,
+    the first ones first.
+    """
     columns, *rows = [list(map(on_one_line, row)) for row in (columns, *rows)]
     left_out: list[str] = []
     for name in ("", *(each for each in spare if each in columns)):
@@ -57,8 +51,8 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare
         if widths is not None:
             table = [[columns[n] for n in kept], *([row[n] for n in kept] for row in rows)]
             lines = [line for number, row in enumerate(table) for line in _drawn(row, widths, heading=not number)]
-            return Fitted(lines, tuple(left_out))
-    return Fitted(list(_blocks(columns, rows, width)))
+            return lines, left_out
+    return list(_blocks(columns, rows, width)), []
 
 
 def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:

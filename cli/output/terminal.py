@@ -38,6 +38,11 @@ class Output(StrEnum):
     NAME = "name"
     """One name a line, for xargs; of lists alone (``NAMES``)."""
 
+    @property
+    def for_people(self) -> bool:
+        """Whether it is a table."""
+        return self in (Output.TABLE, Output.WIDE)
+
 
 NAMES = {
     "Cluster": ("workers", "address"),
@@ -88,15 +93,18 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, no_color=plain(stream), highlight=False, soft_wrap=not stream.isatty())
 
 
-def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None]) -> None:
-    """Print ``data`` as the envelope ``kind``, or call ``table(wide)`` for people."""
-    if output in (Output.TABLE, Output.WIDE):
+def emit(
+    kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None], found: Iterable[Finding] = ()
+) -> None:
+    """Print ``data`` as the envelope ``kind``, or for people call ``table(wide)`` and list what was ``found``."""
+    if output.for_people:
         table(output is Output.WIDE)
+        findings(found)
         return
     if output is Output.NAME:
         items, name = NAMES[kind]
-        for found in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
-            say(on_one_line(str(found)))
+        for value in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
+            say(on_one_line(str(value)))
         return
     envelope = {"apiVersion": API_VERSION, "kind": kind, **data}
     if output is Output.YAML:
@@ -157,16 +165,18 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[
     from rich.text import Text
 
     width = console().width
-    fitted = fit(columns, rows, width, spare)
+    drawn, left_out = fit(columns, rows, width, spare)
     lines = []
-    for line in fitted.lines:
+    for line in drawn:
         text = Text.assemble(*((part, "bold" if cell is None else _style(cell)) for part, cell in line))
         text.rstrip()
         lines.append(text)
-    if not fitted.left_out:
+    if not left_out:
         return lines, ""
-    named = ", ".join(fitted.left_out)
-    return lines, f"Columns not shown: {named} (the terminal is {width} wide). Use a wider terminal or -o json."
+    return (
+        lines,
+        f"Columns not shown: {', '.join(left_out)} (the terminal is {width} wide). Use a wider terminal or -o json.",
+    )
 
 
 @dataclass(frozen=True)

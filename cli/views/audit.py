@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.audit.to_json import as_json, named
+from connectctl.ops.audit.verdict import Audit
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.times import utc
-
-if TYPE_CHECKING:
-    from connectctl.ops.audit.verdict import Audit
 
 
 def show(audit: Audit, wide: bool) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.output import terminal
-
-if TYPE_CHECKING:
-    from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition
-    from connectctl.ops.audit.verdict import Verdict
-    from connectctl.ops.core.finding import Finding
+from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition
+from connectctl.ops.audit.verdict import Verdict
+from connectctl.ops.core.finding import Finding
 
 
 def as_json(audit: ArchiveAudit, verdict: Verdict, findings: Iterable[Finding]) -> dict[str, Any]:
@@ -49,7 +47,6 @@ def _partition(audit: ArchiveAudit, each: ArchivePartition) -> dict[str, Any]:
 
 
 def show(audit: ArchiveAudit, verdict: Verdict) -> None:
-    """Print it for people."""
     data = as_json(audit, verdict, ())
     rows = [
         [

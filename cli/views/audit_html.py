@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.output import html_findings
 from connectctl.cli.output.html_page import Column, Html, Section, code, details, document, joined, paragraph, table
 from connectctl.cli.output.html_plots import Series, bars, short, timelines
+from connectctl.cli.views.html_origin import PageOrigin
+from connectctl.ops.audit.plan import AuditRequest, Bound
 from connectctl.ops.audit.to_json import as_json
+from connectctl.ops.audit.verdict import Audit
 from connectctl.ops.audit.violations import KINDS
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.times import utc
-
-if TYPE_CHECKING:
-    from connectctl.cli.views.html_origin import Origin
-    from connectctl.ops.audit.plan import AuditRequest, Bound
-    from connectctl.ops.audit.verdict import Audit
 
 _TIMED = {
     "committed": "Transactions committed",
@@ -37,8 +35,7 @@ _OPENED = 20
 """Rows of evidence of one kind that are open from the start."""
 
 
-def page(audit: Audit, origin: Origin) -> str:
-    """The page, whole."""
+def page(audit: Audit, origin: PageOrigin) -> str:
     data = as_json(audit)
     names = data["topics"]
     found, meanings = html_findings.sections(audit.findings)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.output.terminal import Block
 from connectctl.cli.views import connectors
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
+from connectctl.ops.connect.worker import Worker
+from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
 
 DOUBT = {"not enabled": "not enabled (preparing or disabled)"}
 SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")
@@ -77,7 +75,6 @@ def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
 
 
 def as_json(view: ClusterView) -> dict[str, Any]:
-    """The cluster as scripts get it."""
     leader = next((worker.url for worker in view.workers if worker.leader), None)
     return {
         "clusterId": view.cluster_id,

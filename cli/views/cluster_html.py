@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from connectctl.cli.output import html_findings
 from connectctl.cli.output.html_page import (
@@ -20,19 +19,15 @@ from connectctl.cli.output.html_page import (
     text,
 )
 from connectctl.cli.views.cluster import DOUBT
-from connectctl.ops.connect.connector import State
+from connectctl.cli.views.html_origin import PageOrigin
+from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.sink_group import sink_group, unknown_group
-from connectctl.ops.connect.worker import Support
+from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.health import complaints
-
-if TYPE_CHECKING:
-    from connectctl.cli.views.html_origin import Origin
-    from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 LISTED = 1000
 """Connectors that a page lists, the worst first."""
@@ -53,8 +48,7 @@ Ids = Mapping[str, list[str]]
 """The ids of findings by what they are about."""
 
 
-def page(view: ClusterView, origin: Origin) -> str:
-    """The page, whole."""
+def page(view: ClusterView, origin: PageOrigin) -> str:
     ids = _ids(view)
     found, meanings = html_findings.sections(view.findings)
     sections = [

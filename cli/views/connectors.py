@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.config.masking import masked
-from connectctl.ops.connect.connector import cause_of
+from connectctl.ops.connect.connector import Status, cause_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.connector import Status
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 LONGEST_CAUSE = 90
 NONE = "There are no connectors."
-
-
 UNSEEN = "The connectors could not be read."
 
 
@@ -55,7 +52,6 @@ def _cause(cause: str | None, wide: bool) -> str:
 
 
 def as_json(health: ConnectorHealth) -> dict[str, Any]:
-    """A connector as scripts get it."""
     connector = health.connector
     return {
         "name": health.name,

@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceSelection, FenceTarget, IdResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection, FenceTarget
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 MOST_ROWS = 40
 """Rows of a plan shown before confirmation; --dry-run shows all."""
 _PLACES = 3
-_OUTCOMES = {
-    "fence": FenceOutcome.SKIPPED,
-    "create": FenceOutcome.SKIPPED,
-    "leave alone": FenceOutcome.UNKNOWN,
-    "cannot": FenceOutcome.FAILED,
-}
+_OUTCOMES = {"leave alone": FenceOutcome.UNKNOWN, "cannot": FenceOutcome.FAILED}
 
 
 def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
@@ -59,19 +53,12 @@ def show_results(selection: FenceSelection, context: FenceContext, seconds: floa
     terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
     terminal.findings(context.findings)
-    if output in (Output.TABLE, Output.WIDE):
+    if output.for_people:
         summary = (
             ", ".join(f"{counts[outcome.value]:,} {outcome.value}" for outcome in FenceOutcome if counts[outcome.value])
             or "Nothing to fence"
         )
         terminal.note(f"{summary} in {seconds:.2f} s" if counts else f"{summary}.")
-
-
-def any_failed(selection: FenceSelection, context: FenceContext) -> bool:
-    """Whether fencing failed for any id."""
-    from connectctl.ops.operations.fencing.steps import results_of
-
-    return any(result.outcome is FenceOutcome.FAILED for result in results_of(selection, context))
 
 
 def _envelope(

@@ -6,21 +6,18 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from connectctl.cli.invocation import arguments
 from connectctl.cli.output.html_page import Html, facts, joined, text
+from connectctl.cli.session import Session
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.times import utc
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.brokers import BrokerVersion
 
 
 @dataclass(frozen=True)
-class Origin:
+class PageOrigin:
     """Where a page comes from. ``command`` is the words of ``command_line``; ``began`` in seconds since the epoch."""
 
     command: tuple[str, ...]
@@ -48,14 +45,14 @@ class Origin:
         )
 
 
-def origin(session: Session, began: float, kafka_cluster: str) -> Origin:
+def origin(session: Session, began: float, kafka_cluster: str) -> PageOrigin:
     """Where a page of ``session`` comes from. Brokers that do not answer are told as such."""
     try:
         brokers = tuple(_brokers(session.brokers.versions()))
     except ConnectctlError as e:
         brokers = (f"versions unknown: {e.why or e.what}",)
     bootstrap = str(session.settings.get("bootstrap_servers") or "")
-    return Origin(command_line(arguments), began, kafka_cluster, brokers, session.settings.context, bootstrap)
+    return PageOrigin(command_line(arguments), began, kafka_cluster, brokers, session.settings.context, bootstrap)
 
 
 def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[str]:

@@ -12,13 +12,12 @@ from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.source_keys import connect_json
-from connectctl.ops.connect.source_offsets import UNKNOWN, SourceOffset
+from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from connectctl.ops.connect.source_offsets import ConnectorOffsets, StoredOffset
     from connectctl.ops.operations.offsets.large_topics import InOrder, Passing
     from connectctl.ops.operations.offsets.plain_records import Rows
     from connectctl.ops.operations.offsets.snapshot import ReadTopic, SourceOffsets

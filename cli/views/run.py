@@ -12,7 +12,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
 from connectctl.ops.task_runtime.job.latency_report import milliseconds, worst
 from connectctl.ops.task_runtime.job.stall_report import waiting
-from connectctl.ops.task_runtime.spi.latency_meter import in_ms
+from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms
 from connectctl.ops.task_runtime.spi.metrics import metrics
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.runner import Result
     from connectctl.ops.task_runtime.job.scheduler import JobRun
-    from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 
 OFTEN, SELDOM = 1.0, 10.0
 """Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
@@ -78,7 +77,6 @@ def progress_line(
 
 
 def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
-    """A run as scripts get it."""
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -137,7 +135,6 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show(ready: PreparedJob, result: Result, wide: bool) -> None:
-    """A run for people."""
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
     columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.cli.commands.upgrade.scene import Scene
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.journal import Run
+from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
+from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
+from connectctl.ops.operations.upgrade.runs import LoadedRun
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import in_words
-
-if TYPE_CHECKING:
-    from connectctl.cli.commands.upgrade.scene import Scene
-    from connectctl.ops.core.journal import Run
-    from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
-    from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
-    from connectctl.ops.operations.upgrade.runs import LoadedRun
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 
 def nothing_to_do(plan: PlannedUpgrade) -> str:
@@ -153,7 +151,6 @@ def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> N
 
 
 def worker_json(worker: RollingWorker) -> dict[str, Any]:
-    """A worker as scripts get it."""
     return {
         "address": worker.address,
         "leader": worker.leader,
@@ -168,7 +165,6 @@ def worker_json(worker: RollingWorker) -> dict[str, Any]:
 
 
 def run_json(restored: LoadedRun) -> dict[str, Any]:
-    """A run as scripts get it."""
     run, steps = restored.run, restored.steps
     done = sum(run.done(number) for number in range(len(steps)))
     following = restored.first_undone

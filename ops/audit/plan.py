@@ -74,17 +74,21 @@ def bound(text: str, option: str) -> Bound:
     return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
-def check_bounds(request: AuditRequest) -> None:
-    """Raises ``BadInput`` where the audit would end before it begins. Times and offsets are compared by the broker only."""
+def check(request: AuditRequest) -> None:
+    """Raises ``BadInput`` for what does not go together. Times and offsets are compared by the broker only."""
     since, until = request.since, request.until
-    if since is None or until is None:
-        return
-    for begin, end in ((since.offset, until.offset), (since.timestamp, until.timestamp)):
+    bounds = ((since.offset, until.offset), (since.timestamp, until.timestamp)) if since and until else ()
+    for begin, end in bounds:
         if begin is not None and end is not None and begin >= end:
             raise BadInput("Nothing to audit: --since is not before --until", next_step="Use a later --until.")
+    _check_inputs(request)
+    if request.headers_only and (request.sequence or request.by or request.first is not None):
+        raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
+    if request.offset_field and not request.connector:
+        raise BadInput("--offset-field requires --connector", next_step="Give --connector NAME.")
 
 
-def check_inputs(request: AuditRequest) -> None:
+def _check_inputs(request: AuditRequest) -> None:
     """Raises ``BadInput`` for what does not go with ``--from``, or not without it."""
     if not request.inputs:
         if request.group or request.subset:

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
 
+from connectctl.ops.checks.acls.clusters import Open
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
-from connectctl.ops.checks.types import CheckedConnector, Unseen, unseen_by
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
+from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.config_topic import ConfigState
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.cluster import observe
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
 from connectctl.ops.operations.fencing.observe import Sources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.clusters import Open
-    from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.operations.cluster.observe import ClusterView
 
 PATIENCE = 5.0
 """Seconds that an open transaction may hold up a reading of the internal topics."""
@@ -61,7 +59,7 @@ class CheckContext:
 
     edges: Edges
     view: ClusterView
-    checked: tuple[CheckedConnector, ...] = ()
+    checked: tuple[Connector, ...] = ()
     state: ConfigState | None = None
     written: Mapping[str, float] = field(default_factory=dict)
     recorded: Mapping[str, frozenset[str]] | None = None
@@ -71,7 +69,6 @@ class CheckContext:
 
     @property
     def group(self) -> ConnectGroup:
-        """The workers' group."""
         return self.view.group
 
     @property
@@ -85,14 +82,14 @@ class CheckContext:
         return tuple(each.name for each in self.checked)
 
     @property
-    def everybody(self) -> tuple[CheckedConnector, ...]:
+    def everybody(self) -> tuple[Connector, ...]:
         """All connectors, asked for or not: any sink may read what one of them writes."""
-        return tuple(CheckedConnector(health.connector) for health in self.view.connectors)
+        return tuple(health.connector for health in self.view.connectors)
 
     @property
-    def sources(self) -> list[CheckedConnector]:
+    def sources(self) -> list[Connector]:
         """The source connectors among those that were asked for."""
-        return [each for each in self.checked if each.connector.type != "sink"]
+        return [each for each in self.checked if each.type != "sink"]
 
     @property
     def enabled(self) -> bool | None:
@@ -102,7 +99,6 @@ class CheckContext:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions that workers tell."""
         return tuple(sorted({worker.version for worker in self.view.workers if worker.version}))
 
     @cached_property
@@ -135,7 +131,7 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     _check(wanted, list(known))
     context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()
-    context.checked = tuple(CheckedConnector(c) for name, c in sorted(known.items()) if name in picked)
+    context.checked = tuple(connector for name, connector in sorted(known.items()) if name in picked)
     _read_config_topic(context)
     return context
 
@@ -152,11 +148,8 @@ def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
 
 def _read_config_topic(context: CheckContext) -> None:
     topics = [context.internal[role] for role in ("config", "status") if role in context.internal]
-    try:
-        images = context.edges.kafka.image(topics, patience=PATIENCE)
-    except ConnectctlError as e:
-        context.unseen.append(unseen_by("the config and status topics", e))
-        return
+    read = partial(context.edges.kafka.image, topics, patience=PATIENCE)
+    images = answer_of(read, context.unseen, "the config and status topics") or {}
     config = context.internal.get("config")
     if config in images:
         context.state = config_topic.state_of(images[config])

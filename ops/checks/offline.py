@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config import rules, validations
+from connectctl.ops.checks.connector_config.config_file import Given
 from connectctl.ops.checks.connector_config.observe import Subject
 from connectctl.ops.checks.connector_config.rules import SAME_NAME, ConfigOutcome
-from connectctl.ops.checks.not_checked import NOT_SEEN, finding_of
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import NOT_SEEN, Goal, Unseen, Validation, finding_of
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.core.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.connector_config.config_file import Given
-    from connectctl.ops.checks.types import Validation
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 WORKERS = "the workers' validation"
 

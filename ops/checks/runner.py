@@ -8,16 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from connectctl.ops.checks.acls import observe as acls_observe
 from connectctl.ops.checks.acls import rules as acls_rules
+from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Principals
 from connectctl.ops.checks.brokers import observe as broker_observe
 from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.connector_config import rules as config_rules
 from connectctl.ops.checks.connector_config import validations
+from connectctl.ops.checks.connector_config.observe import Subject
 from connectctl.ops.checks.connector_config.override_rules import POLICY
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
@@ -25,30 +27,24 @@ from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
-from connectctl.ops.checks.not_checked import finding_of
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
 from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
+from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Goal, Unseen, unseen_by
+from connectctl.ops.checks.types import Goal, Unseen, finding_of, unseen_by
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules as worker_rules
+from connectctl.ops.checks.workers.observe import WorkersSeen
 from connectctl.ops.core.errors import ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.tasks_max.observe import Release
-    from connectctl.ops.checks.workers.observe import WorkersSeen
-    from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.finding import Finding
 
 Said = Iterable["Finding | Unseen"]
 
 
 class _AreaFacts(Protocol):
-    """What an area observed."""
-
     @property
     def unseen(self) -> Sequence[Unseen]: ...
 
@@ -115,20 +111,20 @@ class CheckRun:
         yield from validations.unasked(urls, answers, configs)
         supports = frozenset(worker.support for worker in context.view.workers)
         policy = context.worker_property(POLICY) if self.release else None
-        topic = context.internal.get("offsets")
         for each in context.checked:
-            asked = replace(each, validations=answers[each.name])
-            yield from config_rules.check(
-                config_rules.subject_of(
-                    asked,
-                    self.goal,
-                    group_id=context.group.id,
-                    offsets_topic=topic,
-                    release=self.release,
-                    policy=policy,
-                    supports=supports,
-                )
+            subject = Subject(
+                each.name,
+                each.config,
+                self.goal,
+                answers[each.name],
+                context.group.id,
+                context.internal.get("offsets"),
+                running=True,
+                release=self.release,
+                policy=policy,
+                supports=supports,
             )
+            yield from config_rules.evaluate(subject).findings
 
     def _tasks(self) -> Iterator[Finding | Unseen]:
         seen = tasks_max_observe.look(self.context.view, self.context.edges.kafka).only(self.context.names)

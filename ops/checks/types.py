@@ -1,17 +1,20 @@
-"""What several checks look at: the goal, a connector with what the workers say of its configuration, what was not seen."""
+"""What several checks look at: the goal and what it means for a severity, what workers say, what was not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
-if TYPE_CHECKING:
-    from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.core.errors import ConnectctlError
+T = TypeVar("T")
+NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
+"""A check that did not happen must not look like one that passed."""
 
 
 class Goal(StrEnum):
@@ -21,6 +24,21 @@ class Goal(StrEnum):
     PREPARING = "preparing"
     ENABLED = "enabled"
     DOWNGRADE = "downgrade"
+
+
+def leads_to_enabled(enabled: bool | None, goal: Goal) -> bool:
+    """Whether tasks have transactions when the goal is reached; not where that is today's state and unknown.
+
+    ``preparing`` is the way to ``enabled`` for workers that are not there yet, and the way back for those that are.
+    """
+    if goal is Goal.NOW:
+        return bool(enabled)
+    return goal is Goal.ENABLED or (goal is Goal.PREPARING and not enabled)
+
+
+def downgrade_severity(severity: Severity, goal: Goal) -> Severity:
+    """The severity of what ``preparing`` does not bring about yet, and the step after it does."""
+    return Severity.WARNING if goal is Goal.PREPARING and severity is Severity.ERROR else severity
 
 
 class PluginSays(StrEnum):
@@ -54,24 +72,6 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class CheckedConnector:
-    """A connector of the cluster, and what each worker says of its configuration as it is."""
-
-    connector: Connector
-    validations: tuple[Validation, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The connector's name."""
-        return self.connector.name
-
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The connector's configuration."""
-        return self.connector.config
-
-
-@dataclass(frozen=True)
 class Unseen:
     """Something that was to be looked at and could not be: never a silent pass."""
 
@@ -85,6 +85,20 @@ def unseen_by(what: str, error: ConnectctlError) -> Unseen:
     return Unseen(what, reason(error), error.next_step)
 
 
+def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None:
+    """What ``ask`` gives; None where it raises ``ConnectctlError``: then ``what`` is among the ``unseen``."""
+    try:
+        return ask()
+    except ConnectctlError as e:
+        unseen.append(unseen_by(what, e))
+        return None
+
+
 def reason(error: ConnectctlError) -> str:
     """What went wrong, without what to do about it: for the middle of a sentence."""
     return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")
+
+
+def finding_of(unseen: Unseen) -> Finding:
+    """The finding that says what was not seen."""
+    return NOT_SEEN.found(unseen.what, f"Could not be read: {unseen.why}.", unseen.next_step)

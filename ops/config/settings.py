@@ -43,9 +43,12 @@ SECTIONS_OF_A_GROUP = ("topics.", "workers.")
 """With ``rest`` the settings that belong to one group of workers, and count for no other."""
 
 
+SECRET_KINDS = ("env", "file", "command")
+
+
 @dataclass(frozen=True)
 class SecretSource:
-    """A secret that is not read yet: ``kind`` is ``env``, ``file`` or ``command``."""
+    """A secret that is not read yet; ``kind`` is one of ``SECRET_KINDS``."""
 
     kind: str
     value: str

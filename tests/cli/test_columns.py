@@ -16,32 +16,32 @@ ROWS = [
 
 
 def text(fitted: Fitted) -> list[str]:
-    return ["".join(part for part, _ in line).rstrip() for line in fitted.lines]
+    return ["".join(part for part, _ in line).rstrip() for line in fitted[0]]
 
 
 def test_what_fits_is_one_line_for_each_row() -> None:
     fitted = fit(COLUMNS, ROWS, 200)
-    assert (len(fitted.lines), fitted.left_out) == (3, ())
+    assert (len(fitted[0]), fitted[1]) == (3, [])
     assert text(fitted) == list(whole(COLUMNS, ROWS))
 
 
 def test_sentences_are_wrapped_between_words_and_names_are_not() -> None:
     fitted = fit(COLUMNS, ROWS, 110)
-    assert fitted.left_out == ()
-    assert len(fitted.lines) == 4
+    assert fitted[1] == []
+    assert len(fitted[0]) == 4
     assert all(cells(line) <= 110 for line in text(fitted))
     assert NAME in text(fitted)[1]
 
 
 def test_columns_go_in_the_order_in_which_they_are_spare_and_are_named() -> None:
     fitted = fit(COLUMNS, ROWS, 80, ["WORKERS", "STATE"])
-    assert fitted.left_out == ("WORKERS",)
+    assert fitted[1] == ["WORKERS"]
     assert text(fitted)[0].split() == ["CONNECTOR", "STATE", "WHY"]
 
 
 def test_what_does_not_fit_at_all_is_a_block_for_each_row() -> None:
     fitted = fit(COLUMNS, ROWS, 40)
-    assert fitted.left_out == ()
+    assert fitted[1] == []
     assert text(fitted)[:3] == [
         f"CONNECTOR   {NAME}",
         "STATE       RUNNING",
@@ -61,7 +61,7 @@ CELL = WORDS | st.lists(WORDS, min_size=3, max_size=9).map(" ".join)
 @given(st.lists(st.lists(CELL, min_size=4, max_size=4), min_size=1, max_size=4), st.sampled_from([20, 80, 120]))
 def test_no_word_is_ever_folded_and_none_is_lost(rows: list[list[str]], width: int) -> None:
     fitted = fit(COLUMNS, rows, width, ["WORKERS"])
-    shown = [each for n, each in enumerate(COLUMNS) if each not in fitted.left_out]
+    shown = [each for n, each in enumerate(COLUMNS) if each not in fitted[1]]
     words = {
         word for row in rows for name, cell in zip(COLUMNS, row, strict=True) if name in shown for word in cell.split()
     }

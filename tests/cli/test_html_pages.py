@@ -15,7 +15,7 @@ from connectctl.cli.output import html_findings
 from connectctl.cli.output.html_page import Column, Html, document, table, text
 from connectctl.cli.output.html_plots import COLUMNS, FEWEST, HEIGHT, Series, bars, short, timelines
 from connectctl.cli.views import audit_html, cluster_html
-from connectctl.cli.views.html_origin import Origin
+from connectctl.cli.views.html_origin import PageOrigin
 from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule_docs import rule_docs
@@ -158,7 +158,7 @@ def hostile(name: str) -> list[tuple[str, str]]:
         view = replace(pages.cluster(broken, findings=(finding,)), cluster_id=each)
         view = replace(view, workers=tuple(replace(w, version=each, problem=each) for w in view.workers))
         audit = pages.audited(2, topic=each, source=each, detail=each)
-        origin = Origin((each,), 0.0, each, (each,), each, each)
+        origin = PageOrigin((each,), 0.0, each, (each,), each, each)
         found.append((audit_html.page(audit, origin), cluster_html.page(view, origin)))
     return [(found[0][n], found[1][n]) for n in (0, 1)]
 

@@ -13,6 +13,7 @@ import pytest
 import typer
 from connectctl.cli import main
 from connectctl.ops.core import errors
+from fakes.runner import command_at
 from typer.testing import CliRunner
 
 
@@ -91,7 +92,7 @@ def test_an_unknown_command_is_told_with_the_nearest_one() -> None:
     ],
 )
 def test_global_options_may_stand_anywhere(written: list[str], understood: list[str]) -> None:
-    assert main.globals_first(written) == understood
+    assert main.globals_first(written, command_at(()).params) == understood
 
 
 def test_no_command_prints_help_and_is_a_usage_error() -> None:

@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree as Xml
 
 import pytest
-from connectctl.cli.options import FailOn, ReportOutput
+from connectctl.cli.options import FailOn, ReportOptions, ReportOutput
 from connectctl.cli.output.findings import emit_report, exit_code, github, junit, kept, sarif
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
@@ -33,7 +33,8 @@ def test_junit_fails_for_errors_only_and_is_xml_whatever_the_text() -> None:
 
 
 def test_junit_fails_for_what_the_exit_code_fails_for() -> None:
-    for fail_on, failing in ((FailOn.ERROR, ["EOS001"]), (FailOn.WARNING, ["EOS001", "TOPIC005"])):
+    each: tuple[tuple[FailOn, list[str]], ...] = (("error", ["EOS001"]), ("warning", ["EOS001", "TOPIC005"]))
+    for fail_on, failing in each:
         suite = Xml.fromstring(junit("Preflight", [BAD, WARN, ODD], fail_on))
         assert [case.get("classname") for case in suite if case.find("failure") is not None] == failing
         assert suite.get("failures") == str(len(failing))
@@ -63,13 +64,7 @@ def test_the_worst_comes_first_and_what_is_ignored_is_left_out(capsys: pytest.Ca
 
 @pytest.mark.parametrize(
     ("findings", "fail_on", "code"),
-    [
-        ([], FailOn.WARNING, 0),
-        ([ODD], FailOn.WARNING, 0),
-        ([WARN], FailOn.ERROR, 0),
-        ([WARN], FailOn.WARNING, 1),
-        ([ODD, BAD], FailOn.ERROR, 1),
-    ],
+    [([], "warning", 0), ([ODD], "warning", 0), ([WARN], "error", 0), ([WARN], "warning", 1), ([ODD, BAD], "error", 1)],
 )
 def test_the_exit_code_follows_fail_on(findings: list[Finding], fail_on: FailOn, code: int) -> None:
     assert exit_code(findings, fail_on) == code
@@ -79,7 +74,9 @@ def test_the_exit_code_follows_fail_on(findings: list[Finding], fail_on: FailOn,
 def test_every_output_says_every_finding(output: ReportOutput, capsys: pytest.CaptureFixture[str]) -> None:
     from connectctl.cli.output.findings import table_of
 
-    emit_report("Preflight", {}, [BAD, WARN], output, lambda wide: table_of([BAD, WARN], wide=wide))
+    emit_report(
+        "Preflight", {}, [BAD, WARN], ReportOptions(output=output), lambda wide: table_of([BAD, WARN], wide=wide)
+    )
     out = capsys.readouterr().out
     assert "EOS001" in out
     assert "TOPIC005" in out

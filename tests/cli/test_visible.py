@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from connectctl.cli.options import ReportOutput
+from connectctl.cli.options import ReportOptions, ReportOutput
 from connectctl.cli.output import findings
 from connectctl.cli.output import terminal as output_terminal
 from connectctl.cli.output.sanitize import in_json, in_xml, on_one_line, visible
@@ -88,9 +88,9 @@ PRINTED: dict[str, Callable[[], None]] = {
     "yaml": lambda: output_terminal.emit(
         "X", {NASTY: NASTY, "items": [{"b": [NASTY]}]}, output_terminal.Output.YAML, print
     ),
-    "sarif": lambda: findings.emit_report("X", {}, [FINDING], ReportOutput.SARIF, print),
-    "junit": lambda: findings.emit_report("X", {}, [FINDING], ReportOutput.JUNIT, print),
-    "github": lambda: findings.emit_report("X", {}, [FINDING], ReportOutput.GITHUB, print),
+    "sarif": lambda: findings.emit_report("X", {}, [FINDING], ReportOptions(output=ReportOutput.SARIF), print),
+    "junit": lambda: findings.emit_report("X", {}, [FINDING], ReportOptions(output=ReportOutput.JUNIT), print),
+    "github": lambda: findings.emit_report("X", {}, [FINDING], ReportOptions(output=ReportOutput.GITHUB), print),
     "an error as json": lambda: output_terminal.note(output_terminal.error_json(NASTY, NASTY, NASTY, "x", 1)),
 }
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from connectctl.ops.checks.types import CheckedConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_context(
-    *everybody: CheckedConnector,
+    *everybody: Connector,
     kafka: Any = None,
     calls: Any = None,
     transactions: Any = None,
@@ -49,7 +49,7 @@ def check_context(
         "checked": everybody,
         "view": SimpleNamespace(workers=(None,) * workers),
         "everybody": everybody,
-        "sources": [each for each in everybody if each.connector.type != "sink"],
+        "sources": [each for each in everybody if each.type != "sink"],
         "worker_property": dict(told or {}).get,
         "directory": TransactionalIdIndex({}),
         "enabled": True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from connectctl.cli.views.html_origin import Origin
+from connectctl.cli.views.html_origin import PageOrigin
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.scan import PartTotals
@@ -24,7 +24,7 @@ from fakes.kafkareads import connect_group
 
 NOON = 1_700_000_000_000
 LONG = "inventory.public.order_line_items_with_a_very_long_name_that_somebody_chose_in_2016"
-ORIGIN = Origin(
+ORIGIN = PageOrigin(
     ("connectctl", "audit", "orders", "payments", "--sequence", "'$.seq'", "--by", "'$.task'", "--html", "orders.html"),
     NOON / 1000,
     "MkU3OEVBNTcwNTJENDM2Qk",

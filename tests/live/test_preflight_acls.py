@@ -16,7 +16,7 @@ from connectctl.ops.checks.acls.emit import emit
 from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
@@ -261,7 +261,7 @@ def look(session: Session, *said: str) -> tuple[AclFacts | None, tuple[Unseen, .
     group = session.group()
     calls = session.connect_to(group)
     context = check_context(
-        *map(CheckedConnector, from_workers(calls)),
+        *from_workers(calls),
         calls=calls,
         transactions=session.transactions,
         acls=session.acls,

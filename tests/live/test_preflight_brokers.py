@@ -16,7 +16,7 @@ from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
@@ -59,12 +59,12 @@ class Edges:
     calls: Connect | None = None
     internal: Mapping[str, str] | None = None
 
-    def checked(self, *names: str) -> list[CheckedConnector]:
+    def checked(self, *names: str) -> list[Connector]:
         """The connectors with these names as their workers know them."""
         assert self.calls is not None
-        return [CheckedConnector(each) for each in from_workers(self.calls) if each.name in names]
+        return [each for each in from_workers(self.calls) if each.name in names]
 
-    def seen(self, *connectors: CheckedConnector) -> CheckContext:
+    def seen(self, *connectors: Connector) -> CheckContext:
         """These connectors with this cluster as the areas of preflight see it."""
         return check_context(
             *connectors,
@@ -76,18 +76,16 @@ class Edges:
             internal=self.internal or {},
         )
 
-    def of_brokers(
-        self, *connectors: CheckedConnector, goal: Goal = Goal.ENABLED
-    ) -> tuple[dict[str, Finding], list[Unseen]]:
+    def of_brokers(self, *connectors: Connector, goal: Goal = Goal.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
         facts = broker_observe.observe(self.seen(*connectors), goal)
         return {finding.id: finding for finding in broker_rules.check(facts, goal)}, list(facts.unseen)
 
-    def of_topics(self, *connectors: CheckedConnector, now: float = 0.0) -> dict[tuple[str, str], Finding]:
+    def of_topics(self, *connectors: Connector, now: float = 0.0) -> dict[tuple[str, str], Finding]:
         seen = internal_topics_rules.observe(self.seen(*connectors), now or time.time())
         assert seen.unseen == ()
         return {(finding.id, finding.subject): finding for finding in internal_topics_rules.check(seen)}
 
-    def of_readers(self, *connectors: CheckedConnector, goal: Goal = Goal.ENABLED) -> dict[tuple[str, str], Finding]:
+    def of_readers(self, *connectors: Connector, goal: Goal = Goal.ENABLED) -> dict[tuple[str, str], Finding]:
         facts = consumer_observe.observe(self.seen(*connectors), goal)
         assert facts.unseen == ()
         return {(finding.id, finding.subject): finding for finding in consumer_rules.check(facts, goal)}
@@ -120,9 +118,9 @@ def made(cluster: Sandbox) -> Iterator[Consumers]:
         yield found
 
 
-def source_of(topic: str, **more: str) -> CheckedConnector:
+def source_of(topic: str, **more: str) -> Connector:
     """A source connector that nobody runs and that writes to ``topic``."""
-    return CheckedConnector(Connector("brokers-source", None, config={"topic": topic} | more, type="source"))
+    return Connector("brokers-source", None, config={"topic": topic} | more, type="source")
 
 
 # ------------------------------------------------------------------------------------------------------------- brokers
@@ -148,7 +146,7 @@ def test_a_clean_cluster_gives_no_finding(
 def test_a_timeout_above_the_brokers_is_foretold_and_the_task_fails_by_it(here: Edges, cluster: Sandbox) -> None:
     name = "brokers-timeout"
     config = {"connector.class": VERIFIABLE, "topic": name, "throughput": "1", TIMEOUT: "900001"}
-    (foretold, _) = here.of_brokers(CheckedConnector(Connector(name, None, config=config, type="source")))
+    (foretold, _) = here.of_brokers(Connector(name, None, config=config, type="source"))
     assert {id_: finding.subject for id_, finding in foretold.items()} == {"BROKER013": name}
     with connector(cluster, name, config) as rest:
         eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"])

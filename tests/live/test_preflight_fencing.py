@@ -14,7 +14,7 @@ from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
@@ -44,7 +44,7 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     """What preflight says of fencing and transactions of these connectors, by id."""
     here = kafka(cluster)
     rest = Connect(cluster.rest_urls, auth={}, tls={}, timeout=20)
-    checked = [CheckedConnector(each) for each in reading.from_workers(rest) if each.name in names]
+    checked = [each for each in reading.from_workers(rest) if each.name in names]
     assert len(checked) == len(names)
     topics = cluster.topics
     images = here.image([topics["config"], topics["status"]], patience=10)

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from connectctl.ops.checks.offset_stores.observe import observe
 from connectctl.ops.checks.offset_stores.rules import check
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
@@ -39,7 +39,7 @@ def found(
     *names: str,
     goal: Goal = Goal.NOW,
     mode: StoreMode = StoreMode.ENABLED,
-    planned: tuple[CheckedConnector, ...] = (),
+    planned: tuple[Connector, ...] = (),
 ) -> list[Finding]:
     """What preflight says of these connectors, and of those that nobody has created yet.
 
@@ -52,7 +52,7 @@ def found(
         return Kafka({"bootstrap.servers": bootstrap}, timeout=20)
 
     topics = cluster.topics
-    checked = [CheckedConnector(each) for each in reading.from_workers(calls) if each.name in names]
+    checked = [each for each in reading.from_workers(calls) if each.name in names]
     assert len(checked) == len(names)
     context = check_context(
         *checked,
@@ -172,7 +172,7 @@ def test_topics_that_are_stale_shared_missing_or_not_the_connectors_own(cluster:
 def test_a_topic_that_is_still_to_be_created_is_foretold(cluster: Sandbox) -> None:
     # Workers create it even for a connector that is STOPPED, so that only one that they do not have yet shows this.
     config = VERIFIABLE | {"offsets.storage.topic": "stores-new-offsets"}
-    planned = CheckedConnector(Connector("stores-new", None, config=config))
+    planned = Connector("stores-new", None, config=config)
     assert set(by_id(found(cluster, planned=(planned,)))) == {"STORE004", "STORE012"}
     with stopped(cluster, {"stores-new": {"offsets.storage.topic": "stores-new-offsets"}}):
         eventually(lambda: set(by_id(found(cluster, "stores-new"))) == {"STORE012"})

@@ -151,9 +151,8 @@ def audit(
         group=group,
         subset=subset,
     )
-    plan.check_bounds(request)
-    plan.check_inputs(request)
-    _check(request, evidence)
+    plan.check(request)
+    _check(evidence)
     _audit(session, request, engine, patience, evidence, html, output)
 
 
@@ -188,19 +187,13 @@ def _audit(
         from connectctl.cli.views import audit_html, html_origin
 
         html_file.write(html, audit_html.page(found, html_origin.origin(session, began, found.cluster_id)))
-    terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide))
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(found.findings)
+    terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide), found.findings)
     if not found.passed:
         raise typer.Exit(1)
 
 
-def _check(request: AuditRequest, evidence: Path | None) -> None:
-    """Raises ``BadInput`` for what does not go together, before anything is opened."""
-    if request.headers_only and (request.sequence or request.by or request.first is not None):
-        raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
-    if request.offset_field and not request.connector:
-        raise BadInput("--offset-field requires --connector", next_step="Give --connector NAME.")
+def _check(evidence: Path | None) -> None:
+    """Raises ``BadInput`` for a directory that cannot be written, before anything is opened."""
     if evidence is not None and evidence.exists() and not evidence.is_dir():
         raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
     if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):

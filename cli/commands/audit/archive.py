@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.cli.views import audit_archive as view
 from connectctl.ops.audit.archive import ArchiveAudit, archive_partitions, to_read
 from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
@@ -21,13 +22,12 @@ from connectctl.ops.jobs.audit import Cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.cluster.open_transactions import settled
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import NAME, ArchiveDirectory
-from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import MANIFEST, described, newest_records
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from connectctl.cli.session import Session
-    from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
+    MANIFEST,
+    ArchivedFile,
+    described,
+    newest_records,
+)
 
 
 def audit_archive(
@@ -58,11 +58,8 @@ def audit_archive(
     found = _look(session, directory, manifest, group, inputs, patience)
     findings = findings_of_archive(found)
     verdict = verdict_of(findings)
-    terminal.emit(
-        "ArchiveAudit", view.as_json(found, verdict, findings), output, lambda wide: view.show(found, verdict)
-    )
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(findings)
+    data = view.as_json(found, verdict, findings)
+    terminal.emit("ArchiveAudit", data, output, lambda wide: view.show(found, verdict), findings)
     if verdict is not Verdict.EXACTLY_ONCE:
         raise typer.Exit(1)
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.commands.connectors import config as connectors_config
-from connectctl.cli.commands.connectors import history as connectors_history
-from connectctl.cli.commands.connectors import topics as connectors_topics
 from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
 from connectctl.cli.commands.connectors.options import StateOptions
 from connectctl.cli.garbage_collection import without_collection
@@ -20,6 +18,7 @@ from connectctl.cli.options import (
     ListOption,
     OutputOption,
     YesOption,
+    command_group,
     with_options,
 )
 from connectctl.cli.output import terminal
@@ -27,14 +26,13 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.connectors import tracked_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
-app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See, create, change and delete connectors."
-)
+app = command_group("See, create, change and delete connectors.")
 
 Names = Annotated[
     list[str] | None,
@@ -88,9 +86,9 @@ def list_(
         "connectors": list(map(connectors_view.as_json, found)),
         "findings": [finding.as_json() for finding in seen.findings],
     }
-    terminal.emit("ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]))
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(seen.findings)
+    terminal.emit(
+        "ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(found, wide)]), seen.findings
+    )
     if exit_code:
         apply.exit_unless_healthy(found, seen.findings)
 
@@ -133,13 +131,20 @@ def topics(
 
     Topics that its tasks still use are listed again after their next records. This cannot be undone.
     """
-    if reset and output is not Output.NAME:
-        connectors_topics.reset(ctx.obj, connector, ApplyOptions(dry_run, yes, output))
-    elif reset or dry_run or yes:
+    if output is Output.NAME if reset else dry_run or yes:
         what = "-o name cannot be combined with --reset" if reset else "--dry-run and --yes require --reset"
         raise BadInput(what, next_step="Leave one of them out.", code="usage")
-    else:
-        connectors_topics.show(ctx.obj, connector, output)
+    cluster = observed(ctx.obj) if reset else cluster_of(ctx.obj)
+    found = tracked_topics.read(cluster.calls, connector)
+    if reset:
+        plan = tracked_topics.plan_reset(cluster.cluster_id(), connector, found, cluster.group_id)
+        perform(ctx.obj, cluster, plan, ApplyOptions(dry_run, yes, output))
+        return
+    data = {"connector": connector, "topics": [{"name": topic} for topic in found]}
+    empty = f"{connector} has used no topic since it was created, or since its active topics were reset."
+    terminal.emit(
+        "ConnectorTopics", data, output, lambda wide: terminal.table(["TOPIC"], [[t] for t in found], empty=empty)
+    )
 
 
 @app.command()
@@ -249,8 +254,17 @@ def cure(ctx: typer.Context, connector: ConnectorArgument, options: ApplyOptions
     apply.apply(session, plan, context, options)
 
 
-connectors_config.register(app)
-connectors_history.register(app)
+for command in (
+    connectors_config.create,
+    connectors_config.apply,
+    connectors_config.edit,
+    connectors_config.patch,
+    connectors_config.delete,
+    connectors_config.diff,
+    connectors_config.history,
+    connectors_config.rollback,
+):
+    app.command()(command)
 
 
 def _change_state(session: Session, verb: str, connectors: list[str] | None, options: StateOptions) -> None:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shutil import rmtree
 
 import typer
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors import offsets as connectors_offsets
 from connectctl.cli.commands.connectors.directory import Directory
+from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.commands.connectors.outlook import ConfigOutlook
 from connectctl.cli.commands.connectors.versions import versions_of
+from connectctl.cli.options import PENDING, ApplyOptions, WaitOptions
+from connectctl.cli.session import Session
+from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.config.masking import MASK
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors import config_files, config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
 from connectctl.ops.operations.connectors.config_history import chosen_version
 from connectctl.ops.operations.connectors.config_offsets import (
     SetConnectorOffsets,
@@ -30,17 +40,8 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
 from connectctl.ops.operations.connectors.config_validation import refuse_invalid
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
-from connectctl.ops.operations.connectors.observe import defined_passwords, matching, select
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, select, the_one
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
-
-if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors.options import ConfigOptions
-    from connectctl.cli.options import ApplyOptions, WaitOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
-
-PENDING = 3
 
 
 def planner_of(cluster: ConnectorAccess, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:
@@ -209,3 +210,43 @@ def carry_out(session: Session, cluster: ConnectorAccess, planned: ConfigPlan, o
     """Print the plan, or ask and carry it out, with its configurations kept before anything is done."""
 
     connectors_cluster.perform(session, cluster, planned.plan, options, begin=partial(keep, planned.configs))
+
+
+def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
+    """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
+    cluster = connectors_cluster.observed(session)
+    found = the_one(cluster.connectors(), pattern)
+    planner = planner_of(cluster, "connectors edit", [found], wait=options.wait)
+    name, former = found.name, found.connector.config
+    masked = shown(former, defined_passwords(cluster.calls, former))
+    text = json.dumps(masked, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    directory = Path(tempfile.mkdtemp(prefix="connectctl-edit-"))  # for its owner only
+    path = directory / "connector.json"
+    path.write_text(text)
+    try:
+        open_editor(path, os.environ)
+        wanted = [_edited(path, name, former, masked)]
+        # While the person wrote, others may have come.
+        change(session, cluster, planner, wanted, options, there=cluster.connectors())
+    except ConnectctlError as e:
+        if path.exists() and path.read_text() != text:
+            e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()
+        else:
+            rmtree(directory)
+        raise
+    rmtree(directory)
+
+
+def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[str, str | None]) -> Desired:
+    """What the person made of the configuration; a secret that is masked as it was stays what it is."""
+    given, *more = read([path], reveal)
+    if more:
+        raise BadInput("The file has more than one configuration", next_step="Leave one.")
+    config = {
+        each: former[each] if value and MASK in value and masked.get(each) == value else value
+        for each, value in given.config.items()
+    }
+    refuse_unusable(given := replace(given, config=config, name=config.get("name") or name))
+    if given.name != name:
+        raise BadInput(f"A connector cannot be renamed: {name} became {given.name}")
+    return replace(usable(given), file=None)  # the file is gone when a saved plan is applied

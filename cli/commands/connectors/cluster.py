@@ -44,7 +44,6 @@ def observed(session: Session) -> ConnectorAccess:
 
 
 def context_of(session: Session, cluster: ConnectorAccess) -> StepContext:
-    """What the steps work with."""
     from connectctl.ops.operations.connectors.context import StepContext
 
     return StepContext(cluster.calls, session.timeout, facts=cluster.facts, journal=apply.open_journal())

@@ -1,22 +1,18 @@
-"""``connectctl connectors create|apply|edit|patch|delete|diff``: configurations, from files and from the command line."""
+"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: configurations, now and earlier."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.commands.connectors.options import ConfigOptions
-from connectctl.cli.options import ConnectorArgument, OutputOption, PendingOption, WaitOptions, with_options
+from connectctl.cli.options import PENDING, ConnectorArgument, OutputOption, PendingOption, WaitOptions, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-
-PENDING = 3
 
 FilesOption = Annotated[
     list[Path],
@@ -113,9 +109,9 @@ def edit(ctx: typer.Context, connector: ConnectorArgument, options: ConfigOption
     A worker validates what was saved before anything is sent, and the plan shows what differs. Secrets are masked in the
     editor; one that stays masked stays what it is.
     """
-    from connectctl.cli.commands.connectors.edit import edit as edit_one
+    from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    edit_one(ctx.obj, connector, options)
+    connectors_apply.edit(ctx.obj, connector, options)
 
 
 @with_options
@@ -204,7 +200,49 @@ def diff(
         raise typer.Exit(PENDING)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``connectctl connectors``."""
-    for command in (create, apply, edit, patch, delete, diff):
-        app.command(command.__name__)(command)
+def history(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    show: Annotated[
+        int | None, typer.Option("--show", metavar="N", min=1, help="Print the configuration of this version.")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the configurations that a connector had, the newest first, also of one that was deleted.
+
+    \b
+    Examples:
+      connectctl connectors history orders
+      connectctl connectors history orders --show 2
+      connectctl connectors history orders -o json | jq '.versions[0].changes'
+
+    They are read from the config topic, where compaction leaves the newest for certain and older ones for a while, and from
+    the journal of this machine, which keeps the configurations of before and after each of its runs. Secrets are masked.
+    """
+    from connectctl.cli.commands.connectors import versions as connectors_versions
+
+    connectors_versions.history(ctx.obj, connector, show, output)
+
+
+@with_options
+def rollback(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    to: Annotated[
+        int, typer.Option("--to", metavar="N", min=1, help="The version, as connectors history counts them.")
+    ],
+    options: ConfigOptions = ConfigOptions(),
+) -> None:
+    """Give a connector the configuration of an earlier version again, or create it with that where it was deleted.
+
+    \b
+    Examples:
+      connectctl connectors rollback orders --to 2 --dry-run
+      connectctl connectors rollback orders --to 2 --yes --wait
+
+    Versions are counted by connectctl connectors history. The plan shows what differs from now, what it does to source
+    offsets, and a worker validates it first. Undo: connectctl runs undo RUN.
+    """
+    from connectctl.cli.commands.connectors import apply as connectors_apply
+
+    connectors_apply.rollback(ctx.obj, connector, to, options)

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.cli.output import terminal
+from connectctl.cli.session import Session
 from connectctl.cli.transaction_sources import directory_of
+from connectctl.ops.clients.protocols import KafkaReads
+from connectctl.ops.connect.config_topic import ConfiguredConnector
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.connect.zombie_fencing import ids_to_fence
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.visibility import gap_findings
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.connectors import fencing_diagnosis, observe
+from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.cure import LATER, CureContext, SetOverrides, check_policy, plan_cure
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
 from connectctl.ops.operations.connectors.observe import facts_reader
 from connectctl.ops.operations.connectors.republish import AwaitPublished, orders, plan_republish
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.clients.protocols import KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.connect.task_config_commits import TaskConfigOrder
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.context import StepContext
 
 
 def truth(

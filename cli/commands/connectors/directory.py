@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from connectctl.cli.apply import open_journal
 from connectctl.cli.commands.connectors.versions import config_records
+from connectctl.cli.session import Session
 from connectctl.ops.connect.config_topic import CONNECTOR
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
-from connectctl.ops.operations.connectors.config_history import topic_versions
+from connectctl.ops.operations.connectors.config_history import ConfigVersion, topic_versions
 from connectctl.ops.operations.connectors.config_order import arranged, takeovers
 from connectctl.ops.operations.connectors.config_origins import Origin, origins
-from connectctl.ops.operations.connectors.config_prune import Pruned, pruned
+from connectctl.ops.operations.connectors.config_plan import Desired, Planner
+from connectctl.ops.operations.connectors.config_prune import Pruned, PruneRequest, pruned
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, DeleteConnector
-from connectctl.ops.operations.connectors.config_values import kept
+from connectctl.ops.operations.connectors.config_values import Config, kept
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.config_history import ConfigVersion
-    from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-    from connectctl.ops.operations.connectors.config_prune import PruneRequest
-    from connectctl.ops.operations.connectors.config_values import Config
-    from connectctl.ops.operations.connectors.steps import ConnectorStep
+from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 
 @dataclass

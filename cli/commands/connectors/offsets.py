@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
+from connectctl.cli.options import ApplyOptions
+from connectctl.cli.session import Session
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.release import INITIAL_STATE, older
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.config_outlook import Entries
+from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_values import keep
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
 from connectctl.ops.operations.offsets.target import Target
 from connectctl.ops.operations.offsets.write_access import refuse_without_write
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.config_outlook import Entries
-    from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.connectors.stored import stored_offsets
+from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.session import Session
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import at_rest
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors import config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.config_plan import Desired
-    from connectctl.ops.operations.connectors.config_values import Config
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.config_outlook_new import StoredOffsets
+from connectctl.ops.operations.connectors.config_plan import Desired
+from connectctl.ops.operations.connectors.config_values import Config
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.large_topics import is_big
+from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 
 class ConfigOutlook:
@@ -37,7 +39,7 @@ class ConfigOutlook:
         self._wanted = {each.name: each.config for each in wanted}
         known = {each.name for each in there}
         new = [each.name for each in wanted if each.name not in known]
-        self._stored = stored_offsets(session, cluster, new)
+        self._stored = _stored_offsets(session, cluster, new)
 
     def others(self, name: str) -> dict[str, Config]:
         """The configurations that other connectors than ``name`` will have."""
@@ -64,3 +66,25 @@ class ConfigOutlook:
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
         running = {each.name for each in self._there if not at_rest(each.connector)}
         return config_outlook_new.carried(given[0].name, given[0].config, self._stored, running)
+
+
+def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> StoredOffsets:
+    """The offsets in the global topic by connector, read once where ``names`` are to be created; else none."""
+    if not names:
+        return StoredOffsets()
+    if cluster.kafka is None:
+        return StoredOffsets(unseen="the brokers are not given")
+    query = OffsetsQuery((), True, False, False)
+    try:
+        snapshot = observe(sources_of(session, PATIENCE)[0], query)
+    except ConnectctlError as e:
+        return StoredOffsets(unseen=e.what)
+    if is_big(snapshot):
+        return StoredOffsets(
+            unseen=f"the offsets topic is too big to be read here; see connectctl offsets show {names[0]}"
+        )
+    found = assemble(snapshot, query)
+    if not found.complete:
+        return StoredOffsets(unseen="the offsets topic was not read to its end")
+    pairs = {c.name: [(o.key.partition or {}, o.effective) for o in c.offsets] for c in found.connectors}
+    return StoredOffsets({name: [pair for pair in offsets if pair[1] is not None] for name, offsets in pairs.items()})

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.commands.connectors.cure import truth
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
+from connectctl.cli.session import Session
 from connectctl.cli.views import connectors
 from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
-from connectctl.ops.connect.connector import cause_of
+from connectctl.ops.connect.config_topic import ConfiguredConnector
+from connectctl.ops.connect.connector import Status, cause_of
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
-from connectctl.ops.operations.connectors.observe import configured, defined_passwords, see, the_one
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.connector import Status
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, defined_passwords, see, the_one
 
 
 def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) -> None:
-    """Print the connector called ``name``."""
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     health = the_one(seen.connectors, name)
     answers = seen.read_from == "workers"
@@ -41,9 +36,7 @@ def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) 
         if wide:
             _print_traces(health)
 
-    terminal.emit("Connector", data, output, table)
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(doubts)
+    terminal.emit("Connector", data, output, table, doubts)
 
 
 def _from_config_topic(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from connectctl.cli.apply import open_journal
 from connectctl.cli.commands.connectors.cluster import observed
 from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_history import (
+    ConfigVersion,
     changes,
     chosen_version,
     journal_versions,
@@ -21,15 +27,6 @@ from connectctl.ops.operations.connectors.config_history import (
 )
 from connectctl.ops.operations.connectors.config_values import shown
 from connectctl.ops.operations.connectors.observe import defined_passwords
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from connectctl.cli.output.terminal import Output
-    from connectctl.cli.session import Session
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.connectors.config_history import ConfigVersion
 
 MOST_SHOWN = 3
 """Properties that a line of the table names; ``-o json`` has all."""
@@ -142,8 +139,7 @@ def _by(row: dict[str, Any]) -> str:
 
 
 def configuration(connector: str, row: dict[str, Any]) -> None:
-    """Print the configuration of a version."""
     if row["config"] is None:
         terminal.say(f"{connector} was deleted.")
-    if row["config"] is not None:
+    else:
         terminal.table(["PROPERTY", "VALUE"], [[name, value or ""] for name, value in row["config"].items()], empty="")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.commands.context import change as context_change
-from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption
+from connectctl.cli.options import DryRunOption, ListOption, OutputOption, YesOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -16,12 +16,7 @@ from connectctl.ops.core.errors import BadInput
 if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    add_completion=False,
-    no_args_is_help=True,
-    help="Show where every setting comes from, and change the context file.",
-)
+app = command_group("Show where every setting comes from, and change the context file.")
 ContextArgument = Annotated[str, typer.Argument(metavar="NAME", help="A context of the context file.")]
 
 

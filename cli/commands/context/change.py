@@ -13,6 +13,7 @@ from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.ops.config import context_edit, masking, paths, yaml_text
 from connectctl.ops.config.replace_file import replace_file
+from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[\w.-]+")
 FROM_FLAGS = ("bootstrap_servers", "group_id", "rest", "topics.config", "topics.offsets", "topics.status", "lock")
 SCALAR = re.compile(r"[\w.+-]+")
-REFERENCES = ("env", "file", "command")
 
 
 def use(session: Session, name: str, *, dry_run: bool) -> None:
@@ -153,7 +153,7 @@ def _value(key: str, value: str) -> Any:
     """A value of ``--set``. Raises ``BadInput`` for a secret that is not a reference."""
     kind, colon, where = value.partition(":")
     if masking.is_secret(key):
-        if colon and kind in REFERENCES and where:
+        if colon and kind in SECRET_KINDS and where:
             return {kind: where}
         hint = "Name its source: env:NAME, file:FILE or command:COMMAND."
         raise BadInput(f"{key} is a secret, which is not written to the context file", next_step=hint)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli.commands.demo.output import PATIENCE, Stage, growing, proved, title, until
+from connectctl.cli.commands.demo.output import PATIENCE, DemoStage, growing, proved, title, until
 from connectctl.cli.commands.demo.spark import OnSpark
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import ConnectctlError
@@ -51,7 +51,7 @@ def demo() -> None:
         stack.callback(_down, name)
         _for_its_time(stack, "CONNECTCTL_JOURNAL", str(files / "journal"))
         _for_its_time(stack, "CONNECTCTL_TIMEOUT", os.environ.get("CONNECTCTL_TIMEOUT", f"{PATIENCE:.0f}"))
-        story = Story(Stage(_up(name), files))
+        story = Story(DemoStage(_up(name), files))
         story.a_source_runs()
         story.how_exactly_once_is_rolled_out()
         story.where_it_stands()
@@ -94,7 +94,7 @@ def _down(name: str) -> None:
 class Story:
     """What happens between up and down. ``held`` is how many records the topic must have at this point."""
 
-    stage: Stage
+    stage: DemoStage
     held: int = 0
 
     @property
@@ -107,7 +107,6 @@ class Story:
 
     @property
     def source(self) -> Path:
-        """The file that the source reads."""
         return self.stage.files / "orders.txt"
 
     def a_source_runs(self) -> None:

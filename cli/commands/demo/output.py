@@ -25,7 +25,7 @@ PAUSE = 0.05
 
 
 @dataclass(frozen=True)
-class Stage:
+class DemoStage:
     """Where it is played: a sandbox, and a directory for the files that sources read."""
 
     sandbox: Sandbox
@@ -33,7 +33,6 @@ class Stage:
 
     @property
     def context(self) -> str:
-        """The context that commands are run in."""
         return f"sandbox-{self.sandbox.spec.name}"
 
     def run(self, *args: str) -> None:
@@ -94,7 +93,6 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def title(text: str) -> None:
-    """Begin a chapter."""
     _line(f"\n== {text}", "bold cyan")
 
 

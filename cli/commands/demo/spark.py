@@ -6,13 +6,10 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from connectctl.cli.commands.demo.output import Stage, growing, proved, title, until
+from connectctl.cli.commands.demo.output import DemoStage, growing, proved, title, until
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.core.errors import ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 CONNECTOR = "demo-payments"
 TOPIC = "payments"
@@ -37,7 +34,7 @@ until: {{idle: 1s}}
 class OnSpark:
     """A connector of its own, with a topic and a file that grows all the while."""
 
-    stage: Stage
+    stage: DemoStage
     workers: ConnectCalls
 
     @property

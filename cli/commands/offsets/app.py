@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import typer
 from connectctl.cli.commands.offsets import change, files, set_reset, show
+from connectctl.cli.options import command_group
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change offsets.")
+app = command_group("Show and change offsets.")
 
-
-@app.callback()
-def offsets() -> None:
-    """Source offsets: global, dedicated, effective, and what a worker really reads."""
-
-
-show.register(app)
-change.register(app)
-set_reset.register(app)
-files.register(app)
+for command in (
+    show.show,
+    change.merge,
+    change.copy,
+    set_reset.set_,
+    set_reset.reset,
+    set_reset.restore,
+    files.diff,
+    files.backup,
+    files.history,
+    files.undo,
+):
+    app.command(command.__name__.rstrip("_"))(command)

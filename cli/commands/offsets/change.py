@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from connectctl.cli import completed_names
@@ -18,16 +17,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.planning import ConnectorState
 
 
-class Via(StrEnum):
-    """How a change is written."""
-
-    KAFKA = "kafka"
-    REST = "rest"
-
-
 Names = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", autocompletion=completed_names.connectors)]
 ViaOption = Annotated[
-    Via | None,
+    Literal["kafka", "rest"] | None,
     typer.Option(
         help="kafka: write the topics, commit for a sink's group; rest: ask the workers, which are 3.6 or newer. "
         "By default kafka for sources, and for sinks rest where workers can.",
@@ -106,7 +98,7 @@ def merge(
         return changes.MergeOffsets(subject.name, into.value, chosen, policy is not None, moved)
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
-    targets = [Target(hint.connector, request, topic, via=(via or Via.KAFKA).value, purpose=hint) for hint in hints]
+    targets = [Target(hint.connector, request, topic, via=via or "kafka", purpose=hint) for hint in hints]
     change(ctx.obj, "offsets merge", targets, options)
 
 
@@ -143,11 +135,5 @@ def copy(
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.CopyOffsets(subject.name, source, entries)
 
-    targets = [Target(target, request, new=True, via=(via or Via.KAFKA).value)]
+    targets = [Target(target, request, new=True, via=via or "kafka")]
     change(session, "offsets copy", targets, options)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``connectctl offsets``."""
-    app.command("merge")(merge)
-    app.command("copy")(copy)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.cli.commands.offsets.execution import look_at
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.changes import Side
-from connectctl.ops.operations.offsets.diff import effective_of, said_by, without_what_is_same
+from connectctl.ops.operations.offsets.diff import Said, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.prepare import check_readable
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
 from connectctl.ops.operations.offsets.target import Target
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.offsets.diff import Said
-    from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, SourceOffsets
 
 
 def sides(

@@ -6,45 +6,39 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.options import OffsetOptions
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import EncodedItems, Flow
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import check_fresh
+from connectctl.cli.session import Session
 from connectctl.ops.clients.spark import session as spark_session
-from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.executor import execute
-from connectctl.ops.core.journal import Journal
+from connectctl.ops.core.journal import Journal, Run
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.offsets.context import OffsetContext
-from connectctl.ops.operations.offsets.engine import Local
+from connectctl.ops.operations.offsets.engine import Engine, Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
+from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
-from connectctl.ops.operations.offsets.planning import plan_changes
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets
+from connectctl.ops.operations.offsets.record_changes import RecordChange
+from connectctl.ops.operations.offsets.target import Target
 from connectctl.ops.operations.offsets.undo import undone_by
 from connectctl.ops.operations.offsets.write_access import refuse_without_write
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import OffsetOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Run
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.offsets.engine import Engine
-    from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
-    from connectctl.ops.operations.offsets.record_changes import RecordChange
-    from connectctl.ops.operations.offsets.target import Target
-    from connectctl.ops.operations.sink_offsets.planning import GroupChanges
+from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20
-"""Records of a plan that are shown; all are in ``-o json``."""
+"""Records or offsets of a plan that are shown; all are in ``-o json``."""
 
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
@@ -133,7 +127,7 @@ def perform(
     if not plan.steps:
         terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
         return
-    journal = Journal(paths.journal_directory())
+    journal = apply.open_journal()
     report_interrupted(journal, plan.cluster_id, looked.group_id)
     ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)
     run = journal.begin_plan(plan, names)
@@ -149,7 +143,6 @@ def perform(
 
 
 def context_of(session: Session, looked: OffsetAccess, journal: Journal) -> OffsetContext:
-    """What the steps work with."""
     return OffsetContext(
         looked.calls,
         session.timeout,
@@ -203,15 +196,12 @@ def ask(
         if answer.strip() != name:
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
         yes = True
-    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
+    apply.confirm(session, plan, output.for_people, yes=yes)
 
 
 def show(changes: Changes) -> None:
     """A plan for people: its steps, what would be written, where the policies disagree."""
-    for line in apply.summary(changes.plan):
-        terminal.say(line)
-    if not changes.plan.steps:
-        terminal.say("  Nothing to do.")
+    apply.print_plan(changes.plan)
     show_records(changes)
 
 

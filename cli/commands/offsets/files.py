@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from connectctl.cli.apply import open_journal
 from connectctl.cli.commands.offsets.change import EngineOption
 from connectctl.cli.options import (
+    PENDING,
     ConnectorsArgument,
     ListOption,
     OffsetOptions,
@@ -20,7 +22,6 @@ from connectctl.cli.options import (
 )
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.offsets.engine_choice import Choice
@@ -29,8 +30,6 @@ from connectctl.ops.operations.offsets.target import Target
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.operations.offsets.prepare import OffsetAccess
-
-PENDING = 3
 
 
 def diff(
@@ -120,9 +119,8 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
       connectctl offsets history orders 'test-*'
     """
     from connectctl.cli.commands.runs.app import as_json
-    from connectctl.ops.core.journal import Journal
 
-    runs = [run for run in Journal(paths.journal_directory()).runs() if run.operation.startswith("offsets ")]
+    runs = [run for run in open_journal().runs() if run.operation.startswith("offsets ")]
     wanted = connectors or ["*"]
     found = [run for run in runs if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)]
 
@@ -147,14 +145,14 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
     """
     from connectctl.cli.commands.offsets import execution, sink_change
     from connectctl.cli.commands.runs.app import steps_of
-    from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.core.journal import RunState
     from connectctl.ops.core.saved_plan import check_same_cluster
     from connectctl.ops.operations.offsets.undo import rollbacks
     from connectctl.ops.operations.sink_offsets.undo import group_rollbacks
     from connectctl.ops.operations.upgrade.steps import IncludedStep
 
     session: Session = ctx.obj
-    journal = Journal(paths.journal_directory())
+    journal = open_journal()
     found = journal.get(run)
     # An upgrade includes the steps of a change of offsets.
     steps = [s.inner if isinstance(s, IncludedStep) else s for s in steps_of(found, journal)]
@@ -175,11 +173,3 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
     ]
     if execution.change(session, "offsets undo", targets, options, check=same_cluster):
         journal.end(run, RunState.UNDONE)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``connectctl offsets``."""
-    app.command("diff")(diff)
-    app.command("backup")(backup)
-    app.command("history")(history)
-    app.command("undo")(undo)

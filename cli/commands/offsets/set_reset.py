@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.commands.offsets.change import EngineOption, Via, ViaOption
+from connectctl.cli.apply import open_journal
+from connectctl.cli.commands.offsets.change import EngineOption, ViaOption
 from connectctl.cli.options import (
     ConnectorArgument,
     GroupOption,
@@ -16,7 +16,6 @@ from connectctl.cli.options import (
     OptionalConnectorArgument,
     with_options,
 )
-from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
@@ -51,14 +50,13 @@ def set_(
     """
     from connectctl.ops.operations.offsets.input_file import read_entries
 
-    name, is_group = _named(connector, group)
-    entries = read_entries(file, name)
+    named = _named(connector, group)
+    entries = read_entries(file, named[0])
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.SetOffsets(subject.name, entries)
 
-    target = Either(name, is_group, request, lambda: setting(entries))
-    _either(ctx.obj, "offsets set", target, options, new=True, via=via)
+    _either(ctx.obj, "offsets set", named, request, lambda: setting(entries), options, new=True, via=via)
 
 
 @with_options
@@ -87,10 +85,13 @@ def reset(
     from connectctl.ops.operations.offsets.input_file import partition_text
 
     chosen = None if not partition else tuple(map(partition_text, partition))
-    name, is_group = _named(connector, group)
-    target = Either(name, is_group, lambda s: changes.ResetOffsets(s.name, chosen), lambda: resetting(chosen))
-    typed = name if chosen is None else None
-    _either(ctx.obj, "offsets reset", target, options, typed=typed, via=via)
+    named = _named(connector, group)
+
+    def request(subject: ConnectorState) -> changes.OffsetRequest:
+        return changes.ResetOffsets(subject.name, chosen)
+
+    typed = named[0] if chosen is None else None
+    _either(ctx.obj, "offsets reset", named, request, lambda: resetting(chosen), options, typed=typed, via=via)
 
 
 @with_options
@@ -109,36 +110,20 @@ def restore(
 
     A sink's group gets exactly the offsets of the backup again.
     """
-    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets import dump_lines
     from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
 
     # What the plan was made from must be there when it is executed or resumed. What is wrong is reported of the
     # person's file, and not of the journal's copy.
-    journal = Journal(paths.journal_directory())
+    journal = open_journal()
     kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreOffsets(connector, kept)
     lines = dump_lines.lines_of(journal.directory / kept)
-    target = Either(
-        connector,
-        False,
-        lambda s: request,
-        lambda: restoring(saved_offsets(lines, connector, dump_lines.name_of(file))),
-    )
-    _either(ctx.obj, "offsets restore", target, options, purpose=request)
 
+    def change() -> GroupChange:
+        return restoring(saved_offsets(lines, connector, dump_lines.name_of(file)))
 
-@dataclass(frozen=True)
-class Either:
-    """A change of the offsets of a source, or of a sink's group: which of both ``name`` is comes out when it is read.
-
-    ``is_group``: it is a group's name, and no connector's.
-    """
-
-    name: str
-    is_group: bool
-    request: Callable[[ConnectorState], changes.OffsetRequest]
-    change: Callable[[], GroupChange]
+    _either(ctx.obj, "offsets restore", (connector, False), lambda s: request, change, options, purpose=request)
 
 
 def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
@@ -151,30 +136,29 @@ def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
 def _either(
     session: Session,
     operation: str,
-    target: Either,
+    named: tuple[str, bool],
+    request: Callable[[ConnectorState], changes.OffsetRequest],
+    change: Callable[[], GroupChange],
     options: OffsetOptions,
     *,
     new: bool = False,
     typed: str | None = None,
-    via: Via | None = None,
+    via: str | None = None,
     purpose: changes.RestoreOffsets | None = None,
 ) -> None:
+    """Change offsets of a source by ``request``, or of a sink's group by ``change``: which of both the ``named`` one is, if
+    it is not known to be a group, comes out when it is read.
+    """
     from connectctl.cli.commands.offsets import execution, sink_change
 
-    if not target.is_group:
-        source = Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
+    name, is_group = named
+    if not is_group:
+        source = Target(name, request, new=new, via=via or "kafka", purpose=purpose)
         try:
             execution.change(session, operation, [source], options, typed=typed)
             return
         except BadInput as e:
             if e.code != "sink":
                 raise
-    groups = [GroupTarget(target.name, target.change(), not target.is_group)]
-    sink_change.change_groups(session, operation, groups, options, via=via and via.value, typed=typed)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``connectctl offsets``."""
-    app.command("set")(set_)
-    app.command("reset")(reset)
-    app.command("restore")(restore)
+    groups = [GroupTarget(name, change(), not is_group)]
+    sink_change.change_groups(session, operation, groups, options, via=via, typed=typed)

@@ -24,10 +24,8 @@ from connectctl.cli.views import offsets as views
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.large_topics import InOrder
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, SourceOffsets
-
-    Answer = SourceOffsets | InOrder
+    from connectctl.cli.views.offsets import Answer
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 
 def show(
@@ -101,7 +99,7 @@ def _show_sources(
         found: Answer = (
             InOrder(snapshot, query, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, query)
         )
-        data = views.as_json(found, read_at, output) if output not in (Output.TABLE, Output.WIDE) else {}
+        data = views.as_json(found, read_at, output) if not output.for_people else {}
         terminal.emit("SourceOffsets", cluster | data, output, partial(views.print_table, found, limit))
     terminal.findings(found.findings)
     if not found.complete:
@@ -124,8 +122,3 @@ def _from_file(session: Session, file: Path, query: OffsetsQuery) -> tuple[Any, 
     offsets_topic = session.flags.get("topics.offsets")
     records = topic_dump.read_file(file, superseded=query.superseded)
     return topic_dump.snapshot(records, str(file), offsets_topic, query), {"clusterId": None, "groupId": None}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to ``connectctl offsets``."""
-    app.command()(show)

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.options import OffsetOptions
 from connectctl.cli.output import terminal
 from connectctl.cli.plan_file import check_fresh
+from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.offsets.engine import Local
 from connectctl.ops.operations.offsets.prepare import OffsetAccess
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_groups
 from connectctl.ops.operations.sink_offsets.prepare import observe_groups
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import OffsetOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.sink_offsets.changes import GroupTarget
-
-SHOWN = 20
-"""Offsets of a plan that are shown; all are in ``-o json``."""
 
 
 def change_groups(
@@ -63,10 +57,7 @@ def change_groups(
 
 def show_plan(changes: GroupChanges) -> None:
     """A plan for people: its steps, and what would be committed over what."""
-    for line in apply.summary(changes.plan):
-        terminal.say(line)
-    if not changes.plan.steps:
-        terminal.say("  Nothing to do.")
+    apply.print_plan(changes.plan)
     show_offsets(changes, terminal.say)
     for warning in changes.warnings:
         terminal.say(f"  warning: {warning}")
@@ -74,8 +65,8 @@ def show_plan(changes: GroupChanges) -> None:
 
 def show_offsets(changes: GroupChanges, say: Callable[[str], None]) -> None:
     """What would be committed over what."""
-    for group, write in changes.writes[:SHOWN]:
+    for group, write in changes.writes[: execution.SHOWN]:
         before, after = ("nothing" if offset is None else offset for offset in (write.before, write.after))
         say(f"  {group}  {write.place}: {before} -> {after}")
-    if len(changes.writes) > SHOWN:
-        say(f"  … and {len(changes.writes) - SHOWN:,} more offsets; --dry-run -o json has them all.")
+    if len(changes.writes) > execution.SHOWN:
+        say(f"  … and {len(changes.writes) - execution.SHOWN:,} more offsets; --dry-run -o json has them all.")

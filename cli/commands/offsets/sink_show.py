@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.times import now_utc
@@ -15,11 +18,6 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import find_inte
 from connectctl.ops.operations.connectors.observe import read_facts
 from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
 from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, offset_json, partition_json
-
-if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
-    from connectctl.cli.session import Session
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 UNKNOWN = "?"
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE
+from connectctl.cli.session import Session
 from connectctl.cli.transaction_sources import coordinators_of
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.offsets_findings import of_empty_group
 from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.cluster.observe import first_to_answer
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.snapshot import Workers
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.core.finding import Finding
-
 
 PATIENCE = OPEN_TRANSACTIONS_PATIENCE
 """Seconds to wait for open transactions before a change is refused."""

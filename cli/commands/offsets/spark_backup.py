@@ -7,20 +7,18 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from connectctl.cli.commands.offsets.execution import engine_of
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
+from connectctl.cli.session import Session
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.jobs.offsets_engine import Spark
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
+from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.sink_offsets.backup_file import group_lines
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.operations.offsets.observe import Sources
 
 GROUPS_PART = "part-groups.jsonl"
 """The file of a directory's backup that has what sinks committed."""

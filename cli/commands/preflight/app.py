@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from enum import StrEnum
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli.options import (
-    ConnectorsArgument,
-    FailOn,
-    FailOnOption,
-    ForVersionOption,
-    IgnoreOption,
-    ReportOption,
-    ReportOutput,
-)
+from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -32,14 +23,11 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-class Emit(StrEnum):
-    """What ``--emit`` takes."""
-
-    KAFKA_ACLS = "kafka-acls"
-    YAML = "yaml"
+Emit = Literal["kafka-acls", "yaml"]
 
 
 @app.command()
+@with_options
 def preflight(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
@@ -68,9 +56,7 @@ def preflight(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
     for_version: ForVersionOption = None,
-    fail_on: FailOnOption = FailOn.ERROR,
-    ignore: IgnoreOption = None,
-    output: ReportOption = ReportOutput.TABLE,
+    options: ReportOptions = ReportOptions(),
 ) -> None:
     """Check a cluster and its connectors before a change.
 
@@ -101,48 +87,32 @@ def preflight(
     if command and not self_:
         raise BadInput("--command requires --self")
     if self_:
-        _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
-        return
+        from connectctl.cli.commands.preflight import own_rights
+
+        if emit == "yaml":
+            raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
+        if emit is not None:
+            own_rights.emit(ctx.obj, connectors or [], command or [], principal or [])
+            return
+        own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
     run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
     if emit is not None:
         _emit(run, emit, prefixed=prefixed)
     else:
-        _report(run, fail_on, ignore, output)
+        _report(run, options)
 
 
-def _report(run: CheckRun, fail_on: FailOn, ignore: list[str] | None, output: ReportOutput) -> None:
-    found = findings.kept(run.findings(), ignore)
+def _report(run: CheckRun, options: ReportOptions) -> None:
+    found = findings.kept(run.findings(), options.ignore)
     data = {
         "clusterId": run.context.view.cluster_id,
         "groupId": run.context.group.id,
         "for": run.goal.value,
         "connectors": list(run.context.names),
     }
-    findings.emit_report(
-        "Preflight", data, found, output, lambda wide: _print(run.context, found, wide), fail_on=fail_on
-    )
-    raise typer.Exit(findings.exit_code(found, fail_on))
-
-
-def _self(
-    session: Session,
-    connectors: list[str],
-    commands: list[str],
-    principals: list[str],
-    form: Emit | None,
-    fail_on: FailOn,
-    ignore: list[str] | None,
-    output: ReportOutput,
-) -> None:
-    from connectctl.cli.commands.preflight import own_rights as preflight_self
-
-    if form is Emit.YAML:
-        raise BadInput("--self cannot be combined with --emit yaml", next_step="Give --emit kafka-acls.")
-    if form is not None:
-        preflight_self.emit(session, connectors, commands, principals)
-        return
-    preflight_self.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
+    findings.emit_report("Preflight", data, found, options, lambda wide: _print(run.context, found, wide))
+    raise typer.Exit(findings.exit_code(found, options.fail_on))
 
 
 def check_run(
@@ -207,7 +177,7 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
         raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(acls_emit.emit(facts, run.goal, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+    terminal.say(acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n"))
 
 
 def _explain(id_: str) -> None:

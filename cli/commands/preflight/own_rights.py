@@ -4,46 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import typer
-from connectctl.cli.options import FailOn, ReportOutput
+from connectctl.cli.options import ReportOptions
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
+from connectctl.cli.session import Session
 from connectctl.ops.checks.own_rights import observe, rules
-from connectctl.ops.checks.own_rights.findings import emitted, findings
-from connectctl.ops.checks.own_rights.rules import RightState
+from connectctl.ops.checks.own_rights.rules import Checked, OfCommand, RightState, emitted, findings
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.core.rights import COMMANDS
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
 
 SHOWN = 3
 """Rights of a command that the table names; all are in -o wide and in -o json."""
 
 
 def check_self(
-    session: Session,
-    connectors: Sequence[str],
-    commands: Sequence[str],
-    output: ReportOutput,
-    *,
-    fail_on: FailOn,
-    ignore: list[str] | None,
-) -> None:
-    """Look, print, and exit with 1 where something is as bad as ``fail_on``."""
+    session: Session, connectors: Sequence[str], commands: Sequence[str], options: ReportOptions
+) -> NoReturn:
+    """Look, print, and exit with 1 where something is as bad as ``--fail-on``."""
     found = look(session, connectors, commands)
-    kept = output_findings.kept(list(findings(found)), ignore)
+    kept = output_findings.kept(list(findings(found)), options.ignore)
     data = {
         "clusterId": session.own_rights.cluster_id(),
         "groupId": session.group_id,
         "commands": [_as_json(each) for each in found],
     }
-    output_findings.emit_report("OwnRights", data, kept, output, lambda wide: _print(found, wide), fail_on=fail_on)
-    raise typer.Exit(output_findings.exit_code(kept, fail_on))
+    output_findings.emit_report("OwnRights", data, kept, options, lambda wide: _print(found, wide))
+    raise typer.Exit(output_findings.exit_code(kept, options.fail_on))
 
 
 def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:

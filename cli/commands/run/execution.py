@@ -52,7 +52,7 @@ def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved:
     if options.dry_run:
         terminal.emit("Plan", run.plan.as_json(), options.output, lambda wide: _print_plan(run.plan))
         return
-    apply.confirm(session, run.plan, options.for_people, yes=options.yes)
+    apply.confirm(session, run.plan, options.output.for_people, yes=options.yes)
     _carry_out(session, run, options.output)
 
 

@@ -105,7 +105,7 @@ def _context(sweeper: ArchiveSweeper) -> SweepContext:
 
 def _perform(session: Session, sweeper: ArchiveSweeper, plan: Plan, options: ApplyOptions) -> None:
     apply.apply(session, plan, _context(sweeper), options)
-    if options.dry_run and options.for_people:
+    if options.dry_run and options.output.for_people:
         files = [each for step in plan.steps if isinstance(step, RemoveOrphans) for each in step.files]
         for each in files[:SHOWN]:
             terminal.say(f"     {each.name} ({each.bytes:,} bytes)")

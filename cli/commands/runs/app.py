@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.commands.upgrade.options import GateOptions
-from connectctl.cli.options import ApplyOptions, ListOption, OutputOption, RunArgument, WaitOptions, with_options
+from connectctl.cli.options import (
+    ApplyOptions,
+    ListOption,
+    OutputOption,
+    RunArgument,
+    WaitOptions,
+    command_group,
+    with_options,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.config import paths
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.saved_plan import check_same_cluster
 
@@ -19,12 +26,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-
-
-@app.callback()
-def runs() -> None:
-    """List the changes made from this machine; resume, apply and undo them."""
+app = command_group("List the changes made from this machine; resume, apply and undo them.")
 
 
 @app.command("list")
@@ -36,9 +38,7 @@ def list_(output: ListOption = Output.TABLE) -> None:
       connectctl runs list
       connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
     """
-    from connectctl.ops.core.journal import Journal
-
-    found = Journal(paths.journal_directory()).runs()
+    found = apply.open_journal().runs()
 
     def table(wide: bool) -> None:
         columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
@@ -56,9 +56,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
     Examples:
       connectctl runs show 20260101-120000-ab12
     """
-    from connectctl.ops.core.journal import Journal
-
-    journal = Journal(paths.journal_directory())
+    journal = apply.open_journal()
     found = journal.get(run)
     steps = steps_of(found, journal)
 
@@ -126,12 +124,12 @@ def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOp
     """
     from connectctl.cli.commands.offsets.execution import carry_out, context_of, look_at
     from connectctl.ops.all_steps import KINDS
-    from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.core.journal import RunState
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.planning import first_to_do
 
     session: Session = ctx.obj
-    journal = Journal(paths.journal_directory())
+    journal = apply.open_journal()
     found = journal.get(run)
     if found.operation == "upgrade":
         from connectctl.cli.commands.upgrade.apply import take_up
@@ -180,17 +178,12 @@ def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOption
     deleted are created again, with the offsets that it deleted. If a connector was changed since, nothing is undone
     (exit code 4).
     """
-    from connectctl.cli.commands.runs.undo import undo as undo_run
-    from connectctl.ops.all_steps import KINDS
-    from connectctl.ops.core.journal import Journal
+    from connectctl.cli.commands.runs.apply import undo as undo_run
 
-    journal = Journal(paths.journal_directory())
-    found = journal.get(run)
-    undo_run(ctx.obj, journal, found, journal.plan_of(found, KINDS), options)
+    undo_run(ctx.obj, run, options)
 
 
 def as_json(run: Run) -> dict[str, Any]:
-    """A run as scripts get it."""
     return {
         "id": run.id,
         "operation": run.operation,

@@ -1,4 +1,4 @@
-"""``connectctl runs apply``: the plan that a dry run printed, carried out as it is written, or refused as stale.
+"""``connectctl runs apply``: the plan that a dry run printed, carried out as it is written, or refused. And ``undo``.
 
 What it depends on is observed again and planned again, only to compare: the plan that is carried out is the saved one.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.commands import fence
@@ -16,33 +15,34 @@ from connectctl.cli.commands.connectors import cluster as connectors_cluster
 from connectctl.cli.commands.connectors import cure as connectors_cure
 from connectctl.cli.commands.transactions import end as transactions_end
 from connectctl.cli.commands.upgrade.options import GateOptions
-from connectctl.cli.options import ApplyOptions, OffsetOptions
+from connectctl.cli.options import ApplyOptions, OffsetOptions, WaitOptions
+from connectctl.cli.output import terminal
 from connectctl.cli.plan_file import check_fresh, read_plan
+from connectctl.cli.session import Session
 from connectctl.cli.transaction_sources import group_of, sources_of
 from connectctl.ops.all_steps import KINDS
 from connectctl.ops.clients.secrets import reveal
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.saved_plan import check_where
+from connectctl.ops.core.saved_plan import check_same_cluster, check_where
 from connectctl.ops.operations.connectors import config_files
+from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
+from connectctl.ops.operations.connectors.config_undo import plan_undo
 from connectctl.ops.operations.connectors.config_validation import resolved
+from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.connectors.plan_again import plan_again
 from connectctl.ops.operations.fencing.saved import request_of, select_again
 from connectctl.ops.operations.fencing.steps import FenceIds
-from connectctl.ops.operations.offsets.prepare import targets_of
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, targets_of
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
-
-if TYPE_CHECKING:
-    from connectctl.cli.session import Session
-    from connectctl.ops.operations.connectors.access import ConnectorAccess
-    from connectctl.ops.operations.offsets.prepare import OffsetAccess
 
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
 CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
@@ -179,3 +179,32 @@ def _run(session: Session, saved: Plan, options: ApplyOptions) -> None:
 
     run = SavedRun.of(saved)
     run_job(session, run.request, options, run)
+
+
+def undo(session: Session, id: str, options: WaitOptions) -> None:
+    """Put back what the run ``id`` changed. Raises ``Refused`` for a run of another kind, and where others changed it since.
+
+    Other changes have commands of their own.
+    """
+    journal = apply.open_journal()
+    run = journal.get(id)
+    plan = journal.plan_of(run, KINDS)
+    noun, _, verb = run.operation.partition(" ")
+    if noun != "connectors" or verb not in CONFIGURATIONS:
+        known = {"offsets": f"connectctl offsets undo {run.id}", "upgrade": f"connectctl upgrade abort {run.id}"}
+        hint = known.get(noun)
+        raise Refused(
+            f"runs undo applies to configuration changes only, and the run {run.id} is a run of {run.operation}",
+            next_step=f"Undo it with: {hint}" if hint else f"See what it did: connectctl runs show {run.id}.",
+        )
+    if run.state is RunState.UNDONE:
+        raise Refused(f"The run {run.id} is undone already")
+    cluster = connectors_cluster.observed(session)
+    check_same_cluster(run, cluster.cluster_id(), cluster.group_id)
+    current = {each.name: each for each in cluster.connectors()}
+    planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=options.wait)
+    if any(isinstance(step, Change) for step in plan.steps):
+        terminal.note(
+            f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id}", style="yellow"
+        )
+    connectors_apply.carry_out(session, cluster, planned, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli import apply
 from connectctl.cli.commands.connectors import cluster as connectors_cluster
@@ -11,9 +11,11 @@ from connectctl.cli.commands.connectors import cure as connectors_cure
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.run.execution import scene_of
 from connectctl.cli.commands.transactions.end import context_of
-from connectctl.cli.transaction_sources import Workers, group_of, sources_of
+from connectctl.cli.options import ApplyOptions
+from connectctl.cli.session import Session
+from connectctl.cli.transaction_sources import LazyWorkers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
@@ -25,11 +27,6 @@ from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
 from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.status_report import members_context
-
-if TYPE_CHECKING:
-    from connectctl.cli.options import ApplyOptions
-    from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Journal, Run
 
 LEAST_PATIENCE = 60.0
 """Seconds that a connector gets to start on its workers, at least."""
@@ -54,7 +51,7 @@ def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: A
         apply.show(left, options.output)
         return
     apply.confirm(session, left, yes=options.yes)
-    on_result = apply.print_result if options.for_people else None
+    on_result = apply.print_result if options.output.for_people else None
     apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), options.output)
 
 
@@ -90,7 +87,7 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     assert isinstance(step, FenceIds)
     sources = sources_of(session, FenceRequest(connectors=step.connectors))
     context = FenceContext(
-        Workers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
+        LazyWorkers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
     )
     context.run = run
     if left := [] if run.done(0) else step.left(context):
@@ -142,7 +139,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
             return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
 
         apply.confirm(session, left, yes=options.yes)
-        on_result = apply.print_result if options.for_people else None
+        on_result = apply.print_result if options.output.for_people else None
         context = JobContext(work=work)
         results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, start=number)
     finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli.commands.transactions import end as transactions_end
 from connectctl.cli.commands.transactions.end import searched
-from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption
+from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import directory_of, group_of, roles_of
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
 
-app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List transactions, and end them."
-)
+app = command_group("List transactions, and end them.")
 
 TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")]
 
@@ -57,10 +55,12 @@ def list_(
     States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
     """
     from connectctl.ops.kafka.visibility import gap_findings
-    from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find
+    from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find, known_states
 
     session: Session = ctx.obj
-    criteria = Filter(_known_states(states), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only)
+    criteria = Filter(
+        known_states(states or ()), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only
+    )
     if criteria.connectors:
         _ = session.group_id
     directory = directory_of(session)
@@ -73,8 +73,9 @@ def list_(
         "transactions": [each.as_json(now) for each in found.found],
         "findings": [finding.as_json() for finding in findings],
     }
-    terminal.emit("TransactionList", data, output, lambda wide: transactions.print_list(found.found, now, wide))
-    _findings(findings, output)
+    terminal.emit(
+        "TransactionList", data, output, lambda wide: transactions.print_list(found.found, now, wide), findings
+    )
 
 
 @app.command()
@@ -105,8 +106,7 @@ def show(
         "transaction": found.as_json(now),
         "findings": [finding.as_json() for finding in doubts],
     }
-    terminal.emit("Transaction", data, output, lambda wide: transactions.print_one(found, now))
-    _findings(doubts, output)
+    terminal.emit("Transaction", data, output, lambda wide: transactions.print_one(found, now), doubts)
 
 
 @app.command()
@@ -135,8 +135,9 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
         "notProven": [each.as_json(now) for each in found.unproven],
         "findings": [finding.as_json() for finding in found.findings],
     }
-    terminal.emit("HangingTransactions", data, output, lambda wide: transactions.print_hanging(found, now, wide))
-    _findings(found.findings, output)
+    terminal.emit(
+        "HangingTransactions", data, output, lambda wide: transactions.print_hanging(found, now, wide), found.findings
+    )
     if found.found or _troubling(found.findings):
         raise typer.Exit(1)
 
@@ -173,24 +174,15 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
         "partitions": [each.as_json(now) for each in found.partitions],
         "findings": [finding.as_json() for finding in findings],
     }
-    terminal.emit("TransactionLag", data, output, lambda wide: transactions.print_lag(found.partitions, now, wide))
-    _findings(findings, output)
+    terminal.emit(
+        "TransactionLag", data, output, lambda wide: transactions.print_lag(found.partitions, now, wide), findings
+    )
     if _troubling(findings):
         raise typer.Exit(1)
 
 
-transactions_end.register(app)
-
-
-def _known_states(given: list[str] | None) -> tuple[str, ...]:
-    """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
-    from connectctl.ops.kafka.transactions import STATES
-
-    by_name = {state.lower(): state for state in STATES}
-    unknown = [state for state in given or () if state.lower().replace("-", "") not in by_name]
-    if unknown:
-        raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
-    return tuple(by_name[state.lower().replace("-", "")] for state in given or ())
+for command in (transactions_end.abort, transactions_end.commit):
+    app.command()(command)
 
 
 def _troubling(findings: Iterable[Finding]) -> bool:
@@ -198,8 +190,3 @@ def _troubling(findings: Iterable[Finding]) -> bool:
     from connectctl.ops.core.finding import Severity
 
     return any(finding.severity is not Severity.INFO for finding in findings)
-
-
-def _findings(findings: Iterable[Finding], output: Output) -> None:
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(findings)

@@ -31,12 +31,6 @@ ProducerOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``app``."""
-    for command in (abort, commit):
-        app.command()(command)
-
-
 @with_options
 def abort(
     ctx: typer.Context,
@@ -183,7 +177,6 @@ def plan_again(session: Session, saved: Plan) -> Plan:
 
 
 def context_of(session: Session) -> TransactionContext:
-    """What the steps work with."""
     from connectctl.ops.operations.transactions.abort import TransactionContext
 
     return TransactionContext(session.transactions, session.timeout, session.transaction_log)

@@ -75,7 +75,7 @@ def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: 
 
 def apply_plan(scene: Scene, made: PlannedUpgrade, options: GateOptions) -> None:
     """Print the plan, or ask and execute it."""
-    if options.for_people:
+    if options.output.for_people:
         terminal.findings(made.findings)
     if not made.steps:
         _emit(scene, upgrade.nothing_to_do(made).strip(), options.output)
@@ -109,7 +109,7 @@ def carry_out(
             terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
 
     def done(result: Result) -> None:
-        if options.for_people:
+        if options.output.for_people:
             terminal.say(apply.line_of(result))
             sys.stdout.flush()
 
@@ -190,7 +190,7 @@ def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
         apply.show(left, options.output)
         return
     check_somebody(steps, options)
-    apply.confirm(session, left, options.for_people, yes=options.yes)
+    apply.confirm(session, left, options.output.for_people, yes=options.yes)
     carry_out(scene, restored, options.over(restored.patience), options, resumed=True)
 
 

@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.principals import CLIENTS, Principals, Role
+from connectctl.ops.checks.acls.principals import CLIENTS, Client, Principals
 from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.clients.protocols import AclReads
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Acls, Authorizer
 from connectctl.ops.kafka.bootstrap import share_a_server
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import AclReads
-    from connectctl.ops.connect.connector import Connector
-
 MOST_AT_ONCE = 16
 Open = Callable[[str, Mapping[str, str]], "AclReads"]
+Spelled = Mapping[str | None, str]
 
 
 @dataclass(frozen=True)
@@ -33,28 +31,16 @@ class ClusterAcls:
     wants_idempotent_write: bool = False
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """The clusters that could be looked at, by bootstrap servers, and for every spelling of those the one used here."""
-
-    by_bootstrap: Mapping[str, ClusterAcls]
-    spelled: Mapping[str, str]
-
-
-def look_at_home(opened: Callable[[], AclReads], said: Principals) -> ClusterAcls | Unseen:
-    """The workers' own Kafka cluster."""
-    return _look("the ACLs of the workers' Kafka cluster", opened, said, None)
-
-
 def look_elsewhere(
     opened: Open, sources: Iterable[Connector], home: ClusterAcls, said: Principals
-) -> tuple[Clusters, list[Unseen]]:
-    """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does.
+) -> tuple[dict[str, ClusterAcls], Spelled, list[Unseen]]:
+    """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does, by
+    bootstrap servers; for every spelling of those the one used here, for None the workers' own; what could not be seen.
 
     Another listener of a known cluster is that cluster: a client that asked there may list its ACLs.
     """
     wanted: dict[str, Mapping[str, str]] = {}
-    spelled: dict[str, str] = {}
+    spelled: dict[str | None, str] = {None: home.bootstrap}
     for connector in sources:
         for role in CLIENTS:
             if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
@@ -71,7 +57,7 @@ def look_elsewhere(
         first = next((c.bootstrap for c in found.values() if c.cluster_id == answer.cluster_id), answer.bootstrap)
         found.setdefault(first, answer)
         spelled = {name: first if used == bootstrap else used for name, used in spelled.items()}
-    return Clusters(found, spelled), lost
+    return found, spelled, lost
 
 
 def _at_once(
@@ -79,15 +65,16 @@ def _at_once(
 ) -> dict[str, ClusterAcls | Unseen]:
     def one(bootstrap: str) -> ClusterAcls | Unseen:
         what = f"the ACLs of the Kafka cluster at {bootstrap}"
-        return _look(what, partial(opened, bootstrap, wanted[bootstrap]), said, home)
+        return look(what, partial(opened, bootstrap, wanted[bootstrap]), said, home)
 
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         return dict(zip(wanted, pool.map(one, wanted), strict=True))
 
 
-def _look(
-    what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None
+def look(
+    what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None = None
 ) -> ClusterAcls | Unseen:
+    """A Kafka cluster, of which ``what`` is said where it cannot be looked at; ``home`` where it is that one."""
     try:
         edge = opened()
         if home is not None and edge.cluster_id() == home.cluster_id:
@@ -112,5 +99,5 @@ def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
     return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
 
 
-def _overrides(connector: Connector, role: Role) -> dict[str, str]:
+def _overrides(connector: Connector, role: Client) -> dict[str, str]:
     return {n.removeprefix(role.prefix): v for n, v in connector.config.items() if n.startswith(role.prefix)}

@@ -9,18 +9,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.evaluation import covers_group, covers_ids, evaluate
-from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import AclStage, stage_of
+from connectctl.ops.checks.acls.evaluation import Evaluation, covers_group, covers_ids, evaluate
+from connectctl.ops.checks.acls.observe import AclFacts
+from connectctl.ops.checks.acls.principals import Client
+from connectctl.ops.checks.acls.requirements import AclStage, Requirement, stage_of
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.evaluation import Evaluation
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import Need
-    from connectctl.ops.checks.types import Goal, Unseen
 
 KIND = "AclBindings"
 _NAMES_AT_ONCE = 50
@@ -64,11 +59,11 @@ def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unse
 
 def grants(facts: AclFacts, evaluations: Iterable[Evaluation], *, prefixed: bool = False) -> tuple[Grant, ...]:
     """What has to be added, stage by stage; a binding that several clients need is given once, at the earliest."""
-    wanted: dict[tuple[int, str, str, int], list[Need]] = {}
+    wanted: dict[tuple[int, str, str, int], list[Requirement]] = {}
     for evaluated in evaluations:
         if evaluated.lacking:
             need = evaluated.need
-            stage, role = list(AclStage).index(need.stage), list(Role).index(need.role)
+            stage, role = list(AclStage).index(need.stage), list(Client).index(need.role)
             wanted.setdefault((stage, need.cluster, need.connector, role), []).append(need)
     given: set[tuple[str, Binding]] = set()
     found = []
@@ -84,7 +79,7 @@ def grants(facts: AclFacts, evaluations: Iterable[Evaluation], *, prefixed: bool
     return tuple(found)
 
 
-def _binding(facts: AclFacts, need: Need, prefixed: bool) -> Binding:
+def _binding(facts: AclFacts, need: Requirement, prefixed: bool) -> Binding:
     action = need.action
     literal = Binding(
         action.resource, action.name, Pattern.LITERAL, action.principal, ANY, action.operation, Permission.ALLOW

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import needs
-from connectctl.ops.checks.acls.sink_requirements import needs_of_sinks
+from connectctl.ops.checks.acls.observe import AclFacts
+from connectctl.ops.checks.acls.principals import Client
+from connectctl.ops.checks.acls.requirements import AclStage, Requirement, needs
 from connectctl.ops.connect.transactional_ids import leader_id
-from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Action, Because, Operation, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import AclStage, Need
-    from connectctl.ops.kafka.acls import Acls, Binding, Decision
+from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, Binding, Decision, Operation, Resource
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """A need, and what the authorizer says to it. ``refused`` are the workers' hosts from which it is not allowed."""
 
-    need: Need
+    need: Requirement
     decision: Decision
     refused: tuple[str, ...] = ()
 
@@ -34,10 +28,10 @@ class Evaluation:
 
 def evaluate(facts: AclFacts, stage: AclStage) -> tuple[Evaluation, ...]:
     """Every need at ``stage``, evaluated from every worker's host; the decision given is that of a host which is refused."""
-    return tuple(_evaluated(facts, need) for need in dict.fromkeys((*needs(facts, stage), *needs_of_sinks(facts))))
+    return tuple(_evaluated(facts, need) for need in dict.fromkeys(needs(facts, stage)))
 
 
-def _evaluated(facts: AclFacts, need: Need) -> Evaluation:
+def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
     acls = facts.clusters[need.cluster].acls
     assert acls is not None, "needs are made for clusters with an authorizer only"
     decisions: dict[str, Decision] = {}
@@ -88,8 +82,8 @@ def overreaching(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator
 def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -> Iterator[str]:
     for source in facts.sources:
         # Somebody who may use these ids anyway reaches nothing new; whose principals are not known is told elsewhere.
-        owners = {source.principals.get(role, binding.principal) for role in (Role.PRODUCER, Role.ADMIN)}
-        if source.name in users or owners == {binding.principal} or source.clusters[Role.PRODUCER] != cluster:
+        owners = {source.principals.get(role, binding.principal) for role in (Client.PRODUCER, Client.ADMIN)}
+        if source.name in users or owners == {binding.principal} or source.clusters[Client.PRODUCER] != cluster:
             continue
         if covers_ids(binding, facts.group_id, source.name):
             yield f"connector {source.name}"
@@ -102,14 +96,11 @@ def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -
 def covers_ids(binding: Binding, group: str, connector: str) -> bool:
     """Whether the pattern covers any id that a task of ``connector`` can have."""
     stem = f"{group}-{connector}-"
-    return binding.covers(stem) or (binding.pattern == "PREFIXED" and _number_follows(binding.name, stem))
+    number = binding.name.removeprefix(stem) if binding.name.startswith(stem) else ""
+    return binding.covers(stem) or (binding.pattern == "PREFIXED" and number.isdigit())
 
 
 def covers_group(binding: Binding, group: str) -> bool:
     """Whether the pattern covers any id that a task of ``group`` can have, whatever its connectors are called."""
     stem = f"{group}-"
     return binding.covers(stem) or (binding.pattern == "PREFIXED" and binding.name.startswith(stem))
-
-
-def _number_follows(name: str, stem: str) -> bool:
-    return name.startswith(stem) and name[len(stem) :].isdigit()

@@ -17,7 +17,7 @@ from connectctl.ops.core.errors import BadInput
 ANONYMOUS = "User:ANONYMOUS"
 
 
-class Role(StrEnum):
+class Client(StrEnum):
     """Whose client it is: the workers' own, or one of a connector's three."""
 
     WORKER = "worker"
@@ -31,7 +31,7 @@ class Role(StrEnum):
         return f"{self.value}.override."
 
 
-CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
+CLIENTS = (Client.PRODUCER, Client.CONSUMER, Client.ADMIN)
 IN_WORKERS_PROPERTIES = "the credentials are in the workers' properties"
 _SUPER = "super"
 _GIVEN = re.compile(
@@ -50,14 +50,13 @@ _HOW = (
 class Principals:
     """What the person said, with ``--principal``. ``super_users`` may do everything, because they say so."""
 
-    roles: Mapping[Role, str] = field(default_factory=dict)
-    connectors: Mapping[tuple[str, Role], str] = field(default_factory=dict)
+    roles: Mapping[Client, str] = field(default_factory=dict)
+    connectors: Mapping[tuple[str, Client], str] = field(default_factory=dict)
     super_users: frozenset[str] = frozenset()
 
     @property
     def worker(self) -> str | None:
-        """The workers' own principal."""
-        return self.roles.get(Role.WORKER)
+        return self.roles.get(Client.WORKER)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -81,15 +80,15 @@ def parse_principals(given: Sequence[str]) -> Principals:
     ``User:w`` is the workers' and everybody's whose own is not known; ``producer=User:x`` every connector's producer's;
     ``CONNECTOR:producer=User:x`` one connector's; ``super=User:x`` says that a principal is a super user.
     """
-    roles: dict[Role, str] = {}
-    connectors: dict[tuple[str, Role], str] = {}
+    roles: dict[Client, str] = {}
+    connectors: dict[tuple[str, Client], str] = {}
     users: set[str] = set()
     for text in given:
         connector, word, principal = _parts(text)
         if word == _SUPER:
             users.add(principal)
             continue
-        role = Role(word)
+        role = Client(word)
         known = roles.get(role) if connector is None else connectors.get((connector, role))
         if known not in (None, principal):
             owner = f"the {role}" if connector is None else f"the {role} of {connector}"
@@ -107,13 +106,13 @@ def _parts(text: str) -> tuple[str | None, str, str]:
         raise BadInput(
             f"--principal {text!r} is not a principal", why="it must have the form User:NAME", next_step=_HOW
         )
-    connector, role = found["connector"], found["role"] or Role.WORKER.value
-    if connector is not None and role in (Role.WORKER, _SUPER):
+    connector, role = found["connector"], found["role"] or Client.WORKER.value
+    if connector is not None and role in (Client.WORKER, _SUPER):
         raise BadInput(f"--principal {text!r}: a connector has no {role}", next_step=_HOW)
     return connector, role, found["principal"]
 
 
-def principal_of(connector: str, role: Role, config: Mapping[str, str], said: Principals) -> Identity:
+def principal_of(connector: str, role: Client, config: Mapping[str, str], said: Principals) -> Identity:
     """Who this client of ``connector`` is: what is said for it, its own overrides, what is said for the role, the worker."""
     if (own := said.connectors.get((connector, role))) is not None:
         return Identity(own)

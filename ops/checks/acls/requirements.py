@@ -2,7 +2,8 @@
 
 Left out there: the admin client reads the offsets topic's end in every case (``TopicAdmin.endOffsets``); tasks that are no
 more are fenced by their old ids, so that as many ids are needed as any count of tasks says; with ``topic.creation.*`` the
-admin client also asks for the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``).
+admin client also asks for the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``). Kafka's documentation has no
+table for sinks.
 """
 
 from __future__ import annotations
@@ -10,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.acls.principals import Role
+from connectctl.ops.checks.acls.observe import AclFacts, SinkAccess, SourceAccess
+from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Action, Operation, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 
 
 class AclStage(StrEnum):
@@ -34,7 +32,7 @@ class AclStage(StrEnum):
         return order.index(self) >= order.index(other)
 
 
-class When(StrEnum):
+class AclWhen(StrEnum):
     """On what else a row depends."""
 
     ALWAYS = "always"
@@ -43,7 +41,7 @@ class When(StrEnum):
     CREATES_TOPICS = "topic.creation.*"
 
 
-class Name(StrEnum):
+class AclName(StrEnum):
     """What a row is about, to be filled in for the cluster."""
 
     GROUP = "group.id"
@@ -68,46 +66,49 @@ class Use(StrEnum):
 class Row:
     """A permission that ``role`` needs from ``stage`` on. ``optional``: Connect runs without it, and sees less."""
 
-    role: Role
+    role: Client
     operation: Operation
     resource: Resource
-    name: Name
+    name: AclName
     stage: AclStage = AclStage.DISABLED
-    when: When = When.ALWAYS
+    when: AclWhen = AclWhen.ALWAYS
     optional: bool = False
 
 
 def _each(
-    role: Role, operations: tuple[Operation, ...], resource: Resource, name: Name, stage: AclStage
+    role: Client, operations: tuple[Operation, ...], resource: Resource, name: AclName, stage: AclStage
 ) -> tuple[Row, ...]:
     return tuple(Row(role, operation, resource, name, stage) for operation in operations)
 
 
 _USE = (Operation.WRITE, Operation.DESCRIBE)
+_IDEMPOTENT = (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, AclName.CLUSTER)
 WORKER_ROWS = (
-    Row(Role.WORKER, Operation.READ, Resource.GROUP, Name.GROUP),
-    *_each(Role.WORKER, (Operation.READ, *_USE), Resource.TOPIC, Name.INTERNAL, AclStage.DISABLED),
-    Row(Role.WORKER, Operation.CREATE, Resource.TOPIC, Name.INTERNAL, when=When.TOPIC_MISSING),
-    Row(Role.WORKER, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, Name.INTERNAL, optional=True),
-    *_each(Role.WORKER, _USE, Resource.TRANSACTIONAL_ID, Name.LEADER, AclStage.PREPARING),
-    Row(Role.WORKER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, AclStage.PREPARING, When.OLD_BROKER),
+    Row(Client.WORKER, Operation.READ, Resource.GROUP, AclName.GROUP),
+    *_each(Client.WORKER, (Operation.READ, *_USE), Resource.TOPIC, AclName.INTERNAL, AclStage.DISABLED),
+    Row(Client.WORKER, Operation.CREATE, Resource.TOPIC, AclName.INTERNAL, when=AclWhen.TOPIC_MISSING),
+    Row(Client.WORKER, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, AclName.INTERNAL, optional=True),
+    *_each(Client.WORKER, _USE, Resource.TRANSACTIONAL_ID, AclName.LEADER, AclStage.PREPARING),
+    Row(Client.WORKER, *_IDEMPOTENT, AclStage.PREPARING, AclWhen.OLD_BROKER),
 )
 CONNECTOR_ROWS = (
-    *_each(Role.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, AclStage.ENABLED),
-    Row(Role.PRODUCER, Operation.WRITE, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED),
-    Row(Role.PRODUCER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, AclStage.ENABLED, When.OLD_BROKER),
-    *_each(Role.PRODUCER, _USE, Resource.TOPIC, Name.TARGETS, AclStage.DISABLED),
-    Row(Role.CONSUMER, Operation.READ, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED),
-    *_each(Role.ADMIN, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, AclStage.ENABLED),
-    Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED),
-    Row(Role.ADMIN, Operation.CREATE, Resource.TOPIC, Name.OFFSETS, AclStage.ENABLED, When.TOPIC_MISSING),
-    Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.TARGETS, when=When.CREATES_TOPICS),
+    *_each(Client.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, AclName.TASKS, AclStage.ENABLED),
+    Row(Client.PRODUCER, Operation.WRITE, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED),
+    Row(Client.PRODUCER, *_IDEMPOTENT, AclStage.ENABLED, AclWhen.OLD_BROKER),
+    *_each(Client.PRODUCER, _USE, Resource.TOPIC, AclName.TARGETS, AclStage.DISABLED),
+    Row(Client.CONSUMER, Operation.READ, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED),
+    *_each(Client.ADMIN, _USE, Resource.TRANSACTIONAL_ID, AclName.TASKS, AclStage.ENABLED),
+    Row(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED),
+    Row(Client.ADMIN, Operation.CREATE, Resource.TOPIC, AclName.OFFSETS, AclStage.ENABLED, AclWhen.TOPIC_MISSING),
+    Row(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, AclName.TARGETS, when=AclWhen.CREATES_TOPICS),
 )
 """Rows about the offsets topic hold in every stage for a connector with one of its own: it is used in every mode."""
+_BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that a pattern never takes (``exclude.internal.topics``)."""
 
 
 @dataclass(frozen=True, order=True)
-class Need:
+class Requirement:
     """A permission that is needed: by whom, on which Kafka cluster (its bootstrap servers), from which stage on.
 
     ``connector`` is empty for the workers'. ``task``: the name is a task's transactional id. ``prefix`` is what the names
@@ -116,7 +117,7 @@ class Need:
 
     cluster: str
     connector: str
-    role: Role
+    role: Client
     stage: AclStage
     action: Action
     optional: bool = False
@@ -132,55 +133,88 @@ def stage_of(goal: Goal, enabled_now: bool) -> AclStage:
     return {Goal.PREPARING: AclStage.PREPARING, Goal.ENABLED: AclStage.ENABLED}.get(goal, AclStage.DISABLED)
 
 
-def needs(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
+def needs(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
     """All that must be allowed at ``stage``, for every principal that is known, on every cluster with an authorizer."""
     yield from _of_workers(facts, stage)
     for source in facts.sources:
         yield from _of_source(facts, source, stage)
+    for sink in facts.sinks:
+        yield from _of_sink(facts, sink)
 
 
-def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Need]:
-    there = facts.clusters.get(facts.bootstrap)
-    if facts.worker is None or there is None or there.acls is None:
+def _of_workers(facts: AclFacts, stage: AclStage) -> Iterator[Requirement]:
+    there = facts.guarded(facts.bootstrap)
+    if facts.worker is None or there is None:
         return
     for row in WORKER_ROWS:
-        if not stage.reached(row.stage) or (row.when is When.OLD_BROKER and not there.wants_idempotent_write):
+        if not stage.reached(row.stage) or (row.when is AclWhen.OLD_BROKER and not there.wants_idempotent_write):
             continue
         names = {
-            Name.GROUP: (facts.group_id,),
-            Name.LEADER: (leader_id(facts.group_id),),
-            Name.CLUSTER: (CLUSTER_NAME,),
-            Name.INTERNAL: facts.internal,
+            AclName.GROUP: (facts.group_id,),
+            AclName.LEADER: (leader_id(facts.group_id),),
+            AclName.CLUSTER: (CLUSTER_NAME,),
+            AclName.INTERNAL: facts.internal,
         }[row.name]
         for name in names:
-            if row.when is not When.TOPIC_MISSING or name not in there.topics:
+            if row.when is not AclWhen.TOPIC_MISSING or name not in there.topics:
                 action = Action(facts.worker, row.operation, row.resource, name)
-                yield Need(facts.bootstrap, "", row.role, row.stage, action, row.optional)
+                yield Requirement(facts.bootstrap, "", row.role, row.stage, action, row.optional)
 
 
-def _of_source(facts: AclFacts, source: SourceAccess, stage: AclStage) -> Iterator[Need]:
+def _of_source(facts: AclFacts, source: SourceAccess, stage: AclStage) -> Iterator[Requirement]:
     for row in CONNECTOR_ROWS:
         principal, cluster = source.principals.get(row.role), source.clusters[row.role]
-        there = facts.clusters.get(cluster)
-        if principal is None or there is None or there.acls is None:
+        there = facts.guarded(cluster)
+        if principal is None or there is None:
             continue
-        since = AclStage.DISABLED if row.name is Name.OFFSETS and source.dedicated else row.stage
+        since = AclStage.DISABLED if row.name is AclName.OFFSETS and source.dedicated else row.stage
         if not stage.reached(since) or not _holds(row, source, there.topics, there.wants_idempotent_write):
             continue
         names = {
-            Name.TASKS: tuple(task_id(facts.group_id, source.name, n) for n in range(source.ids)),
-            Name.OFFSETS: (source.offsets_topic,) if source.offsets_topic else (),
-            Name.TARGETS: source.targets,
-            Name.CLUSTER: (CLUSTER_NAME,),
+            AclName.TASKS: tuple(task_id(facts.group_id, source.name, n) for n in range(source.ids)),
+            AclName.OFFSETS: (source.offsets_topic,) if source.offsets_topic else (),
+            AclName.TARGETS: source.targets,
+            AclName.CLUSTER: (CLUSTER_NAME,),
         }[row.name]
         for name in names:
             action = Action(principal, row.operation, row.resource, name)
-            yield Need(cluster, source.name, row.role, since, action, row.optional, row.name is Name.TASKS)
+            yield Requirement(cluster, source.name, row.role, since, action, row.optional, row.name is AclName.TASKS)
 
 
 def _holds(row: Row, source: SourceAccess, topics: frozenset[str], old: bool) -> bool:
-    if row.when is When.OLD_BROKER:
+    if row.when is AclWhen.OLD_BROKER:
         return old
-    if row.when is When.CREATES_TOPICS:
+    if row.when is AclWhen.CREATES_TOPICS:
         return source.creates_topics
-    return row.when is not When.TOPIC_MISSING or source.offsets_topic not in topics
+    return row.when is not AclWhen.TOPIC_MISSING or source.offsets_topic not in topics
+
+
+def _of_sink(facts: AclFacts, sink: SinkAccess) -> Iterator[Requirement]:
+    """What ``Worker.buildSinkTask`` opens: a consumer of the group (``SinkUtils.consumerGroupId``), and for
+    ``errors.deadletterqueue.topic.name`` a producer, and an admin client that creates the topic where it does not find it
+    (``DeadLetterQueueReporter.createAndSetup``). Exactly-once support changes none of it.
+    """
+
+    def need(role: Client, operation: Operation, resource: Resource, name: str, use: Use) -> Iterator[Requirement]:
+        who, cluster = sink.principals.get(role), sink.clusters[role]
+        if who is not None and facts.guarded(cluster):
+            prefix = sink.prefix if use is Use.PATTERN else ""
+            action = Action(who, operation, resource, name)
+            yield Requirement(cluster, sink.name, role, AclStage.DISABLED, action, use=use, prefix=prefix)
+
+    if sink.group is not None:
+        yield from need(Client.CONSUMER, Operation.READ, Resource.GROUP, sink.group, Use.SINK)
+    for topic in sink.topics:
+        for operation in (Operation.READ, Operation.DESCRIBE):
+            yield from need(Client.CONSUMER, operation, Resource.TOPIC, topic, Use.SINK)
+    there, pattern = facts.guarded(sink.clusters[Client.CONSUMER]), sink.pattern
+    if there and pattern:
+        for topic in filter(pattern.fullmatch, sorted(there.topics - _BROKERS_OWN)):
+            yield from need(Client.CONSUMER, Operation.READ, Resource.TOPIC, topic, Use.PATTERN)
+    if dead := sink.dead_letters:
+        for operation in _USE:
+            yield from need(Client.PRODUCER, operation, Resource.TOPIC, dead, Use.DEAD_LETTERS)
+        yield from need(Client.ADMIN, Operation.DESCRIBE, Resource.TOPIC, dead, Use.DEAD_LETTERS)
+        there = facts.guarded(sink.clusters[Client.ADMIN])
+        if there and dead not in there.topics:
+            yield from need(Client.ADMIN, Operation.CREATE, Resource.TOPIC, dead, Use.DEAD_LETTERS)

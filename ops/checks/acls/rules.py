@@ -5,22 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.emit import removal
 from connectctl.ops.checks.acls.evaluation import Evaluation, evaluate, overreaching
-from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.acls.requirements import AclStage, Use, stage_of
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.checks.acls.observe import AclFacts
+from connectctl.ops.checks.acls.principals import Client
+from connectctl.ops.checks.acls.requirements import AclStage, Requirement, Use, stage_of
+from connectctl.ops.checks.types import Goal
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.acls import Because, Resource
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import AclFacts
-    from connectctl.ops.checks.acls.requirements import Need
-    from connectctl.ops.checks.types import Goal
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.acls import Binding
+from connectctl.ops.kafka.acls import Because, Binding, Resource
 
 WORKER_LACKS = Rule("ACL001", Severity.ERROR)
 PRODUCER_LACKS = Rule("ACL002", Severity.ERROR)
@@ -33,10 +27,10 @@ SINK_LACKS = Rule("ACL008", Severity.ERROR)
 DEAD_LETTERS_LACK = Rule("ACL009", Severity.ERROR)
 PATTERN_LACKS = Rule("ACL010", Severity.WARNING)
 _BY_ROLE = {
-    Role.WORKER: WORKER_LACKS,
-    Role.PRODUCER: PRODUCER_LACKS,
-    Role.CONSUMER: CONSUMER_LACKS,
-    Role.ADMIN: ADMIN_LACKS,
+    Client.WORKER: WORKER_LACKS,
+    Client.PRODUCER: PRODUCER_LACKS,
+    Client.CONSUMER: CONSUMER_LACKS,
+    Client.ADMIN: ADMIN_LACKS,
 }
 _BY_USE = {Use.SINK: SINK_LACKS, Use.DEAD_LETTERS: DEAD_LETTERS_LACK, Use.PATTERN: PATTERN_LACKS}
 _MOST = 4
@@ -59,13 +53,14 @@ def lacks(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[Findin
         needs = [j.need for j in found]
         rule = SEES_LESS if optional else _BY_USE.get(needs[0].use) or _BY_ROLE[needs[0].role]
         downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
-        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{_matched(needs[0])}."
+        matched = ", matched by its topics.regex" if needs[0].use is Use.PATTERN else ""
+        message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}{matched}."
         yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
 
 
 def denies(evaluations: Iterable[Evaluation]) -> Iterator[Finding]:
     """ACL005: one finding for each binding that denies and each client that it hits."""
-    hit: dict[tuple[str, str, Role, Binding], list[Need]] = {}
+    hit: dict[tuple[str, str, Client, Binding], list[Requirement]] = {}
     for evaluated in evaluations:
         if evaluated.decision.because is Because.DENIED and not evaluated.need.optional:
             need = evaluated.need
@@ -89,15 +84,15 @@ def overreaches(facts: AclFacts, evaluations: Iterable[Evaluation]) -> Iterator[
 
 def _order(evaluated: Evaluation) -> tuple[str, int, str, bool, int]:
     need = evaluated.need
-    return need.connector, list(Role).index(need.role), need.cluster, need.optional, list(Use).index(need.use)
+    return need.connector, list(Client).index(need.role), need.cluster, need.optional, list(Use).index(need.use)
 
 
-def _who(need: Need) -> str:
-    owner = "the workers' principal" if need.role is Role.WORKER else f"its {need.role}"
+def _who(need: Requirement) -> str:
+    owner = "the workers' principal" if need.role is Client.WORKER else f"its {need.role}"
     return f"{need.action.principal}, {owner},"
 
 
-def said(needs: Iterable[Need]) -> str:
+def said(needs: Iterable[Requirement]) -> str:
     """Permissions in words, those on one resource together, many ids by their number."""
     operations: dict[tuple[Resource, str], list[str]] = {}
     for need in needs:
@@ -127,16 +122,12 @@ def _where(facts: AclFacts, found: Iterable[Evaluation]) -> str:
     return f" from {_named(hosts)}, though other workers have it" if some else ""
 
 
-def _matched(need: Need) -> str:
-    return ", matched by its topics.regex" if need.use is Use.PATTERN else ""
-
-
 def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:
     acls = facts.clusters[cluster].acls
     return acls is not None and acls.authorizer.decides_by_more
 
 
-def _next(facts: AclFacts, needs: list[Need]) -> str:
+def _next(facts: AclFacts, needs: list[Requirement]) -> str:
     need = needs[0]
     latest = max((n.stage for n in needs), key=list(AclStage).index)
     say = f"{_command(facts, need.connector, latest)} prints the commands that allow it."

@@ -5,34 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.checks.brokers.sessions import BOUNDS, SessionTimeout, sessions_of, unseen_settings
-from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import Goal, Unseen, answer_of, reason
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.topics import TopicFacts
 
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.kafka.topics import TopicFacts
-
-T = TypeVar("T")
 TRANSACTION_STATE = "__transaction_state"
 MAX_TIMEOUT, EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
 LOG_REPLICAS, LOG_MIN_ISR = "transaction.state.log.replication.factor", "transaction.state.log.min.isr"
 VERIFICATION = "transaction.partition.verification.enable"
 CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+LEAST, MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
+BOUNDS = (LEAST, MOST)
 SETTINGS = (MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION, CLEANUP, *BOUNDS)
 TIMEOUT = "transaction.timeout.ms"
 DEFAULT_TIMEOUT_MS = 60_000
 """``transaction.timeout.ms`` of Java's producer."""
+_SESSION, _PROTOCOL = "session.timeout.ms", "group.protocol"
+_LOOK_THERE = "Run connectctl preflight with a context whose bootstrap_servers are those."
 
 
 @dataclass(frozen=True)
-class ProducerTimeout:
-    """A producer's ``transaction.timeout.ms``, in milliseconds, and the property that says so, None for the default."""
+class ClientTimeout:
+    """A producer's ``transaction.timeout.ms`` or a sink's ``session.timeout.ms``, in milliseconds, and the property that
+    sets it, None for the default.
+    """
 
     name: str
     milliseconds: int
@@ -54,9 +55,9 @@ class BrokerFacts:
     settings: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     transaction_state: TopicFacts | None = None
     log_hidden: bool = False
-    sources: tuple[ProducerTimeout, ...] = ()
-    leader: ProducerTimeout = ProducerTimeout("leader", DEFAULT_TIMEOUT_MS)
-    sessions: tuple[SessionTimeout, ...] = ()
+    sources: tuple[ClientTimeout, ...] = ()
+    leader: ClientTimeout = ClientTimeout("leader", DEFAULT_TIMEOUT_MS)
+    sessions: tuple[ClientTimeout, ...] = ()
     enabled: bool | None = None
     workers: tuple[str, ...] = ()
     unseen: tuple[Unseen, ...] = ()
@@ -74,22 +75,23 @@ def concerned(enabled: bool | None, goal: Goal) -> bool:
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     """See what transactions need, all at once. Where nothing needs them nothing is asked."""
-    sinks = [each for each in context.checked if each.connector.type == "sink"]
-    sessions, away = sessions_of(sinks, context.worker_property, context.edges.bootstrap)
+    sinks = [each for each in context.checked if each.type == "sink"]
+    of_workers = context.worker_property
+    sessions, away = sessions_of(sinks, of_workers, context.edges.bootstrap)
     if not concerned(context.enabled, goal):
         facts = BrokerFacts(0, enabled=context.enabled, sessions=sessions, unseen=away)
         return _with_bounds(context, facts) if sessions else facts
     unseen: list[Unseen] = [*away]
     reads, kafka = context.edges.brokers(), context.edges.kafka
     with ThreadPoolExecutor(3) as pool:
-        versions = pool.submit(_seen, "the brokers' versions", reads.versions)
-        settings = pool.submit(_seen, "the brokers' settings", lambda: reads.settings(SETTINGS))
-        hidden = pool.submit(_seen, TRANSACTION_STATE, lambda: reads.hidden([TRANSACTION_STATE]))
-        log = _taken(_seen(TRANSACTION_STATE, lambda: kafka.topics([TRANSACTION_STATE])), unseen, {})
-        count = _taken(_seen("the brokers", kafka.brokers), unseen, 0)
-        said = _taken(versions.result(), unseen, {})
-        reported = _taken(settings.result(), unseen, {})
-        secret = bool(_taken(hidden.result(), unseen, frozenset()))
+        versions = pool.submit(reads.versions)
+        settings = pool.submit(reads.settings, SETTINGS)
+        hidden = pool.submit(reads.hidden, [TRANSACTION_STATE])
+        log = answer_of(lambda: kafka.topics([TRANSACTION_STATE]), unseen, TRANSACTION_STATE) or {}
+        count = answer_of(kafka.brokers, unseen, "the brokers") or 0
+        said = answer_of(versions.result, unseen, "the brokers' versions") or {}
+        reported = answer_of(settings.result, unseen, "the brokers' settings") or {}
+        secret = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
     unseen += _silent(said, "version") + _silent(reported, "settings")
     known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
     unseen += unseen_settings(known, (CLEANUP, *BOUNDS) if sessions else (CLEANUP,))
@@ -104,8 +106,12 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         settings=known,
         transaction_state=log.get(TRANSACTION_STATE),
         log_hidden=secret,
-        sources=tuple(_timeout(each, context.worker_property) for each in here),
-        leader=_leader(context.worker_property),
+        sources=tuple(
+            _layered(each, "producer", TIMEOUT, of_workers) or ClientTimeout(each.name, DEFAULT_TIMEOUT_MS)
+            for each in here
+        ),
+        # The leader's own producer has the worker's properties without a prefix.
+        leader=_given("leader", ((TIMEOUT, of_workers(TIMEOUT)),)) or ClientTimeout("leader", DEFAULT_TIMEOUT_MS),
         sessions=sessions,
         enabled=context.enabled,
         workers=context.versions,
@@ -117,24 +123,10 @@ def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
     """Without transactions: the brokers' bounds for sessions, and nothing else."""
     unseen = [*facts.unseen]
     reads = context.edges.brokers()
-    reported = _taken(_seen("the brokers' settings", lambda: reads.settings(BOUNDS)), unseen, {})
+    reported = answer_of(lambda: reads.settings(BOUNDS), unseen, "the brokers' settings") or {}
     known = {broker: each for broker, each in reported.items() if not isinstance(each, ConnectctlError)}
     unseen += [*_silent(reported, "settings"), *unseen_settings(known, BOUNDS)]
     return replace(facts, settings=known, unseen=tuple(unseen))
-
-
-def _seen(what: str, ask: Callable[[], T]) -> T | Unseen:
-    try:
-        return ask()
-    except ConnectctlError as e:
-        return unseen_by(what, e)
-
-
-def _taken(seen: T | Unseen, unseen: list[Unseen], otherwise: T) -> T:
-    if isinstance(seen, Unseen):
-        unseen.append(seen)
-        return otherwise
-    return seen
 
 
 def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
@@ -149,9 +141,9 @@ def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
     ]
 
 
-def _by_cluster(context: CheckContext) -> tuple[list[CheckedConnector], list[Unseen]]:
+def _by_cluster(context: CheckContext) -> tuple[list[Connector], list[Unseen]]:
     """The connectors whose producers write to these brokers, and what is not known of the brokers of others."""
-    here: list[CheckedConnector] = []
+    here: list[Connector] = []
     others: dict[str, list[str]] = {}
     for each in context.sources:
         if connects_to(each.config, "producer", context.edges.bootstrap):
@@ -159,26 +151,56 @@ def _by_cluster(context: CheckContext) -> tuple[list[CheckedConnector], list[Uns
         else:
             there = client_bootstrap(each.config, "producer", context.edges.bootstrap)
             others.setdefault(there, []).append(each.name)
-    hint = "Run connectctl preflight with a context whose bootstrap_servers are those."
     return here, [
-        Unseen(f"the brokers at {there}", f"{', '.join(names)} writes to another Kafka cluster", hint)
+        Unseen(f"the brokers at {there}", f"{', '.join(names)} writes to another Kafka cluster", _LOOK_THERE)
         for there, names in sorted(others.items())
     ]
 
 
-def _timeout(each: CheckedConnector, worker_property: Callable[[str], str | None]) -> ProducerTimeout:
-    """A task's, as a worker layers it: the connector's override, the worker's ``producer.``, the default."""
-    own, workers = f"producer.override.{TIMEOUT}", f"producer.{TIMEOUT}"
-    return next(_given(each.name, ((own, each.config.get(own)), (workers, worker_property(workers)))))
+def sessions_of(
+    sinks: Sequence[Connector], worker_property: Callable[[str], str | None], bootstrap: str
+) -> tuple[tuple[ClientTimeout, ...], tuple[Unseen, ...]]:
+    """The session time-outs that sinks ask for (``GroupCoordinator``, classic groups), and what is not known of other
+    clusters.
+
+    Java's default of 45 s is not among them: the brokers' own bounds take it. With the protocol of KIP-848 the brokers
+    alone decide about sessions.
+    """
+    found: list[ClientTimeout] = []
+    unseen: list[Unseen] = []
+    for each in sinks:
+        protocol = each.config.get(f"consumer.override.{_PROTOCOL}") or worker_property(f"consumer.{_PROTOCOL}")
+        alone = (protocol or "").strip().lower() == "consumer"
+        if alone or (given := _layered(each, "consumer", _SESSION, worker_property)) is None:
+            continue
+        if connects_to(each.config, "consumer", bootstrap):
+            found.append(given)
+        else:
+            there = client_bootstrap(each.config, "consumer", bootstrap)
+            why = f"{each.name} reads from another Kafka cluster"
+            unseen.append(Unseen(f"{MOST} of the brokers at {there}", why, _LOOK_THERE))
+    return tuple(found), tuple(unseen)
 
 
-def _leader(worker_property: Callable[[str], str | None]) -> ProducerTimeout:
-    """The leader's own producer has the worker's properties without a prefix."""
-    return next(_given("leader", ((TIMEOUT, worker_property(TIMEOUT)),)))
+def unseen_settings(settings: Mapping[int, Mapping[str, str]], names: Sequence[str]) -> Iterator[Unseen]:
+    """Those of ``names`` that brokers leave out of their settings: not the same as their default."""
+    for name in names:
+        silent = [broker for broker, values in sorted(settings.items()) if name not in values]
+        if silent:
+            brokers = ", ".join(map(str, silent))
+            yield Unseen(f"{name} of broker {brokers}", "it is not in the settings that the broker describes")
 
 
-def _given(name: str, values: Sequence[tuple[str, str | None]]) -> Iterator[ProducerTimeout]:
-    for property_, value in values:
-        if value is not None and value.strip().isdigit():
-            yield ProducerTimeout(name, int(value), property_)
-    yield ProducerTimeout(name, DEFAULT_TIMEOUT_MS)
+def _layered(
+    each: Connector, client: str, name: str, worker_property: Callable[[str], str | None]
+) -> ClientTimeout | None:
+    """As a worker layers it: the connector's override, the worker's property for that client; None for the default."""
+    own, workers = f"{client}.override.{name}", f"{client}.{name}"
+    return _given(each.name, ((own, each.config.get(own)), (workers, worker_property(workers))))
+
+
+def _given(name: str, values: Sequence[tuple[str, str | None]]) -> ClientTimeout | None:
+    found = (
+        ClientTimeout(name, int(value), by) for by, value in values if value is not None and value.strip().isdigit()
+    )
+    return next(found, None)

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.brokers import findings as rules
 from connectctl.ops.checks.brokers.observe import (
     CLEANUP,
     EXPIRATION,
+    LEAST,
     LOG_MIN_ISR,
     LOG_REPLICAS,
     MAX_TIMEOUT,
+    MOST,
     TIMEOUT,
     TRANSACTION_STATE,
     VERIFICATION,
     BrokerFacts,
-    ProducerTimeout,
+    ClientTimeout,
     concerned,
 )
-from connectctl.ops.checks.brokers.sessions import LEAST, MOST
-from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import INIT_PRODUCER_ID, LIST_OFFSETS, TRANSACTION_VERSION, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers
+from connectctl.ops.kafka.topics import TopicFacts
 
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.topics import TopicFacts
+TOO_OLD = Rule("BROKER001", Severity.ERROR)
+MIXED = Rule("BROKER002", Severity.WARNING)
+UNVERIFIED = Rule("BROKER003", Severity.WARNING)
+OLD_PROTOCOL = Rule("BROKER004", Severity.WARNING)
+CANNOT_BE_CREATED = Rule("BROKER005", Severity.ERROR)
+NO_LEADER = Rule("BROKER006", Severity.ERROR)
+TOO_FEW_IN_SYNC = Rule("BROKER007", Severity.ERROR)
+BEHIND = Rule("BROKER008", Severity.WARNING)
+ONE_COPY = Rule("BROKER009", Severity.WARNING)
+ACKNOWLEDGED_ALONE = Rule("BROKER010", Severity.WARNING)
+UNCLEAN = Rule("BROKER011", Severity.WARNING)
+STOPS_WITH_ONE = Rule("BROKER012", Severity.WARNING)
+TIMEOUT_REFUSED = Rule("BROKER013", Severity.ERROR)
+LEADER_REFUSED = Rule("BROKER014", Severity.ERROR)
+FENCING_REFUSED = Rule("BROKER015", Severity.ERROR)
+IDS_EXPIRE = Rule("BROKER016", Severity.WARNING)
+SLOW_TO_ABORT = Rule("BROKER017", Severity.WARNING)
+SESSION_REFUSED = Rule("BROKER018", Severity.ERROR)
 
 _END_OFFSETS = 2
 """The version of ListOffsets with isolation levels (KIP-98)."""
@@ -59,7 +75,7 @@ def too_old(facts: BrokerFacts) -> Iterator[Finding]:
     for broker, seen in sorted(facts.versions.items()):
         if INIT_PRODUCER_ID not in seen.apis or seen.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
             message = f"Its API versions are those of Kafka {_text(seen.release)}, which has no transactions."
-            yield rules.TOO_OLD.found(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
+            yield TOO_OLD.found(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
 
 
 def mixed(facts: BrokerFacts) -> Iterator[Finding]:
@@ -69,7 +85,7 @@ def mixed(facts: BrokerFacts) -> Iterator[Finding]:
         by_release.setdefault(seen.release, []).append(broker)
     if len(by_release) > 1:
         text = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
-        yield rules.MIXED.found(
+        yield MIXED.found(
             "brokers", f"Their API versions are those of different releases: {text}.", "Finish the upgrade."
         )
 
@@ -82,12 +98,10 @@ def unverified(facts: BrokerFacts) -> Iterator[Finding]:
     ]
     if old:
         message = f"{_brokers(old)}: older than 3.6, which is the first release that verifies."
-        yield rules.UNVERIFIED.found(
-            "brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging"
-        )
+        yield UNVERIFIED.found("brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging")
     if off:
         hint = f"Set {VERIFICATION}=true on the brokers; until then: connectctl transactions hanging"
-        yield rules.UNVERIFIED.found("brokers", f"{_brokers(off)}: {VERIFICATION} is false.", hint)
+        yield UNVERIFIED.found("brokers", f"{_brokers(off)}: {VERIFICATION} is false.", hint)
 
 
 def old_protocol(facts: BrokerFacts) -> Iterator[Finding]:
@@ -103,14 +117,14 @@ def old_protocol(facts: BrokerFacts) -> Iterator[Finding]:
     message = f"{TRANSACTION_VERSION} is {level}."
     if old:
         message += f" {_brokers(old)}: older than 4.0, which knows 2."
-        yield rules.OLD_PROTOCOL.found("brokers", message, "Upgrade the brokers.", severity=Severity.INFO)
+        yield OLD_PROTOCOL.found("brokers", message, "Upgrade the brokers.", severity=Severity.INFO)
         return
     releases = [release for version in facts.workers if (release := release_of(version))]
     useless = bool(releases) and max(releases) < _WORKERS_USE_IT_SINCE
     if useless:
         message += " The workers are older than 4.0, and would not use it."
     hint = f"kafka-features.sh --bootstrap-server … upgrade --feature {TRANSACTION_VERSION}={_EPOCH_PER_TRANSACTION}"
-    yield rules.OLD_PROTOCOL.found("brokers", message, hint, severity=Severity.INFO if useless else None)
+    yield OLD_PROTOCOL.found("brokers", message, hint, severity=Severity.INFO if useless else None)
 
 
 def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
@@ -122,13 +136,13 @@ def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
         brokers = "is 1 broker" if facts.brokers == 1 else f"are {facts.brokers} brokers"
         message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {brokers}."
         hint = f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} below it or to 1."
-        yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
+        yield CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
         return
     above = [broker for broker, count in wanted.items() if count > replicas.get(broker, count)]
     if above and not bounds_min_in_sync(facts.versions.values()):
         message = f"{LOG_MIN_ISR} is {wanted[above[0]]}, and {LOG_REPLICAS} is {replicas[above[0]]}."
         hint = f"Set {LOG_MIN_ISR} on the brokers to no more than {LOG_REPLICAS}."
-        yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
+        yield CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
 
 
 def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
@@ -138,15 +152,15 @@ def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
         return
     if found := replication.leaderless(log):
         message = f"No broker leads {numbers(found)}."
-        yield rules.NO_LEADER.found(log.name, message, "Start the brokers that host its replicas.")
+        yield NO_LEADER.found(log.name, message, "Start the brokers that host its replicas.")
     bounded = bounds_min_in_sync(facts.versions.values())
     if found := replication.too_few_in_sync(log, bounded=bounded):
         wanted = replication.min_in_sync(log)
         message = f"On {numbers(found)} fewer replicas are in sync than min.insync.replicas ({wanted})."
-        yield rules.TOO_FEW_IN_SYNC.found(log.name, message, replication.cure_of_too_few(log))
+        yield TOO_FEW_IN_SYNC.found(log.name, message, replication.cure_of_too_few(log))
     if found := replication.behind(log, bounded=bounded):
         message = f"On {numbers(found)} replicas are not in sync."
-        yield rules.BEHIND.found(log.name, message, "Check the brokers.")
+        yield BEHIND.found(log.name, message, "Check the brokers.")
     yield from _of_settings(log, facts.brokers)
 
 
@@ -154,19 +168,17 @@ def _of_settings(log: TopicFacts, brokers: int) -> Iterator[Finding]:
     """BROKER009 to BROKER012."""
     if brokers > 1 and replication.fewest_replicas(log) == 1:
         hint = "Set 3 replicas: kafka-reassign-partitions.sh"
-        yield rules.ONE_COPY.found(log.name, f"It has one replica on {brokers} brokers.", hint)
+        yield ONE_COPY.found(log.name, f"It has one replica on {brokers} brokers.", hint)
     if replication.keeps_no_second_copy(log):
         message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."
-        yield rules.ACKNOWLEDGED_ALONE.found(
-            log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}=2")
-        )
+        yield ACKNOWLEDGED_ALONE.found(log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}=2"))
     if replication.elects_uncleanly(log):
         message = f"{replication.UNCLEAN} is true."
-        yield rules.UNCLEAN.found(log.name, message, replication.alter(log.name, f"{replication.UNCLEAN}=false"))
+        yield UNCLEAN.found(log.name, message, replication.alter(log.name, f"{replication.UNCLEAN}=false"))
     if replication.stops_with_one_broker(log):
         count = replication.fewest_replicas(log)
         message = f"It has {count} replicas, and min.insync.replicas is {replication.min_in_sync(log)}."
-        yield rules.STOPS_WITH_ONE.found(
+        yield STOPS_WITH_ONE.found(
             log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}")
         )
 
@@ -179,9 +191,9 @@ def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
         if refusing := _refusing(facts, each.milliseconds):
             limit = min(refusing.values())
             hint = f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} on the brokers."
-            severity = downgrade_severity(rules.TIMEOUT_REFUSED.severity, goal)
+            severity = downgrade_severity(TIMEOUT_REFUSED.severity, goal)
             message = f"{_said(each)}, and {_allowed(refusing)}."
-            yield rules.TIMEOUT_REFUSED.found(each.name, message, hint, severity=severity)
+            yield TIMEOUT_REFUSED.found(each.name, message, hint, severity=severity)
 
 
 def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
@@ -189,7 +201,7 @@ def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     refusing = _refusing(facts, facts.leader.milliseconds)
     if refusing and (goal is not Goal.NOW or facts.enabled):
         hint = f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on the workers."
-        yield rules.LEADER_REFUSED.found("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
+        yield LEADER_REFUSED.found("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
 
 
 def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
@@ -199,8 +211,8 @@ def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     refusing = _refusing(facts, _FENCING_TIMEOUT_MS)
     if refusing and new and leads_to_enabled(facts.enabled, goal):
         hint = f"Set {MAX_TIMEOUT} on the brokers to {_FENCING_TIMEOUT_MS} at least."
-        severity = downgrade_severity(rules.FENCING_REFUSED.severity, goal)
-        yield rules.FENCING_REFUSED.found("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
+        severity = downgrade_severity(FENCING_REFUSED.severity, goal)
+        yield FENCING_REFUSED.found("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
 
 
 def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
@@ -208,7 +220,7 @@ def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     soon = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
     if soon and leads_to_enabled(facts.enabled, goal):
         message = f"{EXPIRATION} of {_brokers(list(soon))} is {min(soon.values()):,} ms."
-        yield rules.IDS_EXPIRE.found("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
+        yield IDS_EXPIRE.found("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
 
 
 def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
@@ -217,7 +229,7 @@ def slow_to_abort(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     if slow and leads_to_enabled(facts.enabled, goal):
         message = f"{CLEANUP} of {_brokers(list(slow))} is {max(slow.values()):,} ms."
         hint = f"Set {CLEANUP} on the brokers to {_CLEANUP_MS}, the default."
-        yield rules.SLOW_TO_ABORT.found("brokers", message, hint)
+        yield SLOW_TO_ABORT.found("brokers", message, hint)
 
 
 def session_refused(facts: BrokerFacts) -> Iterator[Finding]:
@@ -232,7 +244,7 @@ def session_refused(facts: BrokerFacts) -> Iterator[Finding]:
                 brokers = _brokers(list(refusing))
                 message = f"{each.property} is {each.milliseconds:,} ms, and {name} of {brokers} is {bound:,} ms."
                 hint = f"Set {each.property} to {bound} or {'more' if name is LEAST else 'less'}."
-                yield rules.SESSION_REFUSED.found(each.name, message, hint)
+                yield SESSION_REFUSED.found(each.name, message, hint)
 
 
 def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:
@@ -240,7 +252,7 @@ def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:
     return {broker: limit for broker, limit in facts.numbers(MAX_TIMEOUT).items() if limit < milliseconds}
 
 
-def _said(each: ProducerTimeout) -> str:
+def _said(each: ClientTimeout) -> str:
     return f"{each.property or TIMEOUT} is {each.milliseconds:,} ms" + ("" if each.property else " by default")
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Unseen, reason
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.status_topic import TOPIC
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.finding import some_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.records import ConsumerRecord
 
 PATIENCE = 3.0
 """Seconds that the workers may take to name one connector's topics."""

@@ -16,11 +16,10 @@ from pathlib import PurePath
 from typing import Any, NoReturn
 
 from connectctl.ops.checks.connector_config import strimzi
-from connectctl.ops.checks.connector_config.secret_references import reference_of
 from connectctl.ops.config import java_properties, yaml_text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
-from connectctl.ops.config.settings import SecretSource
+from connectctl.ops.config.settings import SECRET_KINDS, SecretSource
 from connectctl.ops.core.errors import BadInput
 
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
@@ -193,7 +192,7 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         raise BadInput(f"{file} is not a connector configuration", why=f"it contains {kind}", next_step=_SHAPES)
     if strimzi.is_manifest(whole.last):
         return _from_manifest(whole, text, file, form)
-    if _is_list_of_connectors(whole):
+    if isinstance(whole.last.get("connectors"), list) and "connector.class" not in whole.last:
         raise BadInput(
             f"{file} is not a connector configuration",
             why="it is what connectors list prints, which has no configurations",
@@ -244,13 +243,16 @@ def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
 
 
 def _secrets(inner: _Pairs) -> dict[str, SecretSource]:
-    """The properties that refer to secrets."""
-    objects = ((name, value) for name, value, _ in inner.members if isinstance(value, _Pairs))
-    return {name: found for name, value in objects if (found := reference_of(value.last)) is not None}
+    """The properties that refer to secrets as contexts do: ``{env: NAME}``, ``{file: PATH}``, ``{command: LINE}``.
 
-
-def _is_list_of_connectors(whole: _Pairs) -> bool:
-    return isinstance(whole.last.get("connectors"), list) and "connector.class" not in whole.last
+    What Kafka's config providers take, such as ``${file:…}``, is text: workers resolve it.
+    """
+    found = {}
+    for name, value, _ in inner.members:
+        for kind, where in value.last.items() if isinstance(value, _Pairs) and len(value.last) == 1 else ():
+            if kind in SECRET_KINDS and isinstance(where, str) and where:
+                found[name] = SecretSource(kind, where)
+    return found
 
 
 def _no_strangers(whole: _Pairs, file: str) -> None:

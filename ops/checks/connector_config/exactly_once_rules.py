@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from connectctl.ops.checks.connector_config import exactly_once_findings as rules
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, number_problem, word_problem
 from connectctl.ops.checks.types import Goal, PluginSays
 from connectctl.ops.connect.source_transactions import (
@@ -15,6 +14,24 @@ from connectctl.ops.connect.source_transactions import (
 )
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import Rule
+
+WORKERS_NOT_ENABLED = Rule("EOS001", Severity.ERROR)
+UNSUPPORTED = Rule("EOS002", Severity.ERROR)
+SUPPORT_UNKNOWN = Rule("EOS003", Severity.ERROR)
+FAILS_WHEN_ASKED = Rule("EOS004", Severity.ERROR)
+NO_GUARANTEE = Rule("EOS005", Severity.WARNING)
+BAD_SUPPORT = Rule("EOS006", Severity.ERROR)
+BAD_BOUNDARY = Rule("EOS007", Severity.ERROR)
+NO_OWN_BOUNDARIES = Rule("EOS008", Severity.ERROR)
+BAD_INTERVAL = Rule("EOS009", Severity.ERROR)
+IDLE_INTERVAL = Rule("EOS010", Severity.INFO)
+LONG_INTERVAL = Rule("EOS011", Severity.ERROR)
+WORKERS_INTERVAL = Rule("EOS012", Severity.WARNING)
+NO_EFFECT = Rule("EOS013", Severity.INFO)
+WORKERS_PROPERTY = Rule("EOS014", Severity.WARNING)
+DISAGREE = Rule("EOS015", Severity.ERROR)
+RUNS_PROPERTY = Rule("EOS016", Severity.INFO)
 
 SUPPORT = "exactly.once.support"
 OFFSETS_TOPIC = "offsets.storage.topic"
@@ -44,7 +61,6 @@ _REQUESTED = f"Set {SUPPORT} to requested"
 
 
 def check(subject: Subject, words: Words) -> None:
-    """All rules of this file."""
     worker_properties(subject, words)
     if subject.kind == SINK:
         of_a_sink(subject, words)
@@ -58,10 +74,10 @@ def worker_properties(subject: Subject, words: Words) -> None:
     """EOS014 and EOS016: properties that only a worker has, or only a run."""
     for name, step in WORKERS_OWN.items():
         if name in subject.config:
-            words.add(rules.WORKERS_PROPERTY, name, f"{name} is a worker's property, and ignored here.", f"{step}.")
+            words.add(WORKERS_PROPERTY, name, f"{name} is a worker's property, and ignored here.", f"{step}.")
     if LATENCY in subject.config:
         message = f"{LATENCY} is a property of connectctl run: workers ignore it."
-        words.add(rules.RUNS_PROPERTY, LATENCY, message, f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}.")
+        words.add(RUNS_PROPERTY, LATENCY, message, f"On workers, set {BOUNDARY}=interval and a short {INTERVAL}.")
 
 
 def of_a_sink(subject: Subject, words: Words) -> None:
@@ -69,14 +85,14 @@ def of_a_sink(subject: Subject, words: Words) -> None:
     found = [name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config]
     if found:
         message = f"It is a sink connector: workers neither use nor check {', '.join(found)}."
-        words.add(rules.NO_EFFECT, tuple(found), message, f"Leave out {', '.join(found)}.")
+        words.add(NO_EFFECT, tuple(found), message, f"Leave out {', '.join(found)}.")
 
 
 def support(subject: Subject, words: Words) -> None:
     """EOS001 to EOS006."""
     value = subject.text(SUPPORT)
     if value is not None and (problem := word_problem(SUPPORT, value, ("REQUIRED", "REQUESTED"), any_case=True)):
-        words.refused(rules.BAD_SUPPORT, SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.")
+        words.refused(BAD_SUPPORT, SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.")
         return
     if subject.word(SUPPORT, "requested") == "required":
         required(subject, words)
@@ -85,7 +101,7 @@ def support(subject: Subject, words: Words) -> None:
         says = "does not support exactly-once" if no else "fails when it is asked about exactly-once"
         message = f"With this configuration the connector {says}; it runs without exactly-once."
         step = f"Change the properties that exactly-once needs, or set {SUPPORT} to required to let workers refuse it."
-        words.add(rules.NO_GUARANTEE, SUPPORT, message, step)
+        words.add(NO_GUARANTEE, SUPPORT, message, step)
 
 
 def required(subject: Subject, words: Words) -> None:
@@ -95,20 +111,20 @@ def required(subject: Subject, words: Words) -> None:
     change, and keeps running.
     """
     if subject.running and subject.goal in (Goal.PREPARING, Goal.DOWNGRADE):
-        words.add(rules.NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
+        words.add(WORKERS_NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
         return
     if False in subject.modes:
         step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
-        words.add(rules.NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
+        words.add(WORKERS_NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
     details = {each.plugin: each.detail for each in subject.answers}
     if PluginSays.UNSUPPORTED in details:
         step = f"Change the properties that exactly-once needs; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
-        words.add(rules.UNSUPPORTED, SUPPORT, SAYS_NO, step, text=SAYS_NO)
+        words.add(UNSUPPORTED, SUPPORT, SAYS_NO, step, text=SAYS_NO)
     if PluginSays.UNKNOWN in details:
-        words.add(rules.SAYS_NOTHING, SUPPORT, SAYS_NOTHING, f"{_REQUESTED}.", text=SAYS_NOTHING)
+        words.add(SUPPORT_UNKNOWN, SUPPORT, SAYS_NOTHING, f"{_REQUESTED}.", text=SAYS_NOTHING)
     if PluginSays.FAILS in details:
         said = details[PluginSays.FAILS] or FAILED
-        words.add(rules.FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
+        words.add(FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
 
 
 def boundary(subject: Subject, words: Words) -> None:
@@ -117,15 +133,15 @@ def boundary(subject: Subject, words: Words) -> None:
     if value is None:
         return
     if problem := word_problem(BOUNDARY, value, ("POLL", "INTERVAL", "CONNECTOR"), any_case=True):
-        words.refused(rules.BAD_BOUNDARY, BOUNDARY, problem, "Set it to poll, interval or connector.")
+        words.refused(BAD_BOUNDARY, BOUNDARY, problem, "Set it to poll, interval or connector.")
         return
     if value.lower() == "connector":
         texts = {text for each in subject.answers for text in each.errors.get(BOUNDARY, ())}
         for text in sorted(text for text in texts if text.startswith(NO_BOUNDARIES)):
-            words.refused(rules.NO_BOUNDARIES, BOUNDARY, text, f"Set {BOUNDARY} to poll or interval.")
+            words.refused(NO_OWN_BOUNDARIES, BOUNDARY, text, f"Set {BOUNDARY} to poll or interval.")
     if subject.modes == {False} and subject.kind == SOURCE:
         message = f"{BOUNDARY} is {value}, and has no effect where exactly-once is not enabled."
-        words.add(rules.NO_EFFECT, BOUNDARY, message, "connectctl upgrade plan")
+        words.add(NO_EFFECT, BOUNDARY, message, "connectctl upgrade plan")
 
 
 def interval(subject: Subject, words: Words) -> None:
@@ -133,14 +149,12 @@ def interval(subject: Subject, words: Words) -> None:
     value = subject.text(INTERVAL)
     used = subject.word(BOUNDARY, "poll") == "interval"
     if value is not None and (problem := number_problem(INTERVAL, value, "LONG", 0)):
-        words.refused(
-            rules.BAD_INTERVAL, INTERVAL, problem, "Set a number of milliseconds of at least 0, or leave it out."
-        )
+        words.refused(BAD_INTERVAL, INTERVAL, problem, "Set a number of milliseconds of at least 0, or leave it out.")
         return
     if value is not None and not used:
         at_hand = subject.word(BOUNDARY, "poll")
         message = f"{INTERVAL} is {value}, and {BOUNDARY} is {at_hand}: it is not used."
-        words.add(rules.IDLE_INTERVAL, INTERVAL, message, f"Set {BOUNDARY} to interval, or leave it out.")
+        words.add(IDLE_INTERVAL, INTERVAL, message, f"Set {BOUNDARY} to interval, or leave it out.")
     timeout = _timeout(subject)
     if not used or timeout is None or subject.modes == {False} or (INTERVAL in subject.config and value is None):
         return
@@ -153,12 +167,12 @@ def interval(subject: Subject, words: Words) -> None:
                 f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; the transaction"
             )
             step = f"Set {INTERVAL}, well below {timeout}."
-            words.add(rules.WORKERS_INTERVAL, INTERVAL, f"{message} times out after {timeout} ms.", step)
+            words.add(WORKERS_INTERVAL, INTERVAL, f"{message} times out after {timeout} ms.", step)
     elif int(value) >= timeout:
         message = f"Transactions end after {int(value)} ms, and the broker rolls them back after {timeout} ms."
         step = f"Set {INTERVAL} well below {timeout}, or {TIMEOUT} well above {int(value)}."
         severity = Severity.ERROR if sure else Severity.WARNING
-        words.add(rules.LONG_INTERVAL, INTERVAL, message, step, severity=severity)
+        words.add(LONG_INTERVAL, INTERVAL, message, step, severity=severity)
 
 
 def _timeout(subject: Subject) -> int | None:

@@ -6,15 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Goal, PluginSays, Validation
 from connectctl.ops.config.masking import MASK, is_secret, secrets_of
 from connectctl.ops.connect.worker import Support
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.finding import Finding, Severity
-    from connectctl.ops.core.rule import Rule
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
 SOURCE, SINK = "source", "sink"
 _SIZES = {"SHORT": 15, "INT": 31, "LONG": 63}

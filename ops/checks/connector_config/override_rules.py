@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config import override_findings as rules
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, listed, topic_problem
 from connectctl.ops.checks.connector_config.properties import FLIGHT, client_problem
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import Rule
+
+IGNORED = Rule("CONFIG020", Severity.WARNING)
+BREAKS = Rule("CONFIG021", Severity.ERROR)
+NEVER_STARTS = Rule("CONFIG022", Severity.ERROR)
+ID_WITHOUT_IDEMPOTENCE = Rule("CONFIG023", Severity.ERROR)
+BAD_OVERRIDE = Rule("CONFIG024", Severity.ERROR)
+NOT_ALLOWED = Rule("CONFIG025", Severity.ERROR)
+NOT_ALLOWED_LATER = Rule("CONFIG028", Severity.ERROR)
+BAD_OFFSETS_TOPIC = Rule("CONFIG026", Severity.ERROR)
+BAD_TARGET = Rule("CONFIG027", Severity.ERROR)
 
 EMPTY_ALLOWLIST = (5, 0)
 """The first release whose workers allow no override unless they are told to (KIP-1188)."""
@@ -21,7 +31,6 @@ _FOR = {
 
 
 def check(subject: Subject, words: Words) -> None:
-    """All rules of this file."""
     for client in _clients(subject):
         values(subject, words, client)
     allowed_later(subject, words)
@@ -61,7 +70,7 @@ def allowed_later(subject: Subject, words: Words) -> None:
         wanted = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
         message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; whether they do is unknown."
         step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={wanted} on every worker (4.2 or newer), or {POLICY}=All."
-        words.add(rules.NOT_ALLOWED_LATER, tuple(names), message, step)
+        words.add(NOT_ALLOWED_LATER, tuple(names), message, step)
 
 
 def values(subject: Subject, words: Words, client: str) -> None:
@@ -74,7 +83,7 @@ def values(subject: Subject, words: Words, client: str) -> None:
             continue
         step = f"Correct {client}.override.{name}, or leave it out."
         text = found if "Not a number" in found or "true or false" in found else None
-        words.add(rules.BAD_OVERRIDE, f"{client}.override.{name}", found, step, text=text)
+        words.add(BAD_OVERRIDE, f"{client}.override.{name}", found, step, text=text)
 
 
 def ignored(subject: Subject, words: Words) -> None:
@@ -96,7 +105,7 @@ def ignored(subject: Subject, words: Words) -> None:
             continue
         client, _, short = name.partition(".override.")
         message = f"The value '{value}' for the '{short}' property {_DROPPED}{_FOR[client]}. The value '{used}' will be"
-        words.add(rules.IGNORED, name, f"{message} used instead.", f"Leave out {name}.")
+        words.add(IGNORED, name, f"{message} used instead.", f"Leave out {name}.")
 
 
 def transactional(subject: Subject, words: Words) -> None:
@@ -107,7 +116,7 @@ def transactional(subject: Subject, words: Words) -> None:
     if subject.modes != {False} or asked:
         for name, problem in _not_idempotent(own):
             step = f"Leave out producer.override.{name}."
-            words.add(rules.BREAKS, f"producer.override.{name}", problem, step, severity=soft)
+            words.add(BREAKS, f"producer.override.{name}", problem, step, severity=soft)
     timeout = own.get("transaction.timeout.ms")
     if (
         subject.modes != {False}
@@ -117,11 +126,11 @@ def transactional(subject: Subject, words: Words) -> None:
     ):
         name = "producer.override.transaction.timeout.ms"
         message = f"transaction timeout value is not positive: {int(timeout)}"
-        words.add(rules.NEVER_STARTS, name, message, f"Leave out {name}, or raise it.", severity=soft)
+        words.add(NEVER_STARTS, name, message, f"Leave out {name}, or raise it.", severity=soft)
     if False in subject.modes and "transactional.id" in own:
         name = "producer.override.transactional.id"
         message = "Cannot set a transactional.id without also enabling idempotence."
-        words.add(rules.ID_WITHOUT_IDEMPOTENCE, name, message, f"Leave out {name}.")
+        words.add(ID_WITHOUT_IDEMPOTENCE, name, message, f"Leave out {name}.")
 
 
 def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -148,9 +157,9 @@ def offsets_topic(subject: Subject, words: Words) -> None:
         return
     if value == "":
         text = "Invalid value  for configuration offsets.storage.topic: String must be non-empty"
-        words.refused(rules.BAD_OFFSETS_TOPIC, name, text, f"Leave out {name} for the workers' own topic.")
+        words.refused(BAD_OFFSETS_TOPIC, name, text, f"Leave out {name} for the workers' own topic.")
     elif problem := topic_problem(value):
-        words.add(rules.BAD_OFFSETS_TOPIC, name, f"Topic name is invalid: {problem}", f"Give {name} another name.")
+        words.add(BAD_OFFSETS_TOPIC, name, f"Topic name is invalid: {problem}", f"Give {name} another name.")
 
 
 def topics(subject: Subject, words: Words) -> None:
@@ -163,7 +172,7 @@ def topics(subject: Subject, words: Words) -> None:
         for part in parts:
             if part and (problem := topic_problem(part)):
                 message = f"{name}: Topic name is invalid: {problem}"
-                words.add(rules.BAD_TARGET, name, message, f"Correct {name}.", severity=_sure(subject, name))
+                words.add(BAD_TARGET, name, message, f"Correct {name}.", severity=_sure(subject, name))
 
 
 def _sure(subject: Subject, name: str) -> Severity:

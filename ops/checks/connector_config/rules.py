@@ -10,34 +10,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config import (
-    exactly_once_findings,
-    exactly_once_rules,
-    framework_findings,
-    framework_rules,
-    override_findings,
-    override_rules,
-)
+from connectctl.ops.checks.connector_config import exactly_once_rules, framework_rules, override_rules
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
-from connectctl.ops.checks.offset_stores.findings import OWN_TARGET
-from connectctl.ops.checks.types import Goal, PluginSays
+from connectctl.ops.checks.types import Goal, PluginSays, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.types import CheckedConnector, Validation
-    from connectctl.ops.connect.worker import Support
-    from connectctl.ops.core.finding import Finding
 
 WORKER_SAYS = Rule("CONFIG030", Severity.ERROR)
 REPEATED = Rule("CONFIG031", Severity.WARNING)
 SAME_NAME = Rule("CONFIG032", Severity.WARNING)
 BAD_STATE = Rule("CONFIG033", Severity.ERROR)
 INITIAL_OFFSETS = Rule("CONFIG034", Severity.ERROR)
+OWN_TARGET = Rule("STORE008", Severity.ERROR)
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
@@ -65,44 +52,12 @@ class ConfigOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The verdict on one configuration."""
-
     findings: tuple[Finding, ...]
     outcome: ConfigOutcome
 
 
-def subject_of(
-    checked: CheckedConnector,
-    goal: Goal,
-    *,
-    group_id: str | None = None,
-    offsets_topic: str | None = None,
-    release: tuple[int, int] | None = None,
-    policy: str | None = None,
-    supports: frozenset[Support] = frozenset(),
-) -> Subject:
-    """A connector of the cluster as a subject of these rules."""
-    return Subject(
-        checked.name,
-        checked.config,
-        goal,
-        checked.validations,
-        group_id,
-        offsets_topic,
-        running=True,
-        release=release,
-        policy=policy,
-        supports=supports,
-    )
-
-
-def check(subject: Subject) -> tuple[Finding, ...]:
-    """Every finding about the configuration. A worker's error that a rule tells, too, is one finding."""
-    return evaluate(subject).findings
-
-
 def evaluate(subject: Subject) -> Evaluated:
-    """The findings about the configuration, and what becomes of it."""
+    """The findings about the configuration, and what becomes of it. A worker's error that a rule tells is one finding."""
     words = Words(subject)
     for area in (exactly_once_rules, framework_rules, override_rules):
         area.check(subject, words)
@@ -180,11 +135,11 @@ def _left_over(said: _Said, subject: Subject) -> Finding:
     some = f" (so says {', '.join(said.workers)})" if len(said.workers) < len(subject.answers) else ""
     if _POLICY.search(text):
         step = f"Leave out {said.property}, or have it allowed by connector.client.config.override.policy."
-        return override_findings.NOT_ALLOWED.found(subject.name, f"{text}{some}", step)
+        return override_rules.NOT_ALLOWED.found(subject.name, f"{text}{some}", step)
     if text.startswith(_NO_CLASS):
         message = text.partition(", available connectors are")[0]
         step = "Correct connector.class, or install the plugin on every worker."
-        return framework_findings.NO_CLASS.found(subject.name, f"{message}.{some}", step)
+        return framework_rules.NO_CLASS.found(subject.name, f"{message}.{some}", step)
     named = said.property if said.property and said.property not in text else ""
     step = f"Correct {said.property}." if said.property else "Correct the property that the worker names."
     return WORKER_SAYS.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)
@@ -202,13 +157,13 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
                 parts.append(f"{worker} accepts it")
             else:
                 parts.append(f"{worker} says: {_shortened(scrubbed(texts[0], subject.config))}")
-        yield exactly_once_findings.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl cluster show")
+        yield exactly_once_rules.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl cluster show")
         return
     plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginSays.NOT_ASKED}
     if len(set(plugins.values())) > 1:
         text = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
         message = f"Workers give different answers to whether the connector supports exactly-once: {text}."
-        yield exactly_once_findings.DISAGREE.found(
+        yield exactly_once_rules.DISAGREE.found(
             subject.name, message, "Install the same version of the plugin on every worker."
         )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
     FAILED,
@@ -24,13 +24,11 @@ from connectctl.ops.checks.connector_config.exactly_once_rules import (
     SUPPORT,
 )
 from connectctl.ops.checks.types import PluginSays, Unseen, Validation
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 PATIENCE = 8.0
 """Seconds that a worker may take for one validation; a plugin may look at its source meanwhile."""

@@ -6,18 +6,18 @@ share group, and a committed offset beyond the last stable offset, which no read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics, configured_topics
-from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
-from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import Goal, Unseen, answer_of, leads_to_enabled, reason, unseen_by
+from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 from connectctl.ops.connect.offset_store import connects_to
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.bootstrap import share_a_server
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
@@ -25,25 +25,16 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
 
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
-
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+_MIRROR_CLASS = "MirrorSourceConnector"
+_EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
+"""What a mirror leaves out where ``topics.exclude`` says nothing (``DefaultTopicFilter``)."""
 
 
 @dataclass(frozen=True)
-class WrittenTopics:
-    """A source connector whose topics may be read, with its topics on the workers' Kafka cluster."""
-
-    name: str
-    topics: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Reading:
+class ReaderConnector:
     """A connector of this Connect cluster that reads ``topics``, which source connectors write.
 
     ``level`` is its consumer's isolation level as far as anybody says, None for Kafka's default; ``property`` is where it
@@ -72,11 +63,12 @@ class ReadBeyondLso:
 class ReaderFacts:
     """All that was seen. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
 
+    ``sources`` are the source connectors whose topics may be read, with their topics on the workers' Kafka cluster.
     ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None where no worker tells.
     """
 
-    sources: tuple[WrittenTopics, ...] = ()
-    connectors: tuple[Reading, ...] = ()
+    sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    connectors: tuple[ReaderConnector, ...] = ()
     groups: tuple[ReaderGroup, ...] = ()
     beyond: Mapping[str, tuple[ReadBeyondLso, ...]] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
@@ -86,7 +78,7 @@ class ReaderFacts:
     @property
     def topics(self) -> frozenset[str]:
         """Every topic that a source connector writes to."""
-        return topics_of(self.sources)
+        return frozenset().union(*self.sources.values())
 
     @cached_property
     def unexplained(self) -> dict[str, list[str]]:
@@ -100,14 +92,9 @@ class ReaderFacts:
         return found
 
 
-def topics_of(sources: Iterable[WrittenTopics]) -> frozenset[str]:
-    """Every topic of ``sources``."""
-    return frozenset().union(*(each.topics for each in sources))
-
-
 def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     """Observe the readers. Without transactional writes nothing is requested."""
-    sinks = tuple(sorted(each.name for each in context.everybody if each.connector.type == SINK))
+    sinks = tuple(sorted(each.name for each in context.everybody if each.type == SINK))
     empty = ReaderFacts(sinks=sinks, enabled=context.enabled)
     if not leads_to_enabled(context.enabled, goal) or not context.sources:
         return empty
@@ -116,12 +103,8 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     with ThreadPoolExecutor(1) as pool:
         listing = pool.submit(brokers.readers)
         written = _written(context, unseen)
-        try:
-            readers = listing.result()
-        except ConnectctlError as e:
-            unseen.append(unseen_by("consumer groups", e))
-            readers = ReaderGroups()
-    topics = topics_of(written)
+        readers = answer_of(listing.result, unseen, "consumer groups") or ReaderGroups()
+    topics = frozenset[str]().union(*written.values())
     unseen += _unlisted(readers) + _hidden(brokers, topics)
     groups = tuple(group for group in readers.groups if group.topics & topics)
     return replace(
@@ -137,7 +120,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
 # ------------------------------------------------------------------------------------------------- what is written
 
 
-def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics, ...]:
+def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset[str]]:
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
     far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
@@ -152,43 +135,71 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[WrittenTopics
     recorded = {name: reported[name] for name in missing if name in reported} if reported else {}
     # What the status topic tells is as good; without it only the configurations are left.
     unseen += [] if recorded else silent
-    return tuple(
-        WrittenTopics(
-            each.name, frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
-        )
+    return {
+        each.name: frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
         for each in near
-    )
+    }
 
 
 def _named(config: Mapping[str, str]) -> frozenset[str]:
     """The topics that a configuration names as targets; those of a mirror are the ones that it reads."""
-    return frozenset() if is_mirror(config) else configured_topics(config)
+    return frozenset() if _is_mirror(config) else configured_topics(config)
 
 
 # --------------------------------------------------------------------------------------------------- who reads it
 
 
-def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[Reading]:
+def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[ReaderConnector]:
     for each in context.everybody:
-        if each.connector.type == SINK:
+        if each.type == SINK:
             if not connects_to(each.config, "consumer", context.edges.bootstrap):
                 continue
-            read = of_sink(each.config, topics)
+            read = _of_sink(each.config, topics)
             own = f"consumer.override.{ISOLATION}"
             level = each.config.get(own) or context.worker_property(f"consumer.{ISOLATION}") if read else None
-            group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
-            reading = Reading(each.name, SINK, read, level, own, group)
-        elif is_mirror(each.config):
+            reading = ReaderConnector(each.name, SINK, read, level, own, sink_group(each.name, each.config))
+        elif _is_mirror(each.config):
             if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap):
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
             own = f"source.consumer.{ISOLATION}"
             level = each.config.get(own) or each.config.get(f"consumer.{ISOLATION}")
-            reading = Reading(each.name, MIRROR, of_mirror(each.config, topics), level, own)
+            reading = ReaderConnector(each.name, MIRROR, _of_mirror(each.config, topics), level, own)
         else:
             continue
         if reading.topics:
             yield reading
+
+
+def _of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
+    """Those of ``topics`` that a sink subscribes to."""
+    pattern = config.get("topics.regex")
+    if pattern:
+        return frozenset(topic for topic in topics if _matches(pattern, topic))
+    return topics & topics_of_sink(config)
+
+
+def _of_mirror(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
+    """Those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
+    wanted, left_out = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
+    return frozenset(topic for topic in topics if _any(wanted, topic) and not _any(left_out, topic, doubt=False))
+
+
+def _any(patterns: str, topic: str, *, doubt: bool = True) -> bool:
+    return any(_matches(pattern.strip(), topic, doubt) for pattern in patterns.split(",") if pattern.strip())
+
+
+def _matches(pattern: str, topic: str, doubt: bool = True) -> bool:
+    """Whether a Java pattern fits the whole name; ``doubt`` for one that Python does not take, so that it is read."""
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return doubt
+
+
+def _is_mirror(config: Mapping[str, str]) -> bool:
+    """Whether this is a MirrorSourceConnector: a source connector that reads from Kafka."""
+    return config.get("connector.class", "").rsplit(".", 1)[-1] == _MIRROR_CLASS
 
 
 # ------------------------------------------------------------------------------------------------------- evidence
@@ -202,11 +213,7 @@ def _beyond(
     The last stable offset is asked for after the commits were, and never goes back: what was beyond it is beyond it still.
     """
     places = sorted({place for group in groups for place in group.committed if place.topic in topics})
-    try:
-        bounds = calls.bounds(places) if places else {}
-    except ConnectctlError as e:
-        unseen.append(unseen_by("last stable offsets", e))
-        return {}
+    bounds = answer_of(lambda: calls.bounds(places) if places else {}, unseen, "last stable offsets") or {}
     found = {
         group.id: tuple(
             ReadBeyondLso(place, committed, known.stable, known.end)
@@ -233,12 +240,12 @@ def _unlisted(readers: ReaderGroups) -> list[Unseen]:
 
 def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
     """Topics of which this principal would not be told who committed there."""
-    try:
-        hidden = sorted(reads.hidden(sorted(topics)))
-    except ConnectctlError as e:
-        return [unseen_by("who reads the topics of source connectors", e)]
+    found: list[Unseen] = []
+    hidden = sorted(
+        answer_of(lambda: reads.hidden(sorted(topics)), found, "who reads the topics of source connectors") or ()
+    )
     if not hidden:
-        return []
+        return found
     missing = ", ".join(str(describe_topic(topic)) for topic in hidden)
     why = f"this principal may not see the topics: {missing} is missing"
     return [Unseen(f"who reads {', '.join(hidden)}", why, grant(describe_topic(hidden[0])))]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.consumers.observe import COMMITTED, ISOLATION, MIRROR, SINK, UNCOMMITTED, ReaderFacts
-from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal
-from connectctl.ops.core.finding import Severity, some_of
+from connectctl.ops.checks.consumers.observe import (
+    COMMITTED,
+    ISOLATION,
+    MIRROR,
+    SINK,
+    UNCOMMITTED,
+    ReaderConnector,
+    ReaderFacts,
+)
+from connectctl.ops.checks.types import Goal, leads_to_enabled
+from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
-from connectctl.ops.kafka.brokers import SHARE
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.consumers.observe import ReadBeyondLso, Reading, WrittenTopics
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.brokers import ReaderGroup
+from connectctl.ops.kafka.brokers import SHARE, ReaderGroup
 
 _SHOWN = 20
 """Names in one sentence."""
@@ -38,8 +39,8 @@ def check(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
     for group in facts.groups:
         yield from proven(group, facts)
         yield from share_group_reads_all(group, facts)
-    for source in facts.sources:
-        yield from cannot_be_seen(source, facts)
+    for source, topics in facts.sources.items():
+        yield from cannot_be_seen(source, topics, facts)
 
 
 def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
@@ -50,7 +51,7 @@ def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
         yield SINKS_UNTOUCHED.found("sinks", message, hint)
 
 
-def reads_all(reading: Reading) -> Iterator[Finding]:
+def reads_all(reading: ReaderConnector) -> Iterator[Finding]:
     """READER001 and READER002, for each connector that does not have read_committed as far as anybody says."""
     rule = {SINK: SINK_READS_ALL, MIRROR: MIRROR_READS_ALL}[reading.kind]
     if reading.level == COMMITTED:
@@ -77,7 +78,7 @@ def proven(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
         f"It committed {first.committed} on {first.place}; read_committed readers get no further than {first.stable}"
     )
     message += f", and likewise on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
-    if not group.active and _at_the_end(evidence):
+    if not group.active and all(each.committed == each.end for each in evidence):
         message += " It has no members now, so its offsets may have been set by hand."
     yield PROVEN.found(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
 
@@ -91,16 +92,12 @@ def share_group_reads_all(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Fi
         yield SHARES_ALL.found(group.id, message, hint)
 
 
-def cannot_be_seen(source: WrittenTopics, facts: ReaderFacts) -> Iterator[Finding]:
+def cannot_be_seen(source: str, topics: frozenset[str], facts: ReaderFacts) -> Iterator[Finding]:
     """READER005, for each source connector, with the groups whose isolation level is unknown."""
-    unknown = {group for topic in source.topics for group in facts.unexplained.get(topic, ())}
+    unknown = {group for topic in topics for group in facts.unexplained.get(topic, ())}
     if unknown:
         message = f"What it writes is read by {some_of(sorted(unknown), _SHOWN)}; their {ISOLATION} is unknown."
-        yield CANNOT_BE_SEEN.found(source.name, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
-
-
-def _at_the_end(evidence: tuple[ReadBeyondLso, ...]) -> bool:
-    return all(each.committed == each.end for each in evidence)
+        yield CANNOT_BE_SEEN.found(source, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 
 def _clients(group: ReaderGroup) -> str:

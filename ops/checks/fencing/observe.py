@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
+from connectctl.ops.connect.config_topic import ConfigState
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
@@ -20,11 +22,6 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
 from connectctl.ops.operations.fencing.observe import describe_ids
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.connect.config_topic import ConfigState
 
 TRANSACTION_STATE = "__transaction_state"
 DEFAULT_PARTITIONS = 50
@@ -111,14 +108,14 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
     )
 
 
-def ids_of(each: CheckedConnector, state: ConfigState | None) -> int:
+def ids_of(each: Connector, state: ConfigState | None) -> int:
     """For how many tasks the next round fences: as many as the last one was for, or as run now, whichever is more.
 
     A connector that has never had tasks may get as many as ``tasks.max`` says.
     """
     known = state.connectors.get(each.name) if state else None
     record = known.task_count_record if known else None
-    tasks = max(known.task_count if known else 0, len(each.connector.tasks), record or 0)
+    tasks = max(known.task_count if known else 0, len(each.tasks), record or 0)
     if tasks:
         return tasks
     wanted = each.config.get("tasks.max", "1").strip()
@@ -148,11 +145,8 @@ def _foreign(
     owner = {task_id(context.group.id, name, n): name for name, tasks in reach.items() for n in range(tasks)}
     if not owner:
         return {}
-    try:
-        described = describe_ids(context.edges.transactions(), list(owner))
-    except ConnectctlError as e:
-        unseen.append(unseen_by("transactional ids of source tasks", e))
-        return {}
+    what = "transactional ids of source tasks"
+    described = answer_of(lambda: describe_ids(context.edges.transactions(), list(owner)), unseen, what) or {}
     unseen += _unanswered(described)
     configs = {each.name: each.config for each in context.sources}
     found: dict[str, tuple[TopicPartition, ...]] = {}
@@ -203,7 +197,7 @@ def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[Fe
         known = context.state.connectors.get(each.name)
         if known is None or not known.fencing_pending or not known.task_count:
             continue
-        case = Case(context.group.id, each.connector, known, context.written, context.directory, workers)
+        case = Case(context.group.id, each, known, context.written, context.directory, workers)
         try:
             found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:

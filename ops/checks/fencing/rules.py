@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from connectctl.ops.checks.fencing.observe import FencedSource, FencingFacts
-from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import TaskRef, leader_id, task_id
 from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
-    from connectctl.ops.kafka.transactions import PartitionProducer
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+from connectctl.ops.kafka.transactions import PartitionProducer
 
 _ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")
 """Records that only the leader writes, each in a transaction of its own (``KafkaConfigBackingStore``)."""

@@ -10,23 +10,19 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import BrokerVersion, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.transactions.lag import measure
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.topics import TopicFacts
 
 OFFSETS, DEDICATED = "offsets", "dedicated offsets"
 TOMBSTONES, SHORTEST_MS = "delete.retention.ms", 60 * 60 * 1000
@@ -63,7 +59,6 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
     kafka = context.edges.kafka
     unseen: list[Unseen] = []
     found: dict[str, TopicFacts] = {}
-    held: tuple[Finding, ...] = ()
     brokers = 1
     bounded = True
     with ThreadPoolExecutor(2) as pool:
@@ -80,10 +75,7 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
         with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers
             known = asking.result().values()
             bounded = bounds_min_in_sync(each for each in known if isinstance(each, BrokerVersion))
-        try:
-            held = measuring.result().findings
-        except ConnectctlError as e:
-            unseen.append(unseen_by("transactions on internal topics", e))
+        held = answer_of(lambda: measuring.result().findings, unseen, "transactions on internal topics") or ()
     for name, facts in found.items():
         if not facts.config:
             hint = f"Grant this principal DescribeConfigs on the topic {name}."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
-from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal, Unseen, reason
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason
+from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import (
     CLIENTS,
     Kind,
@@ -19,19 +19,15 @@ from connectctl.ops.connect.offset_store import (
     client_overrides,
     store_of,
 )
+from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.bootstrap import same_to_connect
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.observe import observe as read_offsets
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, Workers
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.connect.source_offsets import ConnectorOffsets
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.topics import TopicFacts
 
 MOST = 500_000
 """Records in an offsets topic beyond which a check is not the time to read them all."""
@@ -180,7 +176,7 @@ def _workers(context: CheckContext) -> _Workers:
     )
 
 
-def _stores(each: CheckedConnector, workers: _Workers, goal: Goal) -> ConnectorStore:
+def _stores(each: Connector, workers: _Workers, goal: Goal) -> ConnectorStore:
     def store(mode: StoreMode | None) -> Store:
         topic = workers.offsets.offsets_topic
         return store_of(

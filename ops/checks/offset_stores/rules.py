@@ -6,32 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.offset_stores.findings import (
-    CANNOT_BE_CREATED,
-    CLIENTS_APART,
-    IMPLICIT,
-    INTERNAL_TOPIC,
-    LEFT_BEHIND,
-    LOSES_ITS_PLACE,
-    OWN_TARGET,
-    RESET_FAILS,
-    SHARED,
-    STALE,
-    TWO_SPELLINGS,
-    WILL_BE_CREATED,
-)
+from connectctl.ops.checks.connector_config.rules import OWN_TARGET
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
-from connectctl.ops.checks.severity import downgrade_severity
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.checks.types import Goal, downgrade_severity
 from connectctl.ops.connect.offset_store import Kind, StoreMode
 from connectctl.ops.connect.offsets_findings import STALE_MS
 from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.source_offsets import SourceOffset
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
 
-if TYPE_CHECKING:
-    from connectctl.ops.connect.source_offsets import SourceOffset
+LOSES_ITS_PLACE = Rule("STORE001", Severity.ERROR)
+STALE = Rule("STORE002", Severity.ERROR)
+CANNOT_BE_CREATED = Rule("STORE003", Severity.ERROR)
+WILL_BE_CREATED = Rule("STORE004", Severity.INFO)
+TWO_SPELLINGS = Rule("STORE005", Severity.WARNING)
+INTERNAL_TOPIC = Rule("STORE006", Severity.ERROR)
+CLIENTS_APART = Rule("STORE007", Severity.ERROR)
+IMPLICIT = Rule("STORE009", Severity.INFO)
+LEFT_BEHIND = Rule("STORE010", Severity.WARNING)
+SHARED = Rule("STORE011", Severity.INFO)
+RESET_FAILS = Rule("STORE012", Severity.INFO)
 
 _FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
 

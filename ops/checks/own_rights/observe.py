@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.own_rights.rules import Places
 from connectctl.ops.checks.types import reason
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.run_presence import presence_group
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
@@ -20,10 +21,6 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_
 from connectctl.ops.operations.connectors.observe import from_workers
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 ARCHIVE = "ParquetArchive"
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
@@ -122,9 +119,12 @@ def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dic
     """Topics, groups and ids of the connectors. One that has no task has none to fence, but gets its first id some day."""
     sources = [each for each in connectors if each.looks_like != "sink"]
     sinks = [each for each in connectors if each.looks_like == "sink" and unknown_group(each.name, each.config) is None]
-    transforms = [each for each in connectors if each.looks_like == "sink" and _is_transform(each)]
+    # What reads topics and writes to one is a transform of ``connectctl run``.
+    writing = [each for each in connectors if each.looks_like == "sink" and each.config.get("topic")]
+    transforms = [each for each in writing if _is_of_runs(each)]
     of_runs = [each for each in sinks if _is_of_runs(each)]
-    archives = {each.name: manifest_topic(each.name) for each in of_runs if _is_archive(each)}
+    classes = {each.name: each.config.get("connector.class", "").rpartition(":")[2] for each in of_runs}
+    archives = {name: manifest_topic(name) for name, kind in classes.items() if kind == ARCHIVE}
     letters = {dead for each in sinks if (dead := each.config.get(_DEAD_LETTERS, "").strip())}
     writers = [*sources, *transforms, *(each for each in sinks if each.name in archives)]
     own = [topic for each in sources if (topic := each.config.get("offsets.storage.topic"))]
@@ -146,16 +146,7 @@ def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dic
     }
 
 
-def _is_transform(connector: ConfiguredConnector) -> bool:
-    """Whether it reads topics and writes to one, which only a transform of ``connectctl run`` does."""
-    return bool(connector.config.get("topic")) and _is_of_runs(connector)
-
-
 def _is_of_runs(connector: ConfiguredConnector) -> bool:
     """Whether it is not a class of Java: workers may run it, too, where it is one of their aliases."""
     name = connector.config.get("connector.class", "")
     return ":" in name or "." not in name
-
-
-def _is_archive(connector: ConfiguredConnector) -> bool:
-    return connector.config.get("connector.class", "").rpartition(":")[2] == ARCHIVE

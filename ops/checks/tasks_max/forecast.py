@@ -7,12 +7,8 @@ is made FAILED and none of its tasks are published, and every task of a set that
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, enforces
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
+from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
 
 
 class TasksMaxForecast(StrEnum):

@@ -6,24 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from connectctl.ops.checks.types import Unseen
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import config_topic, release
+from connectctl.ops.connect.config_topic import ConfiguredConnector
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.cluster import observe as cluster
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors import observe as reading
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.connector import Connector, Status
-    from connectctl.ops.kafka.records import TopicImage
-    from connectctl.ops.operations.cluster.observe import ClusterView
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""
@@ -60,7 +58,7 @@ TASKS_MAX = Release(3, 8)
 
 
 @dataclass(frozen=True)
-class Refusal:
+class TasksMaxRefusal:
     """A worker's complaint of too many tasks; the numbers are None where it does not give them."""
 
     generated: int | None = None
@@ -84,12 +82,10 @@ class TaskSet:
 
     @property
     def name(self) -> str:
-        """The connector's name."""
         return self.health.name
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The connector's configuration."""
         return self.health.connector.config
 
     @property
@@ -110,7 +106,7 @@ class TaskSet:
         return tuple(name for name, value in given if _REFERENCE.search(value))
 
     @property
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> TasksMaxRefusal | None:
         """Why the connector is FAILED, where that is because it generated too many tasks."""
         return refusal_in(self.health.connector.status)
 
@@ -178,18 +174,17 @@ def release_of(worker: Worker) -> Release | None:
 
 
 def enforces(version: Release | None) -> bool:
-    """Whether workers of this release enforce tasks.max."""
     return version is not None and version >= TASKS_MAX
 
 
-def refusal_in(status: Status | None) -> Refusal | None:
+def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
     """What a FAILED status says of too many tasks (``TooManyTasksException``), None where it failed otherwise."""
     if status is None or status.state != "FAILED" or not status.trace:
         return None
     refused = _REFUSED.search(status.trace)
     if refused:
-        return Refusal(int(refused.group(1)), int(refused.group(2)))
-    return Refusal() if _EXCEPTION in status.trace else None
+        return TasksMaxRefusal(int(refused.group(1)), int(refused.group(2)))
+    return TasksMaxRefusal() if _EXCEPTION in status.trace else None
 
 
 def _positive(value: str) -> int | None:

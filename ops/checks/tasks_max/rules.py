@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.tasks_max.findings import (
-    ALLOWED,
-    DOOMED,
-    FEWER,
-    INVALID,
-    NEEDLESS,
-    REFUSED,
-    RESUME,
-    SET_FAILED,
-    UPGRADE,
-)
-from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, enforces
-from connectctl.ops.core.finding import Severity, counted
+from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
+from connectctl.ops.core.finding import Finding, Severity, counted
+from connectctl.ops.core.rule import Rule
 
-if TYPE_CHECKING:
-    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
-    from connectctl.ops.core.finding import Finding
+REFUSED = Rule("TASK001", Severity.ERROR)
+SET_FAILED = Rule("TASK002", Severity.ERROR)
+DOOMED = Rule("TASK003", Severity.ERROR)
+UPGRADE = Rule("TASK004", Severity.WARNING)
+ALLOWED = Rule("TASK005", Severity.WARNING)
+NEEDLESS = Rule("TASK006", Severity.INFO)
+FEWER = Rule("TASK007", Severity.INFO)
+INVALID = Rule("TASK008", Severity.ERROR)
+RESUME = Rule("TASK009", Severity.WARNING)
 
 
 def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Finding]:

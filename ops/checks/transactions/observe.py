@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
@@ -25,11 +27,6 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks
 from connectctl.ops.operations.fencing.observe import describe_ids
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.context import CheckContext
-    from connectctl.ops.checks.types import CheckedConnector
-    from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 
 BROKER_LIMIT_MS = 900_000
 """``transaction.max.timeout.ms`` of brokers that do not say otherwise."""
@@ -80,7 +77,7 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
     for each in context.sources:
         tasks = {
             n: known
-            for n in each.connector.tasks
+            for n in each.tasks
             if isinstance(known := seen.get(task_id(context.group.id, each.name, n)), Transaction)
         }
         reported = tuple((task, seen[task.id]) for task in failed[each.name] if task.id in seen)
@@ -90,7 +87,7 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
 
 def paced(
     context: CheckContext,
-    each: CheckedConnector,
+    each: Connector,
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
 ) -> TransactionPacing:
@@ -111,20 +108,20 @@ def paced(
         timeout_ms=DEFAULT_TIMEOUT_MS if timeout is None else timeout,
         timeout_configured=timeout is not None,
         tasks=tasks,
-        running=frozenset(n for n, status in each.connector.tasks.items() if status and status.state == "RUNNING"),
+        running=frozenset(n for n, status in each.tasks.items() if status and status.state == "RUNNING"),
         failed=failed,
         store=(each.config.get(TOPIC) or context.internal.get("offsets", ""), _home(context, each)),
     )
 
 
-def _home(context: CheckContext, each: CheckedConnector) -> str:
+def _home(context: CheckContext, each: Connector) -> str:
     """The Kafka cluster of its transactions, in a spelling that can be compared."""
     return ",".join(sorted(servers(client_bootstrap(each.config, "producer", context.edges.bootstrap))))
 
 
-def _is_its_own(each: CheckedConnector, task: int, known: Transaction) -> bool:
+def _is_its_own(each: Connector, task: int, known: Transaction) -> bool:
     """Whether the time-out is the task's: the fencing client leaves another one, until the task begins to write."""
-    status = each.connector.tasks.get(task)
+    status = each.tasks.get(task)
     return status is not None and status.state == "RUNNING" and known.state != "Empty" and known.timeout_ms > 0
 
 
@@ -133,9 +130,9 @@ def _number(text: str | None) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def _failed(context: CheckContext, each: CheckedConnector) -> Sequence[FailedTask]:
+def _failed(context: CheckContext, each: Connector) -> Sequence[FailedTask]:
     known = context.state.connectors.get(each.name) if context.state else None
-    return failed_tasks(Case(context.group.id, each.connector, known, context.written, context.directory))
+    return failed_tasks(Case(context.group.id, each, known, context.written, context.directory))
 
 
 def _described(
@@ -154,10 +151,7 @@ def _described(
         for name in away
     )
     ids = [
-        task_id(context.group.id, each.name, n)
-        for each in context.sources
-        if each.name not in away
-        for n in each.connector.tasks
+        task_id(context.group.id, each.name, n) for each in context.sources if each.name not in away for n in each.tasks
     ]
     if not ids:
         return {}, unseen

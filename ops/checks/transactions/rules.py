@@ -7,19 +7,14 @@ A task that failed by a fenced producer, which Connect reports as an expired tra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
 from connectctl.ops.checks.transactions.observe import BROKER_LIMIT_MS, TransactionFacts, TransactionPacing
-from connectctl.ops.checks.types import Goal
-from connectctl.ops.connect.fenced_task_diagnosis import explain
+from connectctl.ops.checks.types import Goal, downgrade_severity, leads_to_enabled
+from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.transactions import Transaction
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 
 NEAR = 0.75
 """The share of its time-out that an interval may take before the rest is short for sending what it gathered."""

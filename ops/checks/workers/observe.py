@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, newest_write
 from connectctl.ops.checks.types import Unseen
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, ErrorAction, verdict
@@ -22,13 +24,8 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.fencing.observe import describe_ids
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.operations.cluster.observe import ClusterView
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the internal topics."""
@@ -76,7 +73,6 @@ class WorkersSeen:
 
     @property
     def leading(self) -> Worker | None:
-        """The worker that leads."""
         return next((worker for worker in self.workers if worker.leader), None)
 
     @property
@@ -198,14 +194,9 @@ class _Watch:
         if len(listed.seen) < len(foreign):
             for gap in listed.gaps:
                 self._miss(what, gap.why, gap.next_step)
-        return ConfigTopic(
-            topic.name,
-            topic.connectors,
-            topic.newest,
-            max((p.last_timestamp / 1000 for p in ours), default=None),
-            foreign,
-            {listing.producer_id: listing.id for listing in listed.seen},
-        )
+        wrote = max((p.last_timestamp / 1000 for p in ours), default=None)
+        owners = {listing.producer_id: listing.id for listing in listed.seen}
+        return replace(topic, leader_wrote=wrote, foreign=foreign, owners=owners)
 
     def other_groups(self) -> tuple[ConnectGroup, ...]:
         """The other groups of Connect workers that have members."""
@@ -257,5 +248,4 @@ class _Watch:
 
 
 def addresses(group: ConnectGroup) -> frozenset[str]:
-    """The addresses of a group's workers."""
     return frozenset(address(member.url) for member in group.members if member.url)

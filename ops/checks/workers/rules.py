@@ -7,24 +7,33 @@ What ``cluster show`` finds already is not repeated: versions that differ (CLUST
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Goal
-from connectctl.ops.checks.workers import findings as rules
-from connectctl.ops.checks.workers.observe import Proof, addresses
+from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, addresses
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.finding import Severity, some_of
+from connectctl.ops.core.finding import Finding, Severity, some_of
+from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.transactions import PartitionProducer
 
-if TYPE_CHECKING:
-    from connectctl.ops.checks.workers.observe import WorkersSeen
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.transactions import PartitionProducer
-
+TOO_OLD = Rule("WORKER001", Severity.ERROR)
+COMPATIBLE = Rule("WORKER002", Severity.WARNING)
+EAGER = Rule("WORKER003", Severity.WARNING)
+LEADER_BEHIND = Rule("WORKER004", Severity.ERROR)
+UNPREPARED = Rule("WORKER005", Severity.INFO)
+UNPROVEN = Rule("WORKER006", Severity.INFO)
+NO_ID = Rule("WORKER007", Severity.ERROR)
+LEADER_OPEN = Rule("WORKER008", Severity.WARNING)
+ID_ELSEWHERE = Rule("WORKER009", Severity.ERROR)
+OTHER_WRITER = Rule("WORKER010", Severity.WARNING)
+OUTSIDE = Rule("WORKER011", Severity.WARNING)
+LISTS_DIFFER = Rule("WORKER012", Severity.ERROR)
+SHARED_CONFIG = Rule("WORKER013", Severity.ERROR)
+SHARED_STATUS = Rule("WORKER014", Severity.WARNING)
 
 PLAIN = (3, 2, 0)
 """The first release whose workers surely write with plain producers, which have no producer id."""
@@ -41,14 +50,9 @@ def check(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     yield from leader_behind(seen)
     yield from unprepared(seen, goal)
     yield from unproven(seen, goal)
-    yield from without_id(seen)
-    yield from leader_open(seen)
-    yield from id_elsewhere(seen)
-    yield from other_writers(seen)
-    yield from outside_transactions(seen)
-    yield from lists_differ(seen)
-    yield from shared_config(seen)
-    yield from shared_status(seen)
+    of_any_goal = (without_id, leader_open, id_elsewhere, other_writers, outside_transactions)
+    for rule in (*of_any_goal, lists_differ, shared_config, shared_status):
+        yield from rule(seen)
 
 
 def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
@@ -59,14 +63,14 @@ def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
         if worker.support is Support.NOT_SUPPORTED or older(worker.version, EXACTLY_ONCE):
             running = worker.version or "of an unknown version"
             message = f"It runs Kafka Connect {running}; exactly-once source support requires 3.3."
-            yield rules.TOO_OLD.found(worker.address, message, "Upgrade this worker to 3.3 or newer.")
+            yield TOO_OLD.found(worker.address, message, "Upgrade this worker to 3.3 or newer.")
 
 
 def protocol(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER002, WORKER003: the group's protocol is not sessioned."""
-    rule = {"compatible": rules.COMPATIBLE, "default": rules.EAGER, "eager": rules.EAGER}.get(seen.group.protocol)
+    rule = {"compatible": COMPATIBLE, "default": EAGER, "eager": EAGER}.get(seen.group.protocol)
     if rule is not None:
-        name = "compatible" if rule is rules.COMPATIBLE else "eager"
+        name = "compatible" if rule is COMPATIBLE else "eager"
         hint = "Remove connect.protocol from the properties of every worker, and restart them one by one."
         yield rule.found(seen.group.id, f"The protocol of the group is {name}, and not sessioned.", hint)
 
@@ -80,7 +84,7 @@ def leader_behind(seen: WorkersSeen) -> Iterator[Finding]:
     if seen.proof in (Proof.ABSENT, Proof.LEFT):
         message = f"The leader is disabled, and {', '.join(enabled)} enabled. {_evidence(seen)}"
         hint = "Set exactly.once.source.support to preparing on it and on all that are not enabled, and restart them."
-        yield rules.LEADER_BEHIND.found(leading.address, message, hint)
+        yield LEADER_BEHIND.found(leading.address, message, hint)
 
 
 def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
@@ -90,7 +94,7 @@ def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
         return
     if seen.proof in (Proof.ABSENT, Proof.LEFT):
         hint = "Make every worker preparing before the first is enabled: connectctl upgrade plan"
-        yield rules.UNPREPARED.found(leading.address, f"It is the leader. {_evidence(seen)}", hint)
+        yield UNPREPARED.found(leading.address, f"It is the leader. {_evidence(seen)}", hint)
 
 
 def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
@@ -103,7 +107,7 @@ def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     if others:
         message = f"The leader is preparing or enabled; whether {some_of(others, _NAMED)} also are, is unknown."
         hint = "See exactly.once.source.support in their properties, or: connectctl upgrade plan"
-        yield rules.UNPROVEN.found("workers", message, hint)
+        yield UNPROVEN.found("workers", message, hint)
 
 
 def without_id(seen: WorkersSeen) -> Iterator[Finding]:
@@ -112,7 +116,7 @@ def without_id(seen: WorkersSeen) -> Iterator[Finding]:
     if leading is not None and leading.support is Support.ENABLED and seen.proof is Proof.ABSENT:
         id = leader_id(seen.group.id)
         hint = f"Give the workers' principal Write and Describe on the transactional id {id}."
-        yield rules.NO_ID.found(leading.address, f"No coordinator knows the transactional id {id}.", hint)
+        yield NO_ID.found(leading.address, f"No coordinator knows the transactional id {id}.", hint)
 
 
 def leader_open(seen: WorkersSeen) -> Iterator[Finding]:
@@ -120,7 +124,7 @@ def leader_open(seen: WorkersSeen) -> Iterator[Finding]:
     seconds = seen.leader.seconds_open(seen.now) if seen.leader else None
     if seen.leader and seconds is not None and seconds >= LONG:
         message = f"Its transaction is open for {seconds:.0f} s ({seen.leader.state})."
-        yield rules.LEADER_OPEN.found(seen.leader.id, message, f"connectctl transactions show {seen.leader.id}")
+        yield LEADER_OPEN.found(seen.leader.id, message, f"connectctl transactions show {seen.leader.id}")
 
 
 def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
@@ -131,7 +135,7 @@ def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
     if others:
         message = f"Its transaction writes to {some_of(others, _NAMED)}, and not to {seen.config.name} alone."
         hint = f"Give the other application an id of its own; connectctl transactions show {seen.leader.id}"
-        yield rules.ID_ELSEWHERE.found(seen.leader.id, message, hint)
+        yield ID_ELSEWHERE.found(seen.leader.id, message, hint)
 
 
 def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
@@ -150,7 +154,7 @@ def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
             message += f" That is the leader of the group {group}."
         hint = f"connectctl transactions show {id}" if id else "Let only the workers' principal write to it."
         severity = Severity.ERROR if group is not None else None
-        yield rules.OTHER_WRITER.found(seen.config.name, message, hint, severity=severity)
+        yield OTHER_WRITER.found(seen.config.name, message, hint, severity=severity)
 
 
 def outside_transactions(seen: WorkersSeen) -> Iterator[Finding]:
@@ -160,7 +164,7 @@ def outside_transactions(seen: WorkersSeen) -> Iterator[Finding]:
         return
     if config is not None and config.newest is not None:
         message = f"The record {config.newest.key} at offset {config.newest.offset} is in no transaction."
-        yield rules.OUTSIDE.found(config.name, message, "Let only the workers' principal write to it.")
+        yield OUTSIDE.found(config.name, message, "Let only the workers' principal write to it.")
 
 
 def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
@@ -171,7 +175,7 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
     lacking = {name: sorted(every - listed) for name, listed in sorted(seen.lists.items()) if every - listed}
     text = "; ".join(f"{name} does not list {some_of(missing, _NAMED)}" for name, missing in lacking.items())
     hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
-    yield rules.LISTS_DIFFER.found("workers", f"They list different connectors: {text}.", hint)
+    yield LISTS_DIFFER.found("workers", f"They list different connectors: {text}.", hint)
 
 
 def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
@@ -187,7 +191,7 @@ def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
             f"Give {some_of(sorted(addresses(neighbour)), _NAMED)} this group.id, or a config.storage.topic of its own."
         )
         severity = None if certain else Severity.WARNING
-        yield rules.SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)
+        yield SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)
 
 
 def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
@@ -196,7 +200,7 @@ def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
         if names := _reported_by(seen, neighbour):
             message = f"{neighbour.id} writes the states of {some_of(names, _NAMED)} to the status topic of this group."
             hint = f"Give {some_of(sorted(addresses(neighbour)), _NAMED)} a status.storage.topic of its own."
-            yield rules.SHARED_STATUS.found(seen.group.id, message, hint)
+            yield SHARED_STATUS.found(seen.group.id, message, hint)
 
 
 def _reported_by(seen: WorkersSeen, neighbour: ConnectGroup) -> list[str]:

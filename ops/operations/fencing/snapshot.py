@@ -128,6 +128,11 @@ class FenceSelection:
         """The targets for which a request will be sent."""
         return tuple(row for row in self.rows if row.action in (Action.FENCE, Action.CREATE))
 
+    def connectors_of(self, group_id: str | None) -> tuple[str, ...]:
+        """The connectors of that group with an id that will be fenced."""
+        owners = [owner for row in self.to_fence for owner in row.owners if owner.group == group_id]
+        return tuple(dict.fromkeys(owner.connector for owner in owners))
+
     @property
     def essence(self) -> frozenset[tuple[str, Action, tuple[TaskRef, ...]]]:
         """What the user confirms. Epochs and transactions of running tasks change all the time and are not part of it."""

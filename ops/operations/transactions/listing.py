@@ -10,7 +10,7 @@ from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdInd
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
-from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.transactions import STATES, Transaction
 from connectctl.ops.kafka.visibility import (
     Gap,
     Reason,
@@ -38,6 +38,15 @@ class Filter:
     prefixes: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     open_only: bool = False
+
+
+def known_states(given: Iterable[str]) -> tuple[str, ...]:
+    """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
+    by_name = {state.lower(): state for state in STATES}
+    names = {state: by_name.get(state.lower().replace("-", "")) for state in given}
+    if unknown := [state for state, name in names.items() if name is None]:
+        raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
+    return tuple(filter(None, names.values()))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from connectctl.ops.checks.connector_config import rules
-from connectctl.ops.checks.connector_config.exactly_once_findings import LONG_INTERVAL
 from connectctl.ops.checks.connector_config.exactly_once_rules import (
     FAILED,
+    LONG_INTERVAL,
     NO_BOUNDARIES,
     SAYS_NO,
     SAYS_NOTHING,

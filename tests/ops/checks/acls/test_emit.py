@@ -11,7 +11,7 @@ import yaml
 from connectctl.ops.checks.acls.clusters import ClusterAcls
 from connectctl.ops.checks.acls.emit import additions, emit, removal
 from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
-from connectctl.ops.checks.acls.principals import CLIENTS, Role
+from connectctl.ops.checks.acls.principals import CLIENTS, Client
 from connectctl.ops.checks.acls.requirements import AclStage
 from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
@@ -28,7 +28,7 @@ TOPIC, ID = Resource.TOPIC, Resource.TRANSACTIONAL_ID
 
 
 def connector(name: str = "src", ids: int = 2, cluster: str = HOME) -> SourceAccess:
-    principals = {Role.PRODUCER: "User:p", Role.CONSUMER: "User:c", Role.ADMIN: "User:a"}
+    principals = {Client.PRODUCER: "User:p", Client.CONSUMER: "User:c", Client.ADMIN: "User:a"}
     return SourceAccess(name, ids, principals, dict.fromkeys(CLIENTS, cluster), "g-offsets")
 
 

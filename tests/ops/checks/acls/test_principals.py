@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.checks.acls.principals import Identity, Role, identity, parse_principals, principal_of
+from connectctl.ops.checks.acls.principals import Client, Identity, identity, parse_principals, principal_of
 from connectctl.ops.core.errors import BadInput
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -13,8 +13,8 @@ def test_principals_are_the_workers_a_roles_or_one_connectors() -> None:
         ["User:w", "producer=User:p", "orders:v2:admin=User:a", "super=User:root", "super=User:ops"]
     )
     assert said.worker == "User:w"
-    assert said.roles == {Role.WORKER: "User:w", Role.PRODUCER: "User:p"}
-    assert said.connectors == {("orders:v2", Role.ADMIN): "User:a"}
+    assert said.roles == {Client.WORKER: "User:w", Client.PRODUCER: "User:p"}
+    assert said.connectors == {("orders:v2", Client.ADMIN): "User:a"}
     assert said.super_users == {"User:root", "User:ops"}
 
 
@@ -26,7 +26,7 @@ def test_principals_can_be_given_again_as_they_were() -> None:
 
 def test_a_principal_may_have_equals_signs_and_colons_in_it() -> None:
     assert parse_principals(["User:CN=w,O=x:y"]).worker == "User:CN=w,O=x:y"
-    assert parse_principals(["admin=User:CN=a"]).roles == {Role.ADMIN: "User:CN=a"}
+    assert parse_principals(["admin=User:CN=a"]).roles == {Client.ADMIN: "User:CN=a"}
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_properties_that_change_nobody_leave_it_to_the_worker(properties: dict[s
 def test_who_a_client_is_is_said_for_it_then_configured_then_said_for_its_role_then_the_worker() -> None:
     config = {"producer.override.sasl.jaas.config": f"{PLAIN} username=own password=x;"}
     said = parse_principals(["User:w", "producer=User:role", "consumer=User:role", "c:producer=User:told"])
-    assert principal_of("c", Role.PRODUCER, config, said).principal == "User:told"
-    assert principal_of("d", Role.PRODUCER, config, said).principal == "User:own"
-    assert principal_of("d", Role.CONSUMER, config, said).principal == "User:role"
-    assert principal_of("d", Role.ADMIN, config, said).principal == "User:w"
-    assert "workers' properties" in principal_of("d", Role.ADMIN, config, parse_principals([])).why
+    assert principal_of("c", Client.PRODUCER, config, said).principal == "User:told"
+    assert principal_of("d", Client.PRODUCER, config, said).principal == "User:own"
+    assert principal_of("d", Client.CONSUMER, config, said).principal == "User:role"
+    assert principal_of("d", Client.ADMIN, config, said).principal == "User:w"
+    assert "workers' properties" in principal_of("d", Client.ADMIN, config, parse_principals([])).why

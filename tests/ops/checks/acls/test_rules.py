@@ -8,7 +8,7 @@ import pytest
 from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
@@ -73,7 +73,7 @@ class World:
         members = tuple(Member(h, "c", h, "http://one:8083", 1, None) for h in self.hosts)
         topics = {**{c.name: list[str]() for c in self.connectors}, **self.topics}
         context = check_context(
-            *map(CheckedConnector, self.connectors),
+            *self.connectors,
             calls=Topics(topics),
             transactions=self,
             acls=self.acls,

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 from connectctl.ops.checks.acls.emit import emit
-from connectctl.ops.checks.acls.observe import AclFacts, observe
+from connectctl.ops.checks.acls.observe import AclFacts, literal_prefix, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.acls.sinks import literal_prefix
-from connectctl.ops.checks.types import CheckedConnector, Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.kafka.acls import Operation, Resource
@@ -41,7 +40,7 @@ class World:
 
     def look(self) -> tuple[AclFacts, tuple[Unseen, ...]]:
         context = check_context(
-            CheckedConnector(Connector("snk", None, {0: None}, self.config, "sink")),
+            Connector("snk", None, {0: None}, self.config, "sink"),
             transactions=self,
             acls=self.acls,
             other_acls=lambda bootstrap, overrides: self.other,

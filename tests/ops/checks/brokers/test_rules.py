@@ -12,11 +12,11 @@ from connectctl.ops.checks.brokers.observe import (
     SETTINGS,
     TRANSACTION_STATE,
     BrokerFacts,
-    ProducerTimeout,
+    ClientTimeout,
     observe,
 )
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Severity
@@ -48,7 +48,7 @@ def facts(**changes: Any) -> BrokerFacts:
         versions={n: broker(n) for n in (1, 2, 3)},
         settings={n: dict(DEFAULTS) for n in (1, 2, 3)},
         transaction_state=log(),
-        sources=(ProducerTimeout("orders", 60_000),),
+        sources=(ClientTimeout("orders", 60_000),),
         enabled=True,
         workers=("4.3.1",),
     )
@@ -93,8 +93,8 @@ def test_brokers_as_they_should_be_give_no_finding(goal: Goal) -> None:
         pytest.param({"transaction_state": log(min_insync_replicas="1")}, "BROKER010", id="acknowledged alone"),
         pytest.param({"transaction_state": log(unclean_leader_election_enable="true")}, "BROKER011", id="unclean"),
         pytest.param({"transaction_state": log(2, 2)}, "BROKER012", id="none may be away"),
-        pytest.param({"sources": (ProducerTimeout("orders", 900_001, OVERRIDE),)}, "BROKER013", id="timeout"),
-        pytest.param({"leader": ProducerTimeout("leader", 900_001, "x")}, "BROKER014", id="the leader's timeout"),
+        pytest.param({"sources": (ClientTimeout("orders", 900_001, OVERRIDE),)}, "BROKER013", id="timeout"),
+        pytest.param({"leader": ClientTimeout("leader", 900_001, "x")}, "BROKER014", id="the leader's timeout"),
         pytest.param({"settings": settings(transaction_max_timeout_ms="60000")}, "BROKER015", id="no fencing"),
         pytest.param({"settings": settings(transactional_id_expiration_ms="3600000")}, "BROKER016", id="expiration"),
     ],
@@ -158,8 +158,7 @@ def test_without_any_broker_that_tells_its_version_nothing_is_said_of_versions()
 @given(st.integers(1, 2_000_000), st.integers(1, 2_000_000))
 def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(timeout: int, limit: int) -> None:
     seen = facts(
-        settings=settings(transaction_max_timeout_ms=str(limit)),
-        sources=(ProducerTimeout("orders", timeout, OVERRIDE),),
+        settings=settings(transaction_max_timeout_ms=str(limit)), sources=(ClientTimeout("orders", timeout, OVERRIDE),)
     )
     refused = [finding for finding in rules.check(seen, Goal.ENABLED) if finding.id == "BROKER013"]
     assert bool(refused) is (timeout > min(limit, 900_000))
@@ -187,9 +186,7 @@ def test_workers_before_3_7_1_fence_with_a_timeout_that_every_broker_takes(
 def sources(
     fake: FakeBrokers | None = None, told: dict[str, str] | None = None, **configs: dict[str, str]
 ) -> CheckContext:
-    checked = [
-        CheckedConnector(Connector(name, None, config=config, type="source")) for name, config in configs.items()
-    ]
+    checked = [Connector(name, None, config=config, type="source") for name, config in configs.items()]
     return check_context(*checked, brokers=fake, told=told)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.brokers import rules
 from connectctl.ops.checks.brokers.observe import CLEANUP, BrokerFacts, observe
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import NotAuthorized
 from fakes.brokers import DEFAULTS, FakeBrokers
@@ -17,7 +17,7 @@ LEAST, MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 
 def seen(brokers: FakeBrokers | None = None, goal: Goal = Goal.NOW, **more: Any) -> BrokerFacts:
     """The brokers as they are seen with a sink of that configuration."""
-    sink = CheckedConnector(Connector("snk", None, {0: None}, more.pop("config", {}), "sink"))
+    sink = Connector("snk", None, {0: None}, more.pop("config", {}), "sink")
     return observe(check_context(sink, brokers=brokers, enabled=False, **more), goal)
 
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config import rules, validations
+from connectctl.ops.checks.connector_config import validations
 from connectctl.ops.checks.connector_config.exactly_once_rules import SAYS_NO, SAYS_NOTHING
 from connectctl.ops.checks.connector_config.observe import Subject, listed, number_problem, same_words, topic_problem
-from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate, subject_of
-from connectctl.ops.checks.types import CheckedConnector, Goal, PluginSays, Validation
-from connectctl.ops.connect.connector import Connector
+from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate
+from connectctl.ops.checks.types import Goal, PluginSays, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.core.finding import Severity
@@ -57,8 +56,9 @@ def ids(found: Subject) -> list[str]:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_connector_in_order_gives_no_finding(goal: Goal, plugin: PluginSays, enabled: bool) -> None:
     config = {"connector.class": FILE, "topic": "t", "file": "x", "tasks.max": "1", "name": "c"}
-    checked = CheckedConnector(Connector("c", None, config=config), (validation(enabled=enabled, plugin=plugin),))
-    assert rules.check(subject_of(checked, goal, group_id="g", offsets_topic="g-offsets")) == ()
+    answers = (validation(enabled=enabled, plugin=plugin),)
+    found = Subject("c", config, goal, answers, group_id="g", offsets_topic="g-offsets", running=True)
+    assert evaluate(found).findings == ()
 
 
 SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
@@ -228,14 +228,14 @@ def test_what_the_plugin_says(
 
 def test_a_boundary_that_the_connector_does_not_define_is_told_in_the_workers_words() -> None:
     text = "The connector does not support connector-defined transaction boundaries with the given configuration."
-    (found,) = rules.check(subject({BOUNDARY: "connector"}, validation({BOUNDARY: (text,)})))
+    (found,) = evaluate(subject({BOUNDARY: "connector"}, validation({BOUNDARY: (text,)}))).findings
     assert (found.id, found.message) == ("EOS008", text)
 
 
 def test_the_words_to_choose_from_are_in_the_workers_order_and_told_once() -> None:
     text = "Invalid value never for configuration transaction.boundary: String must be one of (case insensitive): "
     theirs = f"{text}INTERVAL, POLL, CONNECTOR"
-    (found,) = rules.check(subject({BOUNDARY: "never"}, validation({BOUNDARY: (theirs,)})))
+    (found,) = evaluate(subject({BOUNDARY: "never"}, validation({BOUNDARY: (theirs,)}))).findings
     assert (found.id, found.message) == ("EOS007", theirs)
 
 
@@ -246,7 +246,7 @@ def test_what_validation_decides_counts_for_nothing_where_workers_do_not_say_it(
 
 
 def test_an_error_that_no_rule_knows_is_the_workers_own() -> None:
-    (found,) = rules.check(subject({}, validation({"batch.size": ("is too small",)})))
+    (found,) = evaluate(subject({}, validation({"batch.size": ("is too small",)}))).findings
     assert (found.id, found.message, found.next_step) == (
         "CONFIG030",
         "batch.size: is too small",
@@ -283,7 +283,7 @@ def test_overrides_that_the_default_of_a_later_release_refuses(
     release: tuple[int, int] | None, policy: str | None, expected: list[str]
 ) -> None:
     config = {"producer.override.linger.ms": "5", "admin.override.retries": "9", "offsets.storage.topic": "own"}
-    found = rules.check(subject(config, validation(), release=release, policy=policy))
+    found = evaluate(subject(config, validation(), release=release, policy=policy)).findings
     assert [f.id for f in found] == expected
     if found:
         assert "producer.override.linger.ms, admin.override.retries" in found[0].message
@@ -300,7 +300,7 @@ def test_overrides_of_clients_that_a_connector_has_not_are_not_asked_about() -> 
 
 def test_a_class_that_no_worker_has_is_told_without_the_list_of_all_others() -> None:
     text = "Failed to find any class that implements Connector and which name matches x, available connectors are: y, z"
-    (found,) = rules.check(subject({}, validation({"": (text,)})))
+    (found,) = evaluate(subject({}, validation({"": (text,)}))).findings
     assert found.id == "CONFIG001"
     assert "available" not in found.message
 
@@ -315,7 +315,7 @@ def test_workers_that_disagree_are_named_with_what_they_say() -> None:
 
 def test_plugins_that_answer_differently_are_a_disagreement() -> None:
     answers = (validation(), validation(worker="two:8083", plugin=PluginSays.UNKNOWN))
-    (found,) = rules.check(subject({}, *answers))
+    (found,) = evaluate(subject({}, *answers)).findings
     assert found.id == "EOS015"
     assert "supported on one:8083; unknown on two:8083" in found.message
 
@@ -328,11 +328,11 @@ def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
 ) -> None:
     said = {} if enabled else {SUPPORT: (NOT_ENABLED,)}
     answer = validation(said, enabled=enabled, plugin=plugin)
-    (found,) = rules.check(subject({SUPPORT: "required"}, answer, goal=goal, running=True))
+    (found,) = evaluate(subject({SUPPORT: "required"}, answer, goal=goal, running=True)).findings
     assert (found.id, found.severity) == ("EOS001", Severity.WARNING)
     assert "keeps running" in found.message
     assert "requested" in str(found.next_step)
-    (created,) = rules.check(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), goal=goal))
+    (created,) = evaluate(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), goal=goal)).findings
     assert (created.id, created.severity) == ("EOS001", Severity.ERROR)
 
 
@@ -351,7 +351,7 @@ def test_secrets_appear_in_no_finding_even_where_a_worker_looked_them_up() -> No
         "db.url": ("Invalid value jdbc:a:b@c for configuration db.url: no",),
         "other": ("cannot log in with hunter22",),
     }
-    told = " ".join(f.message for f in rules.check(subject(config, validation(errors))))
+    told = " ".join(f.message for f in evaluate(subject(config, validation(errors))).findings)
     assert "hunter22" not in told
     assert "jdbc" not in told
     assert "${file:/x:url}" not in told

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
-from connectctl.ops.checks.consumers.observe import ReaderFacts, WrittenTopics, observe
+from connectctl.ops.checks.consumers.observe import ReaderFacts, observe
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
@@ -56,24 +56,24 @@ class Topics:
         raise AssertionError("nothing is changed")
 
 
-def sources(*connectors: CheckedConnector, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
+def sources(*connectors: Connector, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
     """A cluster with these connectors, and a source called ``src`` that writes to ``orders``."""
     clean: dict[str, Any] = {"calls": Topics(), "transactions": FakeCoordinators(partitions=dict(OPEN))}
     return check_context(source("src"), *connectors, brokers=fake, **(clean | changes))
 
 
-def source(name: str, **config: str) -> CheckedConnector:
-    return CheckedConnector(Connector(name, None, config=SOURCE | config, type="source"))
+def source(name: str, **config: str) -> Connector:
+    return Connector(name, None, config=SOURCE | config, type="source")
 
 
-def sink(name: str = "snk", base: dict[str, str] | None = None, **config: str) -> CheckedConnector:
+def sink(name: str = "snk", base: dict[str, str] | None = None, **config: str) -> Connector:
     own = {key.replace("_", "."): value for key, value in config.items()}
-    return CheckedConnector(Connector(name, None, config=(base or SINK) | own, type="sink"))
+    return Connector(name, None, config=(base or SINK) | own, type="sink")
 
 
-def mirror(**config: str) -> CheckedConnector:
+def mirror(**config: str) -> Connector:
     own = {key.replace("_", "."): value for key, value in config.items()}
-    return CheckedConnector(Connector("mirror", None, config=MIRROR | own, type="source"))
+    return Connector("mirror", None, config=MIRROR | own, type="source")
 
 
 def reading(*groups: ReaderGroup, **more: Any) -> FakeBrokers:
@@ -165,7 +165,7 @@ def test_a_mirror_of_this_cluster_without_read_committed_is_told(config: dict[st
 
 def test_what_a_mirror_reads_is_not_taken_for_what_it_writes() -> None:
     seen = observe(sources(mirror(topics="upstream")), Goal.ENABLED)
-    assert {each.name: set(each.topics) for each in seen.sources} == {"src": {"orders"}, "mirror": set()}
+    assert seen.sources == {"src": {"orders"}, "mirror": set()}
 
 
 # --------------------------------------------------------------------------------------------------------------- groups
@@ -299,8 +299,8 @@ def test_facts_without_anything_give_no_finding() -> None:
 
 
 def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
-    written = tuple(WrittenTopics(f"c{n}", frozenset({f"t{n}", "shared"})) for n in range(100))
+    written = {f"c{n}": frozenset({f"t{n}", "shared"}) for n in range(100)}
     groups = Counted(ReaderGroup(f"g{n}", committed={TopicPartition(f"t{n}", 0): 1}) for n in range(100))
     told = list(rules.check(ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
-    assert sorted(f.subject for f in told if f.id == "READER005") == sorted(each.name for each in written)
+    assert sorted(f.subject for f in told if f.id == "READER005") == sorted(written)
     assert groups.passes < 5

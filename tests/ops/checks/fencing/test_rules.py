@@ -9,7 +9,7 @@ import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing.observe import Coordinators, FencedSource, FencingFacts, ids_of, observe
 from connectctl.ops.checks.fencing.rules import check, seconds
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
@@ -217,7 +217,7 @@ def sources(transactions: FakeCoordinators, enabled: bool | None = True, **more:
         "cfg",
     )
     connector = Connector("c", None, {0: Status("RUNNING"), 1: Status("RUNNING")}, {"topic": "lines"})
-    return check_context(CheckedConnector(connector), transactions=transactions, state=state, enabled=enabled, **more)
+    return check_context(connector, transactions=transactions, state=state, enabled=enabled, **more)
 
 
 def ongoing(id: str, *topics: str) -> Transaction:
@@ -235,7 +235,7 @@ def test_ids_reach_as_far_as_anything_says(
     said: list[tuple[str, Any]] = [("connector-c", {"properties": {}}), ("commit-c", {"tasks": committed})]
     said += [("tasks-fencing-c", {"task-count": record})] if record is not None else []
     tasks = dict.fromkeys(range(running), Status("RUNNING"))
-    each = CheckedConnector(Connector("c", None, tasks, {"tasks.max": tasks_max}))
+    each = Connector("c", None, tasks, {"tasks.max": tasks_max})
     assert ids_of(each, config_topic.parse(records(*said), "cfg")) == ids
 
 

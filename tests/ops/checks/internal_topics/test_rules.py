@@ -7,7 +7,6 @@ import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.internal_topics import rules
 from connectctl.ops.checks.internal_topics.rules import DEDICATED, TopicsSeen, observe
-from connectctl.ops.checks.types import CheckedConnector
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Severity
@@ -121,9 +120,7 @@ def sources(
     brokers: FakeBrokers | None = None,
     **configs: dict[str, str],
 ) -> CheckContext:
-    checked = [
-        CheckedConnector(Connector(name, None, config=config, type="source")) for name, config in configs.items()
-    ]
+    checked = [Connector(name, None, config=config, type="source") for name, config in configs.items()]
     return check_context(*checked, kafka=kafka, transactions=calls, brokers=brokers, internal=INTERNAL)
 
 

@@ -10,7 +10,7 @@ from connectctl.ops.checks.connector_config.active_topics import configured_topi
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, SeenCluster, StoreFacts, observe, target_mode
 from connectctl.ops.checks.offset_stores.rules import check
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Store, StoreMode, store_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
@@ -319,7 +319,7 @@ def sources(config: dict[str, str], enabled: bool | None = True) -> CheckContext
     def nobody(bootstrap: str, overrides: Any) -> FakeKafka:
         raise Unreachable(f"Kafka at {bootstrap} does not answer", why="connection refused")
 
-    mine, internal = CheckedConnector(Connector("c", None, config=config)), {"config": "cfg", "offsets": GLOBAL}
+    mine, internal = Connector("c", None, config=config), {"config": "cfg", "offsets": GLOBAL}
     where: dict[str, Any] = {"bootstrap": HERE, "other_kafka": nobody, "internal": internal}
     return check_context(mine, kafka=kafka, enabled=enabled, **where)
 

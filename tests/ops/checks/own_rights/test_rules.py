@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.checks.own_rights import findings, observe
+from connectctl.ops.checks.own_rights import observe, rules
 from connectctl.ops.checks.own_rights.rules import CommandVerdict, OfCommand, Places, RightState, commands
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.rights import COMMANDS, Name
@@ -141,7 +141,7 @@ def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights()
     left = tuple(binding for binding in EVERYTHING if binding.resource is not R.GROUP)
     left += (allow(OP.READ, R.GROUP, "connectctl-lock-connect"),)
     found = commands(*(FakeRights(left, TOPICS),) * 2, PLACES, ["cluster show", "offsets show", "offsets set"])
-    told = list(findings.findings(found))
+    told = list(rules.findings(found))
     assert [(f.id, f.severity.value, f.subject) for f in told] == [
         ("RIGHT001", "error", "Describe on Group connect"),
         ("RIGHT001", "warning", "Describe on Group connectctl-run-connect-c"),
@@ -149,7 +149,7 @@ def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights()
         ("RIGHT002", "info", "Write on TransactionalId connectctl-offsets-connect"),
     ]
     assert told[0].message == "Refused without it: cluster show, offsets set; sees a part: offsets show."
-    lines = list(findings.emitted(found, ME, "fake:9092"))
+    lines = list(rules.emitted(found, ME, "fake:9092"))
     run = [line for line in lines if not line.startswith("#")]
     assert len(run) == 1
     assert "--allow-principal User:me --operation Describe --group connect --group connectctl-run-connect-c" in run[0]

@@ -7,7 +7,7 @@ import pytest
 from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules
 from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
-from connectctl.ops.checks.tasks_max.observe import CONFIG_TOPIC, WORKERS, Refusal, Release, TaskSet, TasksSeen
+from connectctl.ops.checks.tasks_max.observe import CONFIG_TOPIC, WORKERS, Release, TaskSet, TasksMaxRefusal, TasksSeen
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
@@ -232,11 +232,11 @@ def test_tasks_max_is_read_as_a_worker_reads_it(value: str, expected: int | None
 
 
 def test_a_refusal_is_told_from_other_failures() -> None:
-    assert tasks_max_observe.refusal_in(Status("FAILED", "w", TRACE.format(5, 3))) == Refusal(5, 3)
+    assert tasks_max_observe.refusal_in(Status("FAILED", "w", TRACE.format(5, 3))) == TasksMaxRefusal(5, 3)
     assert tasks_max_observe.refusal_in(Status("FAILED", "w", "x.y.connect.runtime.TooManyTasks: no")) is None
     assert tasks_max_observe.refusal_in(
         Status("FAILED", "w", "org.apache.kafka.connect.runtime.TooManyTasksException: ?")
-    ) == (Refusal())
+    ) == (TasksMaxRefusal())
     assert tasks_max_observe.refusal_in(Status("RUNNING", "w", TRACE.format(5, 3))) is None
     assert tasks_max_observe.refusal_in(None) is None
 

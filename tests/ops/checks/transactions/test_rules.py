@@ -8,7 +8,7 @@ import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.transactions.observe import TransactionFacts, TransactionPacing, observe
 from connectctl.ops.checks.transactions.rules import check
-from connectctl.ops.checks.types import CheckedConnector, Goal
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding
@@ -27,11 +27,11 @@ def sources(
     config: dict[str, str],
     *known: Transaction,
     status: Status | None = None,
-    more: tuple[CheckedConnector, ...] = (),
+    more: tuple[Connector, ...] = (),
     **settings: Any,
 ) -> CheckContext:
     calls = FakeCoordinators({transaction.id: transaction for transaction in known})
-    mine = CheckedConnector(Connector("c", None, {0: status or Status("RUNNING")}, config))
+    mine = Connector("c", None, {0: status or Status("RUNNING")}, config)
     where: dict[str, Any] = {"bootstrap": HERE, "internal": {"offsets": "offsets"}}
     return check_context(mine, *more, transactions=calls, **where, **settings)
 
@@ -186,7 +186,7 @@ def test_what_has_failed_is_told_for_every_wish() -> None:
 def test_a_long_time_out_on_a_shared_topic_blocks_the_neighbours(
     mine: dict[str, str], theirs: dict[str, str], told: bool
 ) -> None:
-    other = CheckedConnector(Connector("d", None, {0: Status("RUNNING")}, theirs))
+    other = Connector("d", None, {0: Status("RUNNING")}, theirs)
     finding = one(look(mine, more=(other,)))
     assert (finding.id if finding else None) == ("TXN008" if told else None)
     if finding:
