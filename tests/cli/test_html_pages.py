@@ -165,6 +165,7 @@ def hostile(name: str) -> list[tuple[str, str]]:
 
 @settings(max_examples=60)
 @example("-")
+@example("b")
 @given(
     st.text(
         alphabet=st.one_of(st.sampled_from(HOSTILE + string.punctuation), st.characters(exclude_categories=[])),

@@ -55,7 +55,7 @@ def audited(buckets: int = 40, topic: str = "orders", source: str = LONG, detail
                 when = NOON + n * 7_000
                 summary.add(Violation(kind, source, topic, 0, 90 + n, 17, 1, 9, 9, when, 5012, 3, detail))
         summary.add(SourceTotals(topic, source, 10_000, 54, 54, 3, 54, 54, 0, 9_999))
-        summary.add(SourceTotals(topic, "b", 10_000, lowest=0, highest=9_999))
+        summary.add(SourceTotals(topic, f"{source} of another table", 10_000, lowest=0, highest=9_999))
     sequence, by = field_extractor.sequence_spec("$.seq"), field_extractor.by_spec("$.task")
     found = Audit("MkU3OEVBNTcwNTJENDM2Qk", AuditRequest((topic,), sequence, by), summary, NOON / 1000)
     return replace(found, findings=findings_of(found))
