@@ -250,7 +250,6 @@ def result_of(found: Any) -> tuple[Any, ...]:
 
 
 def _found_in(row: tuple[Any, ...]) -> Any:
-    """What ``result_of`` made a row of."""
     what, _, text, *columns = row
     if what == "violation":
         return Violation(*columns)

@@ -46,7 +46,6 @@ class Comparison:
 
     @property
     def size(self) -> int:
-        """How many offsets are read."""
         return sum(each.size for each in self.ranges)
 
     def matched(self, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:

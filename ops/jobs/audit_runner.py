@@ -56,7 +56,6 @@ class Work:
 
     @property
     def size(self) -> int:
-        """How many offsets are looked at."""
         return sum(span.size for span in self.spans) + (self.comparison.size if self.comparison else 0)
 
 

@@ -83,7 +83,6 @@ class TopicLayout:
         return saved
 
     def image(self, kafka: KafkaReads, source: Source, patience: float) -> TopicImage:
-        """What is known of a topic."""
         if source in self._whole:
             if source.topic not in self._read:
                 self._read |= kafka.image([source.topic], patience=patience)

@@ -49,7 +49,6 @@ class SocketListener:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Take no connection any more."""
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -72,7 +71,6 @@ class QuestionListener:
         self.address = self._listener.address
 
     def close(self) -> None:
-        """Answer no more."""
         self._listener.close()
 
     def _serve(self, line: socket.socket) -> None:
@@ -204,12 +202,10 @@ class TaskChannel:
         return self._stopped
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Tell the driver."""
         if self._line is not None:
             with self._lock:
                 _send_line(self._line, json.dumps(message))
 
     def close(self) -> None:
-        """Hang up."""
         if self._line is not None:
             self._line.close()

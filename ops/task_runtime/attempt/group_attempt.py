@@ -36,7 +36,6 @@ whole task with 256-byte records of four partitions, in microseconds of processo
 def group_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> GroupLedger:
-    """The ledger of a task."""
     opened = member_factory(spec, shared, task, stats, stopped)
     if spec.delivery.per_partition:
         return PartitionLedger(opened, spec.patience, shared.stale_because)
@@ -81,7 +80,6 @@ def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
 
 
 def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats) -> TransformSource:
-    """The supply of a task."""
     reads, kind = _reads(spec), connector_class(spec.path)
     assert issubclass(kind, TransformConnector)
     topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)

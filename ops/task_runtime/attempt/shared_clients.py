@@ -35,11 +35,9 @@ class OffsetsSnapshot:
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
 
     def value(self, key: bytes) -> bytes | None:
-        """The value of ``key``."""
         return self.values.get(key)
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have a value."""
         return frozenset(self.values)
 
 
@@ -55,11 +53,9 @@ class OffsetsView:
         self._snapshot = self._read()
 
     def value(self, key: bytes) -> bytes | None:
-        """The effective value of ``key``."""
         return self._snapshot.value(key)
 
     def position(self, key: bytes) -> Position | None:
-        """Where the newest record of ``key`` was found in the topic that the task writes to."""
         return self._snapshot.positions.get(key)
 
     @property
@@ -68,7 +64,6 @@ class OffsetsView:
         return self._snapshot.reached
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have an effective value."""
         return self._snapshot.known()
 
 
@@ -99,7 +94,6 @@ class SharedClients:
         return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
     def view(self) -> OffsetsView:
-        """A task's view of the offset store."""
         return OffsetsView(self._offsets)
 
 

@@ -48,7 +48,6 @@ class ReadRecords(TransactionBatch):
 
     @property
     def size(self) -> int:
-        """The records that were read."""
         return self.count
 
 
@@ -82,12 +81,10 @@ class SinkRounds:
 
     @property
     def lag(self) -> int | None:
-        """Records that are left to read; None where unknown."""
         return None if self.member is None else self.member.lag
 
     @property
     def has_more(self) -> bool:
-        """Whether records are left to read, or wait to be put again."""
         return self.member is None or self.worker is None or self.member.has_more or self.worker.redelivering
 
     def close(self) -> None:

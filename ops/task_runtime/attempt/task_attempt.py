@@ -104,7 +104,6 @@ class TaskReport:
 
     @classmethod
     def of(cls, task: int, reason: str, stats: TaskStats, **more: Any) -> TaskReport:
-        """The report of what ``stats`` counted."""
         return cls(
             task,
             reason,
@@ -178,7 +177,6 @@ class TimeboxedSource:
         return self._looked - self._active >= self._limits.idle
 
     def should_stop(self) -> bool:
-        """Whether the task is to stop."""
         now = time.monotonic()
         if now - self._reported >= HEARTBEAT:
             self._reported = now
@@ -191,7 +189,6 @@ class TimeboxedSource:
         return late or enough or self.idle or self._channel.stopped or self._channel.lease_over
 
     def report(self) -> None:
-        """Tell the driver how far it is."""
         self._lag = None
         with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
             self._lag = self._source.lag

@@ -179,7 +179,6 @@ def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def flag(configs: Mapping[str, str], name: str) -> bool:
-    """Whether a property is true."""
     return configs.get(name, "false").strip().lower() == "true"
 
 

@@ -120,7 +120,6 @@ class Target:
 
     @property
     def columns(self) -> Columns:
-        """Which columns of the frame are what."""
         partition, offset = self.partition_columns, self.offset
         return Columns(partition, offset, self.value, self.key, self.timestamp, self.headers)
 

@@ -116,7 +116,6 @@ class Progress:
 
     @property
     def json(self) -> bytes:
-        """As it is committed."""
         reported: dict[str, Any] = {"batch": self.batch, "tasks": self.tasks, "through": self.through}
         reported |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
         if not self.through:

@@ -29,7 +29,6 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """All of them, each once."""
         records = self.key, self.value, self.timestamp, self.headers
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
 

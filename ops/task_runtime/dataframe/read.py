@@ -83,7 +83,6 @@ class JobDataFrame:
             yield f"{late:,} late rows, behind the committed offset of their source partition: {did}"
 
     def close(self) -> None:
-        """Let go of what only this run needs."""
         if self.claims is not None:
             self.claims.close()
         if self.own is not None:

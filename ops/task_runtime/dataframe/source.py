@@ -137,14 +137,12 @@ class DataFrameRows:
         return taken
 
     def final_batch(self) -> TransactionBatch | None:
-        """The end of a transaction that is open."""
         if not self._parts:
             return None
         self._cut()
         return self._part()
 
     def committed(self, batch: TransactionBatch) -> None:
-        """The rows in hand are delivered."""
         if self._in_hand:
             self._transaction_size.committed(_rows(self._in_hand))
         self._in_hand = []
@@ -166,7 +164,6 @@ class DataFrameRows:
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """librdkafka's properties for many small records at once."""
         return PRODUCER
 
     def close(self) -> None:

@@ -195,7 +195,6 @@ class StreamRows(DataFrameRows):
         return self._over and not self._waiting
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next rows, or that the batch is through."""
         if self._through:
             return None
         step = super().next_batch()
@@ -229,7 +228,6 @@ class StreamRows(DataFrameRows):
         return found
 
     def committed(self, batch: TransactionBatch) -> None:
-        """The rows in hand are delivered, and maybe with them the batch."""
         super().committed(batch)
         self._done = self._next_digest
         for place in self._advanced:
@@ -240,5 +238,4 @@ class StreamRows(DataFrameRows):
 
     @property
     def ended(self) -> bool:
-        """Whether the batch is through, for this task."""
         return self._through

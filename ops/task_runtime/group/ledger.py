@@ -38,7 +38,6 @@ class GroupLedger:
 
     @property
     def member(self) -> GroupConsumer:
-        """The member that has joined."""
         assert self._member is not None
         return self._member
 
@@ -85,7 +84,6 @@ class GroupLedger:
         raise UnknownOutcome(f"the group has taken {some or 'the membership'} from this member")
 
     def close(self) -> None:
-        """Let go of the member."""
         self._finish = None
         if self._member is not None:
             self._member.close()

@@ -104,7 +104,6 @@ class Member:
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are its own now."""
         return frozenset(self._next)
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
@@ -136,7 +135,6 @@ class Member:
         return self._settings.dynamic and membership(self.metadata).generation > 0
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
-        """Up to ``most`` messages; see ``GroupConsumer``."""
         ready, self._ahead = self._ahead, []
         if not ready:
             ready = self._consume(seconds, most)
@@ -252,11 +250,9 @@ class Member:
     # --------------------------------------------------------------------------------------------------- offsets
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        """Stable offsets; see ``GroupConsumer``."""
         return self._stable(partitions, patience)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from these offsets."""
         for place, offset in offsets.items():
             (position,) = positions_at({place: offset})
             self._call("seek", partial(self._consumer.seek, position))
@@ -267,7 +263,6 @@ class Member:
         self._ahead = [m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets]
 
     def rewind(self, patience: float) -> bool:
-        """Read on from stable offsets; see ``GroupConsumer``."""
         if not (self._joined and self._usable) or self._listener is None:
             return False
         places, self._ahead = tuple(self._next), []
@@ -280,15 +275,12 @@ class Member:
         return True
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Give no records of these partitions for now."""
         self._call("pause partitions", lambda: self._consumer.pause(positions(partitions)))
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Give their records again."""
         self._call("resume partitions", lambda: self._consumer.resume(positions(partitions)))
 
     def commit(self, offsets: GroupOffsets) -> None:
-        """Commit without a transaction, and wait for the answer."""
         given = group_offsets(offsets)
         answer = self._call("commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False))
         for each in answer or ():
@@ -304,14 +296,12 @@ class Member:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the coordinator has another member with its instance id; see ``GroupConsumer``."""
         if self._settings.dynamic:
             return False
         return self._stable.is_replaced(self._instance_id, self._consumer.memberid())
 
     @property
     def lag(self) -> int | None:
-        """Records between its positions and the newest ends that fetches have told; None where one is unknown."""
         whole = 0
         for place, position in self._next.items():
             if place in self._at_end:
@@ -324,7 +314,6 @@ class Member:
 
     @property
     def has_more(self) -> bool:
-        """Whether a partition of its own has records that it was not given, or may have."""
         return not self._at_end.issuperset(self._next)
 
     def close(self) -> None:

@@ -91,7 +91,6 @@ class StableOffsets:
         return Coordinator(self._wire, self._group, self._kafka.timeout)
 
     def close(self) -> None:
-        """Let go of its connection."""
         if self._wire is not None:
             self._wire.close()
             self._wire = None

@@ -71,7 +71,6 @@ class JobEnvironment:
 
     @property
     def leader(self) -> Leader:
-        """What starts generations."""
         scene, ready = self.scene, self.ready
         leader = Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self.retries)
         if not isinstance(ready.connector, TransformConnector):

@@ -88,7 +88,6 @@ class PreparedJob:
 
     @property
     def name(self) -> str:
-        """The connector's name."""
         return self.job.name
 
     @property

@@ -189,7 +189,6 @@ class Rounds:
 
 
 def write_final_statuses(statuses: StatusWriter, job: JobRun, failure: str | None) -> None:
-    """The last statuses of a run."""
     statuses.connector(words.FAILED if failure else words.STOPPED, failure)
     for number, total in job.totals.items():
         state = words.FAILED if total.failure else words.UNASSIGNED

@@ -70,5 +70,4 @@ def _text(values: Mapping[str, object]) -> str:
 
 
 def sha256_of(data: bytes) -> str:
-    """The SHA-256 of ``data``, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

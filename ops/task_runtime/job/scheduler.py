@@ -93,7 +93,6 @@ class TaskTotals:
         return self.last.upper() if self.last else "UNASSIGNED"
 
     def add(self, report: TaskReport) -> None:
-        """Add a lease."""
         self.records += report.records
         self.transactions += report.transactions
         self.aborted += report.aborted

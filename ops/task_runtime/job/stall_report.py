@@ -29,7 +29,6 @@ class StallReport:
         self._since: float | None = None
 
     def update(self, messages: TaskMessages, running: Collection[int]) -> None:
-        """See what the tasks that run have said last."""
         received = [messages[n] for n in running if n in messages]
         waiting = [said["waiting"] for said in received if said.get("waiting")]
         if running and len(waiting) == len(running):
@@ -54,5 +53,4 @@ class StallReport:
 
 
 def waiting(messages: TaskMessages) -> int:
-    """How many tasks have said that they wait."""
     return sum(said.get("waiting") is not None for said in messages.values())

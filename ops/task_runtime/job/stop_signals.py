@@ -18,7 +18,6 @@ class Signals:
     count: int = 0
 
     def stop(self) -> None:
-        """Wish for an end."""
         self.count += 1
 
     @contextmanager

@@ -99,6 +99,5 @@ class WorkerTakeOver:
         return found
 
     def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:
-        """What the config topic has of the connector, and whether it rests."""
         name = self.run.ready.name
         return self.run.leader.read_state(name), at_rest(context.read(name))

@@ -70,7 +70,6 @@ def converter_class(configs: Mapping[str, str], name: str) -> str:
 
 
 def with_schemas(configs: Mapping[str, str], name: str) -> bool:
-    """``schemas.enable`` of the converter ``name``."""
     return configs.get(f"{name}.schemas.enable", "true").lower() == "true"
 
 

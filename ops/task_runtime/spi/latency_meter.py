@@ -30,7 +30,6 @@ class OpenPolls:
         self._polls: list[tuple[float, int]] = []
 
     def add(self, at: float, records: int) -> None:
-        """So many more."""
         self._polls.append((at, records))
         if len(self._polls) >= MOST_POLLS:
             even, odd = self._polls[::2], self._polls[1::2]
@@ -41,7 +40,6 @@ class OpenPolls:
         return [(now - at, records) for at, records in self._polls]
 
     def clear(self) -> None:
-        """The transaction is over."""
         self._polls.clear()
 
 
@@ -75,7 +73,6 @@ class LatencyMeter:
 
     @property
     def records(self) -> int:
-        """How many were measured."""
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> float | None:

@@ -73,7 +73,6 @@ class ColumnBatch:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """As librdkafka takes them: see ``RecordLists``."""
         return self.columns.messages()
 
 
@@ -128,7 +127,6 @@ class TransactionBatch:
 
     @property
     def topics(self) -> set[str]:
-        """Where its records go."""
         records = {record.topic for record in self.records}
         many = (*self.record_batches, *self.copies, *self.copied_batches)
         return records | {each.topic for each in many}

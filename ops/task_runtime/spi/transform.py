@@ -137,7 +137,6 @@ class FrameTransform(Transform):
     function: ClassVar[Callable[[Any], Any]]
 
     def process(self, records: Records) -> Output:
-        """What the function makes of each partition's records."""
         return [type(self).function(part.pandas) for part in records.by_partition()]
 
 
@@ -148,7 +147,6 @@ class TransformConnector(Connector):
     converts = False
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Input, output and guarantee."""
         self.settings = self.task.settings
         found = super().validate(configs)
         found["topics"] = list(input_problems(configs))
@@ -160,7 +158,6 @@ class TransformConnector(Connector):
         return found | not_above_zero(configs, INTERVAL, "tasks.max")
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many as allowed."""
         return [dict(self.configs) for _ in range(max_tasks)]
 
 

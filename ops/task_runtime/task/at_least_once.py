@@ -135,7 +135,6 @@ class GroupIdempotentProducer(IdempotentProducer):
     """
 
     def send(self, batch: TransactionBatch) -> None:
-        """Write the records of ``batch``."""
         TransactionalProducer.send(self, batch)
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
@@ -145,17 +144,14 @@ class GroupIdempotentProducer(IdempotentProducer):
 
 
 def producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
-    """The kind of producer for it."""
     return TransactionalProducer if delivery.exactly_once else IdempotentProducer
 
 
 def group_producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
-    """The kind of producer for it, where offsets are a consumer group's."""
     return TransactionalProducer if delivery.exactly_once else GroupIdempotentProducer
 
 
 def boundaries_of(delivery: DeliverySettings) -> Boundaries | FlushBoundaries:
-    """New boundaries for it."""
     if delivery.exactly_once:
         return Boundaries(
             delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval, latency=delivery.latency

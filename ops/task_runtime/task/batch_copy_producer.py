@@ -37,7 +37,6 @@ class BatchCopyProducer(ColumnarProducer):
         self._targets: dict[str, TargetTopic] = {}
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction."""
         super().send(batch)
         for copied in batch.copied_batches:
             self._call("write its records", partial(self._copy, copied))

@@ -82,12 +82,10 @@ class ColumnarProducer(TransactionalProducer):
 
     @staticmethod
     def shared_client(kafka: Kafka, timeout_ms: int, properties: Mapping[str, Any]) -> SharedProtocolClient:
-        """A client for several producers with these properties."""
         whole = kafka.client | dict(properties)
         return SharedProtocolClient(_client(kafka, whole), timeout=_request_timeout(whole, timeout_ms))
 
     def initialise(self, patience: float) -> None:
-        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
         self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
     @property
@@ -101,8 +99,6 @@ class ColumnarProducer(TransactionalProducer):
         self._buffer.clear()
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction."""
-
         columns = {bulk.topic for bulk in batch.record_batches if isinstance(bulk, ColumnBatch)}
 
         def all_() -> None:
@@ -120,20 +116,16 @@ class ColumnarProducer(TransactionalProducer):
             self._writer.write(topic, rows, partition, named)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
-        """Put source offsets into the transaction, where Java's partitioner puts their keys."""
         rows = Rows()
         for key, value in offsets.items():
             rows.add(key, value)
         self._call("write its offsets", lambda: self._writer.write(topic, rows))
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """See ``TransactionalProducer``."""
         member = membership(consumer.metadata)
         self._call("write its offsets", lambda: self._producer.send_group_offsets(member, offsets, patience))
 
     def commit(self, patience: float) -> None:
-        """Commit, and know that it happened. After ``UnknownOutcome`` only the topic knows."""
-
         def all_() -> None:
             self._send(everything=True)
             self._producer.flush()

@@ -62,7 +62,6 @@ class SourceOffsetsLedger:
 
     @property
     def topics(self) -> set[str]:
-        """The primary offsets topic."""
         return {self.topic}
 
     def refresh(self, patience: float) -> StoredOffsets:
@@ -82,7 +81,6 @@ class SourceOffsetsLedger:
             self.global_offsets.write_tombstones(offsets)
 
     def write(self, producer: TransactionalProducer, offsets: Any) -> None:
-        """As records of the primary topic."""
         producer.send_offsets(self.topic, offsets)
 
     def after(self, offsets: Any) -> None:

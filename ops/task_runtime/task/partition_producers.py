@@ -119,19 +119,16 @@ class PartitionProducers(TransactionalProducer):
         self._in_transaction.clear()
 
     def abort(self, patience: float) -> None:
-        """Abort all that have something. Only where no commit was asked for."""
         self._each(self._in_transaction, lambda producer: producer.abort(patience))
         self._in_transaction.clear()
 
     def unusable_because(self) -> str | None:
-        """Why one of them must not be used for another transaction."""
         for place, producer in self._producers.items():
             if why := producer.unusable_because():
                 return f"the producer of {place}: {why}"
         return None
 
     def discard(self) -> None:
-        """Let go of all."""
         for place in list(self._producers):
             self._close(place)
         self._pool.shutdown(wait=False)

@@ -274,7 +274,6 @@ class PolledSource:
         return {}
 
     def close(self) -> None:
-        """Stop the task, if there is one."""
         task, self._task = self._task, None
         if task is not None:
             try:

@@ -68,7 +68,6 @@ class RecordBuffer:
         self._places: dict[Destination, Buffered] = defaultdict(Buffered)
 
     def clear(self) -> None:
-        """Forget all."""
         self._places.clear()
 
     def add(self, step: TransactionBatch) -> None:

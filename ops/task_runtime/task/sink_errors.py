@@ -87,7 +87,6 @@ class RecordErrors:
         self.meter.skipped += 1
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """As ``ErrantRecordReporter``."""
         if record.original is None:
             hint = "Report the records that put was given."
             raise ConnectctlError("Cannot report a record that was not read from a topic", next_step=hint)

@@ -59,7 +59,6 @@ class SinkOffsets:
         self.begin({partition: offset for partition, offset in offsets.items() if partition not in self.restart})
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """``partitions`` are not the task's own any more."""
         for partition in partitions:
             self.restart.pop(partition, None)
             self.delivered.pop(partition, None)

@@ -150,7 +150,6 @@ class WorkerSinkTask:
         """Nothing is due before the offsets are known."""
 
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
-        """As ``RebalanceListener``."""
         self._context.assigned |= set(partitions)
         self._context.paused &= self._context.assigned
         self._context.rebalancing = True
@@ -159,12 +158,10 @@ class WorkerSinkTask:
             self._task.open(partitions)
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """As ``RebalanceListener``."""
         if not self._closed:
             self._remove(partitions, lost=False)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """As ``RebalanceListener``."""
         if not self._closed:
             self._remove(partitions, lost=True)
 

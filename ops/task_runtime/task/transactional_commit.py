@@ -27,7 +27,6 @@ class TransactionalCommit:
     patience: float
 
     def __call__(self, offsets: GroupOffsets) -> None:
-        """One transaction."""
         try:
             self.producer.begin()
             if records := list(self.task.transaction_records(offsets)):

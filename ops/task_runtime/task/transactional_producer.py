@@ -139,7 +139,6 @@ class TransactionalProducer:
         return open_older_transaction(self._kafka, self.id, topics)
 
     def begin(self) -> None:
-        """Begin a transaction."""
         self._begun = time.monotonic()
         self._call("begin a transaction", self._producer.begin_transaction)
 

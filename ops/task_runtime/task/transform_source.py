@@ -117,12 +117,10 @@ class TransformSource:
 
     @property
     def ended(self) -> bool:
-        """Never: records may come."""
         return False
 
     @property
     def lag(self) -> int | None:
-        """Records that are left to read; None where unknown."""
         return None if self._member is None else self._member.lag
 
     @property
@@ -132,11 +130,9 @@ class TransformSource:
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """None of its own."""
         return {}
 
     def close(self) -> None:
-        """Stop the transform."""
         self._stop()
 
     def _stop(self) -> None:

@@ -87,7 +87,6 @@ class _SinkAttempts:
         self._log, self._kafka, self._run, self._batch = log, kafka, run, batch
 
     def run(self) -> None:
-        """Until everything is committed."""
         killed: list[SinkTask] = []
         try:
             while not self._attempt(killed):

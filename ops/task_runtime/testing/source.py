@@ -83,7 +83,6 @@ class _TaskRun:
             )
 
     def run(self) -> None:
-        """Run it to its end."""
         try:
             while not self._attempt():
                 pass

@@ -59,7 +59,6 @@ class Expression:
 
     @property
     def names(self) -> frozenset[str]:
-        """The columns that it uses."""
         return frozenset(self.columns.values())
 
 

@@ -20,7 +20,6 @@ class ExpressionTask(Transform):
     settings: ClassVar[Sequence[Setting]] = SETTINGS
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Parse the expressions."""
         self.configs, self.reader = configs, RecordReader(configs)
         self._expressions = {name: parse(text) for name, text in self.expressions(configs)}
         self._names = frozenset[str]().union(*(each.names for each in self._expressions.values()))
@@ -43,7 +42,6 @@ class ExpressionTask(Transform):
                 yield name, f"Invalid value {text.strip()} for configuration {name}: {why}"
 
     def process(self, records: Records) -> list[Record]:
-        """What each record becomes, in their order."""
         rows = self.reader.rows(records, self._names)
         results = {name: self._results(name, each, records, rows) for name, each in self._expressions.items()}
         made = (self.make(record, {n: of[i] for n, of in results.items()}) for i, record in enumerate(records))
@@ -107,7 +105,6 @@ class ExpressionConnector(TransformConnector):
     task: type[ExpressionTask]
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Every problem of an expression is one line."""
         found = super().validate(configs)
         for name, message in self.task.problems(configs):
             found.setdefault(name, []).append(message)

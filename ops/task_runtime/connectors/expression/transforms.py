@@ -27,12 +27,10 @@ class FilterTask(ExpressionTask):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """The condition."""
         if configs.get(CONDITION):
             yield CONDITION, configs[CONDITION]
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
-        """The record itself, or none."""
         return record if is_true(CONDITION, record, results[CONDITION]) else None
 
 
@@ -49,7 +47,6 @@ class MapTask(ExpressionTask):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Those of value, key and fields."""
         return ((n, v) for n, v in configs.items() if n in (VALUE, KEY) or (n.startswith(FIELD) and n != FIELD))
 
     @classmethod
@@ -107,7 +104,6 @@ class RouteTask(ExpressionTask):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """The route, or the conditions by their topics."""
         if configs.get(ROUTE):
             yield ROUTE, configs[ROUTE]
         for line in configs.get(RULES, "").splitlines():

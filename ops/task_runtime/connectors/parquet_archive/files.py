@@ -101,7 +101,6 @@ class ArchiveDirectory:
         ]
 
     def remove(self, name: str) -> None:
-        """Delete the file."""
         with self._failing("delete from"):
             self._files.delete_file(self._path(name))
 

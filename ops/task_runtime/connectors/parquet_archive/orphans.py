@@ -61,11 +61,9 @@ class ArchiveSweeper:
         return tuple(each for each in found if each.name not in foreign)
 
     def names(self) -> frozenset[str]:
-        """The names of ``orphans``."""
         return frozenset(each.name for each in self.orphans())
 
     def remove(self, name: str) -> None:
-        """Delete the file of this name."""
         ArchiveDirectory(self.location.directory).remove(name)
 
     def _check_at_rest(self) -> None:

@@ -33,7 +33,6 @@ class RecordsOfTopic:
         return sum(map(len, self.records))
 
     def add(self, some: CopiedRecords) -> None:
-        """Put ``some`` behind the others."""
         self.records.append(some)
         self.last[some.partition] = some.last_offset
 
@@ -53,7 +52,6 @@ class BatchReader:
 
     @property
     def opened(self) -> bool:
-        """Whether it reads."""
         return self._fetcher is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
@@ -126,11 +124,9 @@ class BatchReader:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets there are to fetch as far as is known, those of markers and aborted records included."""
         return None if self._fetcher is None else self._fetcher.lag
 
     def close(self) -> None:
-        """Let go of it."""
         fetcher, self._fetcher = self._fetcher, None
         self._fetched, self._first = iter(()), None
         if fetcher is not None:

@@ -127,7 +127,6 @@ class TopicCopy(SourceConnector):
         return Outlook(wanted.says(), list(_notes(configs)), tasks)
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Create the remote topics that are missing, and let those grow that are short."""
         super().start(configs)
         source = source_clients.source_of(configs, self.context.target.timeout)
         self._wanted = self._look(source, configs)

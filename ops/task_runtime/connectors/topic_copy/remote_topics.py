@@ -36,7 +36,6 @@ class RemoteTopics:
 
     @property
     def places(self) -> list[TopicPartition]:
-        """Every partition that is copied."""
         return [TopicPartition(topic, n) for topic, count in sorted(self.topics.items()) for n in range(count)]
 
     def says(self) -> list[str]:

@@ -95,7 +95,6 @@ class Selection:
     heartbeats: bool
 
     def takes(self, topic: str) -> bool:
-        """Whether the source's ``topic`` is copied."""
         filtered = _matches(self.wanted, topic) and not _matches(self.unwanted, topic)
         beats = self.heartbeats and self.policy.original(topic) == HEARTBEATS
         return (filtered or beats) and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic)

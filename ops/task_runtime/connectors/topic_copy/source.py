@@ -191,21 +191,17 @@ class CopiedTopics:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the source is ahead, those of markers and aborted records included."""
         return self._reader.lag
 
     @property
     def has_more(self) -> bool:
-        """Whether the source has more, as far as is known, or cannot be reached."""
         return self._reader.behind
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """What suits records that are read as quickly as they are written."""
         return PRODUCER
 
     def close(self) -> None:
-        """Let go of the source."""
         self._reader.close()
 
 

@@ -135,5 +135,4 @@ def partition_gone(alias: str, topic: str) -> ConnectctlError:
 
 
 def source_of(config: Mapping[str, str], timeout: float) -> Kafka:
-    """The source cluster, for looking at it."""
     return Kafka(client(config), timeout=timeout)
