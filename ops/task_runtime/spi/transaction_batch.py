@@ -159,24 +159,19 @@ class RecordSource(Protocol):
 
     def resume(self, stored: StoredOffsets) -> None:
         """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
-        ...
 
     def next_batch(self) -> TransactionBatch | None:
         """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
-        ...
 
     def final_batch(self) -> TransactionBatch | None:
         """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
-        ...
 
     def committed(self, batch: TransactionBatch) -> None:
         """``next_batch``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
-        ...
 
     @property
     def ended(self) -> bool:
         """Whether nothing will come any more."""
-        ...
 
 
 class TaskRecordSource(RecordSource, Protocol):
@@ -185,21 +180,17 @@ class TaskRecordSource(RecordSource, Protocol):
     @property
     def lag(self) -> int | None:
         """How much is left to read, where that is known. For people only."""
-        ...
 
     @property
     def has_more(self) -> bool:
         """Whether the source has more, or may have: while it does, a task that is given nothing is not idle."""
-        ...
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
         """librdkafka's properties that suit these records, where the connector's configuration says nothing else."""
-        ...
 
     def close(self) -> None:
         """Let go of the source."""
-        ...
 
 
 class StoredOffsets(Protocol):
@@ -207,11 +198,9 @@ class StoredOffsets(Protocol):
 
     def value(self, key: bytes) -> bytes | None:
         """The newest value of ``key``, a raw key of an offsets topic; None where there is none, or a tombstone."""
-        ...
 
     def known(self) -> frozenset[bytes]:
         """The raw keys of this connector that have a value."""
-        ...
 
 
 class RefreshableOffsets(StoredOffsets, Protocol):
@@ -219,11 +208,9 @@ class RefreshableOffsets(StoredOffsets, Protocol):
 
     def refresh(self, patience: float) -> None:
         """Read to an end that is taken now. Raises ``TimedOut`` where it cannot be reached within ``patience`` seconds."""
-        ...
 
     def position(self, key: bytes) -> tuple[int, int] | None:
         """Partition and offset of the newest record of ``key`` that was found in its place, be it a tombstone."""
-        ...
 
 
 class EndReason(StrEnum):

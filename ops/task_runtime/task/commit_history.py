@@ -27,7 +27,6 @@ class Positioned(Protocol):
 
     def position(self, key: bytes) -> Position | None:
         """Where the newest record of ``key`` was found, tombstones included; None where there is none in its place."""
-        ...
 
 
 @dataclass

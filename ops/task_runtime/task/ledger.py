@@ -24,29 +24,23 @@ class Ledger(Protocol):
     @property
     def topics(self) -> set[str]:
         """The topics that its records go to in the transaction."""
-        ...
 
     def refresh(self, patience: float) -> Any:
         """What the source begins with: what is committed now, read within ``patience`` seconds (``TimedOut``). Raises
         ``UnknownOutcome`` where it lacks what this task has committed.
         """
-        ...
 
     def open(self, finish: Callable[[], None]) -> None:
         """A producer is ready. ``finish`` commits what its transaction has so far, for a ledger that has to give it up."""
-        ...
 
     def before(self, offsets: Any) -> None:
         """``offsets`` are about to be written."""
-        ...
 
     def write(self, producer: TransactionalProducer, offsets: Any) -> None:
         """Put them into the transaction of ``producer``."""
-        ...
 
     def after(self, offsets: Any) -> None:
         """Their transaction is committed for certain."""
-        ...
 
 
 @dataclass(frozen=True)

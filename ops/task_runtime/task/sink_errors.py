@@ -49,11 +49,9 @@ class DeadLetters(Protocol):
 
     def send(self, record: ProducerRecord) -> None:
         """Send ``record``, without waiting for it."""
-        ...
 
     def flush(self) -> None:
         """Return when all that was sent is written. Raises ``ConnectctlError`` where a record was not."""
-        ...
 
 
 @dataclass
