@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -32,34 +33,28 @@ GLANCE = 0.5
 """Seconds between two looks at how far Spark is."""
 
 
-class Work:
+@dataclass(frozen=True)
+class AuditWork:
     """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all violations.
 
     With a ``comparison`` the records are compared with those of inputs instead of being put in sequence.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        spans: Sequence[PartitionRange],
-        wanted: Wanted | None,
-        *,
-        first: int | None = None,
-        committed: Mapping[str, Committed] | None = None,
-        shown: int = 20,
-        evidence: Path | None = None,
-        comparison: Comparison | None = None,
-    ) -> None:
-        self.cluster, self.spans, self.wanted = cluster, spans, wanted
-        self.first, self.committed, self.shown, self.evidence = first, committed or {}, shown, evidence
-        self.comparison = comparison
+    cluster: Cluster
+    spans: Sequence[PartitionRange]
+    wanted: Wanted | None
+    first: int | None = None
+    committed: Mapping[str, Committed] = field(default_factory=dict)
+    shown: int = 20
+    evidence: Path | None = None
+    comparison: Comparison | None = None
 
     @property
     def size(self) -> int:
         return sum(span.size for span in self.spans) + (self.comparison.size if self.comparison else 0)
 
 
-def locally(work: Work, advance: Advance) -> Summary:
+def locally(work: AuditWork, advance: Advance) -> Summary:
     """The audit in this process. Holds a row for every transaction and run: for topics that are not too big."""
     summary = Summary(work.shown)
     total, done = work.size * (2 if work.wanted else 1) or 1, 0
@@ -116,7 +111,7 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
         raise ConnectctlError(f"Cannot write to {directory}", why=e.strerror or str(e)) from e
 
 
-def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
+def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
     """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
     from pyspark import StorageLevel
 
