@@ -32,7 +32,6 @@ from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCall
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.converters import Converters
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
-    from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
 
 
 _PARTITION = operator.attrgetter("source_partition")
@@ -48,7 +47,7 @@ class PolledSource:
         make: Callable[[], SourceTask],
         connector: str,
         configs: Mapping[str, str],
-        boundaries: Callable[[], Boundaries | FlushBoundaries],
+        boundaries: Callable[[], Boundaries],
         converters: Converters,
         offsets_topic: str,
         meter: TaskMeter | None = None,
