@@ -7,6 +7,7 @@ dead letters are written before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -65,22 +66,13 @@ class SinkOffsets:
 
     def commit(self) -> bool:
         """Commit what the task says. False where ``pre_commit`` raised, so that all is to be read again."""
-        offered, began = dict(self.delivered), self._now()
-        try:
-            given = self._task.pre_commit(dict(offered))
-        except (Fenced, UnknownOutcome):
-            raise
-        except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
-            self._meter.failed_commits += 1
-            self._note(f"Offset commit failed, rewinding to last committed offsets: {type(e).__name__}: {e}")
-            return False
-        self._write(self._accepted(given, offered), began)
-        return True
+        return self._commit_offered(dict(self.delivered), ", rewinding to last committed offsets")
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """The last commit of ``partitions``, and their ``close``, whatever comes of the commit."""
+        offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
         try:
-            self._commit_closing(partitions)
+            self._commit_offered(offered, " during close", closing=True)
         finally:
             self.close_lost(partitions)
 
@@ -91,19 +83,20 @@ class SinkOffsets:
         finally:
             self.forget(partitions)
 
-    def _commit_closing(self, partitions: Collection[TopicPartition]) -> None:
-        offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
+    def _commit_offered(self, offered: GroupOffsets, problem: str, *, closing: bool = False) -> bool:
+        """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is noted as a ``problem``."""
         began = self._now()
         try:
-            with self._context.closing():
+            with self._context.closing() if closing else nullcontext():
                 given = self._task.pre_commit(dict(offered))
         except (Fenced, UnknownOutcome):
             raise
-        except Exception as e:  # noqa: BLE001  # as in Connect: the partitions are closed all the same
+        except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
             self._meter.failed_commits += 1
-            self._note(f"Offset commit failed during close: {type(e).__name__}: {e}")
-            return
+            self._note(f"Offset commit failed{problem}: {type(e).__name__}: {e}")
+            return False
         self._write(self._accepted(given, offered), began)
+        return True
 
     def _accepted(self, given: GroupOffsets | None, offered: GroupOffsets) -> dict[TopicPartition, GroupOffset]:
         """Those of ``given`` that can be committed, and are not yet."""
