@@ -10,8 +10,6 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import COLUMNS, Record
 
-WRITTEN = frozenset(COLUMNS)
-
 
 @dataclass(frozen=True)
 class OutputSettings:
@@ -89,14 +87,19 @@ def _parts(made: Any) -> Iterable[Any]:
     return made
 
 
-def _rows(table: Any) -> list[dict[str, Any]]:
+def check_columns(table: Any) -> None:
+    """Raises ``ConnectctlError`` for a table of Arrow without values, or with a column of another name."""
     names = set(table.schema.names)
-    if "value" not in names or names - WRITTEN:
+    if "value" not in names or names - set(COLUMNS):
         raise ConnectctlError(
             "The transform returned a table that cannot be written",
-            why=f"unknown column {min(names - WRITTEN)}" if "value" in names else "it has no column value",
+            why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
             next_step=f"Its columns may be {', '.join(COLUMNS)}.",
         )
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    check_columns(table)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

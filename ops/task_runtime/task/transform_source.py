@@ -56,7 +56,7 @@ class TransformSource:
 
     def resume(self, stored: Any) -> None:
         """Begin with ``stored``, the member, which stands where its group's offsets are."""
-        self._stop()
+        self.close()
         self._meter.forget()
         self._read = 0
         self._member, self._offsets, self._opened, self._uncommitted = stored, {}, None, False
@@ -133,9 +133,6 @@ class TransformSource:
         return {}
 
     def close(self) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             with suppress(Exception):  # it is at its end in any case
