@@ -21,7 +21,7 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
-from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT
+from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT, RUN_AGAIN
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit, counted
@@ -130,11 +130,7 @@ class SinkAttempts:
                 if progress.failed(str(e)):
                     pause = FIRST_PAUSE
                 elif progress.waited > most:
-                    raise TimedOut(
-                        f"No offsets committed for {most:g} s",
-                        why=str(e),
-                        next_step="Check the brokers, then run it again: it resumes from the committed offsets.",
-                    ) from e
+                    raise TimedOut(f"No offsets committed for {most:g} s", why=str(e), next_step=RUN_AGAIN) from e
             if self.stopped():
                 return TaskResult(EndReason.STOPPED, self.stats)
             self.sleep(pause)

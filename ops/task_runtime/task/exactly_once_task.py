@@ -61,6 +61,8 @@ REMEDIES = (
     "transaction.boundary.interval.ms)."
 )
 
+RUN_AGAIN = "Check the brokers, then run it again: it resumes from the committed offsets."
+
 
 @dataclass(frozen=True)
 class ExactlyOnceTask:
@@ -127,9 +129,14 @@ class ExactlyOnceTask:
                     expired += 1
                     doing.restart()
                     if expired >= MOST_EXPIRED and slow >= longest:
-                        raise _too_slow(e, self.remedies) from e
+                        what = "Timed out waiting for a commit of the task"
+                        raise ConnectctlError(
+                            what, why=str(e), next_step=self.remedies, code="transaction-timeout"
+                        ) from e
                 if not first and doing.waited > longest:
-                    raise _timed_out(longest, e) from e
+                    raise TimedOut(
+                        f"No transaction committed for {longest:g} s", why=str(e), next_step=RUN_AGAIN
+                    ) from e
             if self.stopped():
                 return self._end(EndReason.STOPPED)
             self.sleep(pause)
@@ -292,17 +299,3 @@ class TaskTransaction:
         if expired:
             return Expired(slow)
         return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._task.remedies}")
-
-
-def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
-    return ConnectctlError(
-        "Timed out waiting for a commit of the task", why=str(last), next_step=remedies, code="transaction-timeout"
-    )
-
-
-def _timed_out(patience: float, last: Exception) -> TimedOut:
-    return TimedOut(
-        f"No transaction committed for {patience:g} s",
-        why=str(last),
-        next_step="Check the brokers, then run it again: it resumes from the committed offsets.",
-    )
