@@ -62,18 +62,14 @@ class SocketListener:
             threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
 
-class QuestionListener:
+class QuestionListener(SocketListener):
     """Where a driver answers its tasks: ``answer`` gets each question, on a thread of its connection."""
 
     def __init__(self, host: str, bind: str | None, answer: Callable[[Mapping[str, Any]], Any]):
         self._answer = answer
-        self._listener = SocketListener(host, bind, self._serve)
-        self.address = self._listener.address
+        super().__init__(host, bind, self._answer_questions)
 
-    def close(self) -> None:
-        self._listener.close()
-
-    def _serve(self, line: socket.socket) -> None:
+    def _answer_questions(self, line: socket.socket) -> None:
         with line, line.makefile("rwb") as words:
             try:
                 while word := words.readline():
