@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
+_AS_COUNTED = ("records", "transactions", "aborted", "instances", "smallest", "largest", "reached", "unwritten_because")
+"""Fields of a report that are those of ``TaskStats``."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +109,11 @@ class TaskReport:
         return cls(
             task,
             reason,
-            records=stats.records,
-            transactions=stats.transactions,
-            aborted=stats.aborted,
-            instances=stats.instances,
-            smallest=stats.smallest,
-            largest=stats.largest,
+            **{name: getattr(stats, name) for name in _AS_COUNTED},
             doubts=len(stats.doubts),
             meter=asdict(stats.meter),
-            reached=stats.reached,
             waited=stats.progress.waited,
             unwritten=tuple(stats.unwritten),
-            unwritten_because=stats.unwritten_because,
             sink=asdict(stats.sink),
             latency=asdict(stats.latency),
             lines=tuple(masked(line) for line in stats.lines),
@@ -231,22 +226,20 @@ def run(
     try:
         ended, idle = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
         return TaskReport.of(task, ended.reason.value, counts, detail=ended.detail, idle=idle)
-    except ConnectctlError as e:
-        if line.stopped:
-            return _failed_while_stopping(task, counts, e)
-        return TaskReport.of(task, FAILED, counts, detail=str(e), trace=str(e))
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
-        if line.stopped:
-            return _failed_while_stopping(task, counts, e)
-        trace = traceback.format_exc()[-LONGEST_TRACE:]
-        return TaskReport.of(task, FAILED, counts, detail=f"{type(e).__name__}: {e}", trace=trace)
+        if line.stopped:  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
+            return TaskReport.of(task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}")
+        detail, trace = failure_texts(e)
+        return TaskReport.of(task, FAILED, counts, detail=detail, trace=trace)
     finally:
         line.close()
 
 
-def _failed_while_stopping(task: int, stats: TaskStats, error: Exception) -> TaskReport:
-    """The report of a task that failed when it was to stop anyway, which does not make the task FAILED (``WorkerTask``)."""
-    return TaskReport.of(task, EndReason.STOPPED.value, stats, detail=f"{type(error).__name__}: {error}")
+def failure_texts(error: Exception) -> tuple[str, str]:
+    """What a report says of ``error``, which is being handled, and its trace: an error that is for people has no other."""
+    if isinstance(error, ConnectctlError):
+        return str(error), str(error)
+    return f"{type(error).__name__}: {error}", traceback.format_exc()[-LONGEST_TRACE:]
 
 
 def _run(

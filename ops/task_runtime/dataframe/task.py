@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -16,10 +15,10 @@ from connectctl.ops.task_runtime.attempt.newest_attempt import Attempt, Supersed
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_attempt import (
     FAILED,
-    LONGEST_TRACE,
     TaskLimits,
     TaskReport,
     TimeboxedSource,
+    failure_texts,
 )
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
@@ -129,11 +128,10 @@ def run(
     try:
         ended = _run(writing, task, rows, counts, terms, address)
         how, why = ended.reason.value, ended.detail
-    except ConnectctlError as e:
-        how, why, trace = FAILED, str(e), str(e)
-        again, code = isinstance(e, TimedOut | Unreachable), e.code
     except Exception as e:  # noqa: BLE001  # whatever a batch holds, Spark would run it again for it
-        how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
+        how, (why, trace) = FAILED, failure_texts(e)
+        if isinstance(e, ConnectctlError):
+            again, code = isinstance(e, TimedOut | Unreachable), e.code
     finally:
         ahead.close()
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
