@@ -159,22 +159,27 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     return batch, starts
 
 
-def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
-    """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
+def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
+    """The rows of ``taken`` as batches, each with the first row and the one behind the last: pieces that lie beside each
+    other are one.
+    """
     batch: Any = None
     start = end = 0
     for piece in taken:
         if batch is not piece.batch or piece.start != end:
             if batch is not None:
-                yield _named(batch.slice(start, end - start), columns)
+                yield batch, start, end
             batch, start = piece.batch, piece.start
         end = piece.start + piece.rows
     if batch is not None:
-        yield _named(batch.slice(start, end - start), columns)
+        yield batch, start, end
 
 
-def _named(rows: Any, columns: Columns) -> tuple[RecordColumns, Callable[[int], str]]:
-    return _columnar(rows, columns), partial(columns.place, rows)
+def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
+    """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
+    for batch, start, end in adjacent(taken):
+        rows = batch.slice(start, end - start)
+        yield _columnar(rows, columns), partial(columns.place, rows)
 
 
 def _columnar(batch: Any, columns: Columns) -> RecordColumns:
