@@ -31,15 +31,10 @@ from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.dataframe.batch_round import (
-    BATCH,
-    local_property,
-    partition_registry,
-    query_of,
-    written_by,
-)
+from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of, written_by
 from connectctl.ops.task_runtime.dataframe.generation_start import start_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
@@ -171,7 +166,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         check_columns(df.dtypes, columns)
     dtypes, key = df.dtypes, _sharing_key(target)
     started, during = start_of(df.sparkSession, lambda: _generation(target, dtypes), lambda: _reached.get(key, {}))
-    claims = partition_registry(df.sparkSession) if target.partitioned else None
+    claims = PartitionRegistry(*driver_address(df.sparkSession)) if target.partitioned else None
     # In a session of the caller's Spark may run copies of tasks, and stages anew.
     attempts = AttemptRegistry(*driver_address(df.sparkSession))
     writing = Writing(

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.connectors import dataframe
-from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, partition_registry, readable
+from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, readable
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
-from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_names
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-    from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
@@ -110,10 +111,10 @@ def open_dataframe(
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
-    check_keys(dtypes, dataframe.names_of(ready.config, "late.key.columns"))
+    check_names(dict(dtypes), dataframe.names_of(ready.config, "late.key.columns"))
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
-    claims = partition_registry(spark) if dataframe.flag(ready.config, "partitioned") else None
+    claims = PartitionRegistry(*driver_address(spark)) if dataframe.flag(ready.config, "partitioned") else None
     return JobDataFrame(spark, ready.config, frame, claims)
 
 

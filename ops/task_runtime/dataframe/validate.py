@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
@@ -34,9 +34,7 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
             "No column is set as source partition",
             next_step="Set one or more. For a DataFrame that is one source partition: a column with a constant value.",
         )
-    for name in columns.names:
-        if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
+    check_names(have, columns.names)
     if have[columns.offset] not in (*WHOLE, "string"):
         raise BadInput(
             f"The column {columns.offset} of type {have[columns.offset]} cannot be a source offset",
@@ -54,9 +52,7 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
 def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     """``check_columns`` of what makes the records alone."""
     have = dict(dtypes)
-    for name in filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)):
-        if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
+    check_names(have, filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)))
     for name in filter(None, (columns.key, columns.value)):
         if have[name] not in RECORDS:
             raise BadInput(
@@ -75,9 +71,8 @@ def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
         )
 
 
-def check_keys(dtypes: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
-    """Raises ``BadInput`` for a column that is missing of those by which late rows are known."""
-    have = dict(dtypes)
+def check_names(have: Collection[str], names: Iterable[str]) -> None:
+    """Raises ``BadInput`` for one of ``names`` that is not among the columns that a frame has."""
     for name in names:
         if name not in have:
             raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
