@@ -46,7 +46,7 @@ class StreamRows(DataFrameRows):
 
     def __init__(self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any):
         super().__init__(batches, *args, **more)
-        self._batch, self._task = batch, task
+        self._batch, self._task, self._known_by = batch, task, ROW_KEY if batch.row_key else HASH
         self._memory = LateRows(task, batch.window) if batch.late is Late.KEEP else None
         self._began: Progress | None = None
         self._since: dict[int, int] | None = None
@@ -93,11 +93,7 @@ class StreamRows(DataFrameRows):
     def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
         """The committed offset of a source partition when this attempt began, and whether it had advanced in the batch."""
         if place not in self._found:
-            offset = self._committed(piece)
-            if not self._batch.ordered:
-                self._found[place] = offset, True
-            else:
-                self._found[place] = offset, self._has_advanced(place)
+            self._found[place] = self._committed(piece), not self._batch.ordered or self._has_advanced(place)
         return self._found[place]
 
     def _has_advanced(self, place: PartitionValues) -> bool:
@@ -140,8 +136,7 @@ class StreamRows(DataFrameRows):
 
     def _unknown(self, late: PartitionSlice) -> list[PartitionSlice]:
         assert self._memory is not None
-        column = ROW_KEY if self._batch.row_key else HASH
-        new = self._memory.unknown(hashes([late], column))
+        new = self._memory.unknown(hashes([late], self._known_by))
         return [late.slice(at, 1) for at in range(late.rows) if new[at]]
 
     def _gather(self) -> list[PartitionSlice]:
@@ -160,12 +155,11 @@ class StreamRows(DataFrameRows):
             return taken
         seen: set[int] = set()
         found = []
-        column = ROW_KEY if self._batch.row_key else HASH
         for piece in taken:
             offset, advanced = self._at_first(piece.partition, piece)
             if offset is None or advanced or piece.first > offset:
                 found.append(piece)
-            elif (key := int(hashes([piece], column)[0])) not in seen:
+            elif (key := int(hashes([piece], self._known_by)[0])) not in seen:
                 seen.add(key)
                 found.append(piece)
         return found
@@ -222,8 +216,7 @@ class StreamRows(DataFrameRows):
         progress = Progress(self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to)
         found[self._offsets.key(self._batch.place(self._task))] = progress.json
         if self._memory is not None and sent:
-            new = hashes(sent, ROW_KEY if self._batch.row_key else HASH)
-            found |= self._memory.records(new, self._offsets.key)
+            found |= self._memory.records(hashes(sent, self._known_by), self._offsets.key)
         self._ends = through
         return found
 
