@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from pyspark.sql import SparkSession
 
-T = TypeVar("T")
 LEAST_PATIENCE = 60.0
 """Seconds that a task has to get through; more where transactions may be open for longer."""
 
@@ -56,10 +55,6 @@ class JobEnvironment:
     def retries(self) -> RetryPolicy:
         """What every call to Kafka goes through: nothing is repeated once the run is to end."""
         return replace(self.outage, stopping=lambda: self.signals.count > 0)
-
-    def patiently(self, doing: str, work: Callable[[], T]) -> T:
-        """What ``work`` gives, tried again while Kafka is away."""
-        return self.retries(doing, work)
 
     @property
     def members(self) -> TaskMembers | None:

@@ -55,7 +55,7 @@ class JobRunner(JobEnvironment):
                 return self._warmed(began)
 
     def _create_topics(self) -> None:
-        self.patiently("create topics", lambda: create_topics(self.ready, self.scene, self.note))
+        self.retries("create topics", lambda: create_topics(self.ready, self.scene, self.note))
 
     @contextmanager
     def _frames(self) -> Iterator[None]:
@@ -81,7 +81,7 @@ class JobRunner(JobEnvironment):
             return
         if self.ready.take_over:
             hold, timeout = self.presence.hold_alone, max(self.timeout, environment.LEAST_PATIENCE)
-            self.patiently("join the group of the run", lambda: hold(timeout))
+            self.retries("join the group of the run", lambda: hold(timeout))
         else:
             self.presence.join()
         try:
@@ -102,7 +102,7 @@ class JobRunner(JobEnvironment):
         ready = self.ready
         prefix = words.RUN_PREFIX if ready.take_over else ""
         arguments = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
-        statuses = self.patiently("read the statuses", lambda: StatusWriter(*arguments))
+        statuses = self.retries("read the statuses", lambda: StatusWriter(*arguments))
         take_over = WorkerTakeOver(self)
         try:
             with take_over.held() as taken:
@@ -153,5 +153,5 @@ class JobRunner(JobEnvironment):
             tasks = choose(taken)
             generation = Generation(ready.topics["config"], ready.name, taken.commit, taken.target_at)
             most = max(ready.before.transactional_ids, len(tasks))
-            self.patiently("fence older tasks", lambda: self.fence_tasks(most))
+            self.retries("fence older tasks", lambda: self.fence_tasks(most))
         return StartedTasks(generation, tasks, verdicts[-1].failed)
