@@ -26,6 +26,7 @@ from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit, counted
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transform_source import LONGEST_POLL
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 SETTLED_WITHIN = 10.0
 """Seconds that a rebalance may take which is under way as a lease ends."""
-LONGEST_POLL = 0.2
-"""Seconds that a poll waits for records at most."""
 
 
 @dataclass(frozen=True)

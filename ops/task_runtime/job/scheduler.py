@@ -216,7 +216,12 @@ class JobRun:
                 if self.stop_requested():
                     return self._outcome(FinalStatus.STOPPED)
                 if lost >= MAX_LOST_ROUNDS:
-                    raise _rounds_lost(lost, round_.lost)
+                    raise ConnectctlError(
+                        f"Spark lost {lost} consecutive rounds of tasks",
+                        why=round_.lost,
+                        next_step="See Spark's log, then run it again: it resumes from the committed offsets.",
+                        code="spark",
+                    )
                 self.sleep(PAUSE)
                 continue
             if ended := self._add_reports(round_.reports, active):
@@ -306,12 +311,3 @@ class JobRun:
             self.reason = why
             return FinalStatus.TAKEN
         return FinalStatus.FAILED if any(total.failure for total in self.totals.values()) else ended
-
-
-def _rounds_lost(lost: int, why: str) -> ConnectctlError:
-    return ConnectctlError(
-        f"Spark lost {lost} consecutive rounds of tasks",
-        why=why,
-        next_step="See Spark's log, then run it again: it resumes from the committed offsets.",
-        code="spark",
-    )

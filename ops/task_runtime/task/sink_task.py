@@ -23,6 +23,7 @@ from typing import Any
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask
@@ -37,8 +38,6 @@ from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Unkn
 DEFAULT_INTERVAL = 60.0
 """Seconds: ``offset.flush.interval.ms``."""
 SETTLING_POLL = 0.1
-MOST_RECORDS = 500
-"""``max.poll.records``."""
 
 
 class WorkerSinkTask:

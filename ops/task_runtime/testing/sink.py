@@ -9,13 +9,14 @@ from typing import cast
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
-from connectctl.ops.task_runtime.task.sink_task import MOST_RECORDS, WorkerSinkTask
+from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer, UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
@@ -23,7 +24,6 @@ from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_conf
 from connectctl.ops.task_runtime.testing.results import GroupRun, failing, keep
 
 PATIENCE = 30.0
-MOST_RECORDS = 500
 
 
 def run_transform(
