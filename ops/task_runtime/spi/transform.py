@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.connector import Connector, Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.subscription import input_problems, input_topics
 
@@ -170,6 +171,17 @@ def connector_of(found: Any) -> type[TransformConnector] | None:
         of = {"function": staticmethod(found), "__module__": found.__module__, "__qualname__": name}
         return type(name, (TransformConnector,), {"task": type(name, (FrameTransform,), of)})
     return None
+
+
+def check_columns(table: Any) -> None:
+    """Raises ``ConnectctlError`` for a table of Arrow without values, or with a column of another name."""
+    names = set(table.schema.names)
+    if "value" not in names or names - set(COLUMNS):
+        raise ConnectctlError(
+            "The transform returned a table that cannot be written",
+            why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
+            next_step=f"Its columns may be {', '.join(COLUMNS)}.",
+        )
 
 
 def _when(message: Any) -> int | None:

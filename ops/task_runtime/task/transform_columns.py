@@ -8,7 +8,7 @@ import pyarrow as pa
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
-from connectctl.ops.task_runtime.task.transform_output import check_columns
+from connectctl.ops.task_runtime.spi.transform import check_columns
 from pyarrow import types
 
 
