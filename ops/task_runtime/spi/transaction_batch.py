@@ -145,11 +145,8 @@ class TransactionBatch:
         number -= len(self.records)
         for bulk in self.record_batches:
             if 0 <= number < len(bulk):
-                return (
-                    bulk.describe_row(number)
-                    if isinstance(bulk, ColumnBatch) and bulk.describe_row is not None
-                    else None
-                )
+                named = bulk.describe_row if isinstance(bulk, ColumnBatch) else None
+                return None if named is None else named(number)
             number -= len(bulk)
         return None
 

@@ -8,6 +8,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -152,17 +153,14 @@ class PolledSource:
     def _batch_of(self, segment: Segment) -> TransactionBatch | None:
         outgoing, bulks = self._serializer.of(segment.records)
         named = partial(_named, segment.records, bool(bulks))
+        made = TransactionBatch(outgoing, bulks, more=True, describe_record=named, polled=self._polled)
         self._sent += len(segment.records)
         if self._wants_records and isinstance(segment.records, Sequence):
             self._records += segment.records
         self._track_offsets(segment.records)
         if segment.end is None:
             self._in_hand = self._in_hand or bool(segment.records)
-            if not segment.records:
-                return None
-            return TransactionBatch(
-                records=outgoing, record_batches=bulks, more=True, describe_record=named, polled=self._polled
-            )
+            return made if segment.records else None
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
         self._unasked = not self._sent and not segment.asks
@@ -170,15 +168,7 @@ class PolledSource:
         if not self._sent and not self._flushing:
             return None
         self._in_hand = True
-        aborts = segment.end is End.ABORT
-        return TransactionBatch(
-            records=outgoing,
-            record_batches=bulks,
-            offsets=self._flushing,
-            abort=aborts,
-            describe_record=named,
-            polled=self._polled,
-        )
+        return replace(made, offsets=self._flushing, abort=segment.end is End.ABORT, more=False)
 
     def _track_offsets(self, records: Batch) -> None:
         """Note the newest offset of every source partition."""
