@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -235,8 +236,13 @@ class Attempts(threading.Thread):
             return self.over.is_set()
 
         try:
-            worker.run(over, PATIENCE, 0.1)
+            worker.start(PATIENCE)
+            while not over():
+                worker.iterate(0.1)
+            worker.close()
         finally:
+            with suppress(Exception):
+                worker.close()
             member.close()
 
 

@@ -41,10 +41,6 @@ class GroupConsumer(Protocol):
     thrown away and to join again, ``Fenced`` where another attempt has its ``group.instance.id``.
     """
 
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are its own now."""
-
     def join(self, listener: RebalanceListener, patience: float) -> None:
         """Subscribe, and wait for the first assignment, be it empty, for at most ``patience`` seconds (``TimedOut``)."""
 

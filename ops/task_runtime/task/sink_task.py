@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -80,19 +80,6 @@ class WorkerSinkTask:
     def redelivering(self) -> bool:
         """Whether a batch waits to be put again."""
         return self._context.redelivering
-
-    def run(self, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
-        """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
-        try:
-            self.start(patience)
-            while not stopping():
-                self.iterate(seconds)
-        except BaseException:
-            # The first failure is the one to report.
-            with suppress(Exception):
-                self.close()
-            raise
-        self.close()
 
     def start(self, patience: float) -> None:
         """Start the task, and wait for its first partitions for at most ``patience`` seconds (``TimedOut``)."""

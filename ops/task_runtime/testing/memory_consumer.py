@@ -90,10 +90,6 @@ class MemoryConsumer:
         self._listener: RebalanceListener | None = None
 
     @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        return frozenset(self._positions)
-
-    @property
     def is_replaced(self) -> bool:
         return False
 
