@@ -153,7 +153,7 @@ def _run(
     work = writing.spec if writing.start is None else with_generation(writing.spec, writing.start)
     near = SharedClients(work)
     supply: RecordSource = rows
-    stopped: Callable[[], bool] = _never
+    stopped: Callable[[], bool] = bool
     with ExitStack() as closing:
         if address is not None:
             line = TaskChannel(address)
@@ -164,13 +164,8 @@ def _run(
             supply, stopped = leased, leased.should_stop
         kind = dataframe_producer_class(near.target, work.delivery.properties)
         largest = near.largest_batches([writing.topic]).get(writing.topic)
-        properties = {
-            **rows.producer_properties,
-            **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))}),
-        }
+        properties = dict(rows.producer_properties)
+        if largest is not None:
+            properties["message.max.bytes"] = str(max(largest, 1000))
         ledger = closing.enter_context(source_ledger(work, near, task, counts))
         return task_kernel(work, near, task, properties, stopped, counts, kind, ledger, writing.remedies).run(supply)
-
-
-def _never() -> bool:
-    return False
