@@ -13,7 +13,7 @@ from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
-from connectctl.ops.task_runtime.task.at_least_once import group_producer_class
+from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
@@ -76,7 +76,7 @@ def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
     """The kind of producer of a transform, and of a sink that is exactly-once. Properties that only librdkafka heeds are
     kept to.
     """
-    return batch_producer_class(kafka, spec.delivery, spec.config, group_producer_class(spec.delivery))
+    return batch_producer_class(kafka, spec.delivery, spec.config, GroupIdempotentProducer)
 
 
 def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats) -> TransformSource:

@@ -25,7 +25,7 @@ from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
-from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, producer_class
+from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
 from connectctl.ops.task_runtime.task.columnar_producer import batch_producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -303,7 +303,7 @@ def source_producer_class(
     """The kind of producer to ``kafka`` for what ``supply`` gives: batches of another topic, or records."""
     if getattr(supply, "copies_batches", False):
         return BatchCopyProducer
-    return batch_producer_class(kafka, delivery, config, producer_class(delivery))
+    return batch_producer_class(kafka, delivery, config, IdempotentProducer)
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:

@@ -124,14 +124,6 @@ class GroupIdempotentProducer(IdempotentProducer):
         consumer.commit(offsets)
 
 
-def producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
-    return TransactionalProducer if delivery.exactly_once else IdempotentProducer
-
-
-def group_producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
-    return TransactionalProducer if delivery.exactly_once else GroupIdempotentProducer
-
-
 def boundaries_of(delivery: DeliverySettings) -> Boundaries:
     if delivery.exactly_once:
         return Boundaries(

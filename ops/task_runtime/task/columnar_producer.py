@@ -208,12 +208,12 @@ def _codec(properties: Mapping[str, Any]) -> str:
 
 
 def batch_producer_class(
-    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], librdkafka: type[TransactionalProducer]
+    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], at_least_once: type[TransactionalProducer]
 ) -> type[TransactionalProducer]:
-    """What writes the records of a task: ``librdkafka`` at-least-once, and where ``config`` has what only that heeds."""
-    if delivery.exactly_once and not idle_for_columns(config):
-        return dataframe_producer_class(kafka, delivery.properties)
-    return librdkafka
+    """What writes the records of a task: librdkafka's producer where ``config`` has what only that heeds."""
+    if not delivery.exactly_once:
+        return at_least_once
+    return TransactionalProducer if idle_for_columns(config) else dataframe_producer_class(kafka, delivery.properties)
 
 
 def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TransactionalProducer]:

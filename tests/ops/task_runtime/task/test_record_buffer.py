@@ -7,7 +7,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, ProducerRecord, RecordLists, TransactionBatch
-from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, producer_class
+from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
@@ -82,4 +82,4 @@ def test_a_polled_task_writes_batches_unless_it_asks_for_what_only_librdkafka_he
     config: dict[str, str], kind: type[TransactionalProducer]
 ) -> None:
     kafka, how = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1), delivery_settings(config)
-    assert batch_producer_class(kafka, how, config, producer_class(how)) is kind
+    assert batch_producer_class(kafka, how, config, IdempotentProducer) is kind
