@@ -23,7 +23,6 @@ from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
@@ -119,21 +118,12 @@ def open_dataframe(
 
 
 def _read(ready: PreparedJob, scene: RunClients, patience: float) -> OffsetStore:
-    own = _there(scene.target, offsets_topic(ready), ready.name)
-    store = OffsetStore(
-        own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.dedicated_offsets_topic else None
-    )
-    store.refresh(patience)
-    return store
-
-
-class _NoOffsets(CommittedOffsets):
-    """The offsets in a topic that is not there."""
-
-    def refresh(self, patience: float) -> None:
-        """There is nothing to read."""
-
-
-def _there(kafka: Kafka, topic: str, connector: str) -> CommittedOffsets:
-    kind = CommittedOffsets if those_that_exist(kafka, topic) else _NoOffsets
-    return kind(kafka, topic, connector)
+    """The offsets in those topics that are there."""
+    own, behind = CommittedOffsets(scene.target, offsets_topic(ready), ready.name), None
+    there = [own] if those_that_exist(scene.target, own.topic) else []
+    if ready.dedicated_offsets_topic:
+        behind = CommittedOffsets(scene.kafka, ready.topics["offsets"], ready.name)
+        there += [behind] if those_that_exist(scene.kafka, behind.topic) else []
+    for each in there:
+        each.refresh(patience)
+    return OffsetStore(own, behind)
