@@ -24,14 +24,14 @@ from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT, RUN_AGAIN
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit, counted
+from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from connectctl.ops.task_runtime.task.transform_source import LONGEST_POLL
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-    from connectctl.ops.task_runtime.group.consumer import GroupConsumer
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
     from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
@@ -149,6 +149,11 @@ class SinkAttempts:
                 commit = (
                     member.commit if producer is None else TransactionalCommit(producer, member, task, spec.patience)
                 )
+
+                def counted(offsets: GroupOffsets) -> None:
+                    commit(offsets)
+                    self._committed(worker)
+
                 settings = error_settings(spec.config)
                 errors = RecordErrors(settings, spec.connector, self.task, letters, self.stats.lines.append)
                 worker = WorkerSinkTask(
@@ -158,7 +163,7 @@ class SinkAttempts:
                     reading_converters(spec.config),
                     errors,
                     interval=spec.delivery.interval,
-                    commit=counted(commit, lambda: self._committed(worker)),
+                    commit=counted,
                     note=self.stats.lines.append,
                 )
                 self._loop(worker, member)

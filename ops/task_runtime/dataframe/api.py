@@ -322,7 +322,9 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
         committed.refresh(target.timeout)
         if target.offset:
             check_committed(target.connector, committed, dtypes, target.columns)
-    _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
+    for topic, partitions in {config_topic: 1, target.offsets_topic: 25}.items():
+        if topic not in there:
+            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
     config, tasks = configs_of(target)
     with closing(Transactions(dict(target.client), timeout=target.timeout)) as calls:
         leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES)
@@ -332,12 +334,6 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
             fence_listed(target, calls)
         _reached[_sharing_key(target)] = {PRIMARY: current_ends(kafka, target.offsets_topic)}
         return generation
-
-
-def _create(kafka: Kafka, topics: Mapping[str, int], there: frozenset[str]) -> None:
-    for topic, partitions in topics.items():
-        if topic not in there:
-            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
 
 
 def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:

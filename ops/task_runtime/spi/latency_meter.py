@@ -57,17 +57,13 @@ class LatencyMeter:
     missed: int = 0
     promise: float | None = None
 
-    def visible(self, seconds: float, records: int = 1) -> None:
-        """``records`` can be seen, so many seconds after they were polled."""
-        bucket = bucket_of(seconds)
-        self.counts[bucket] = self.counts.get(bucket, 0) + records
-        self.total += max(0.0, seconds) * records
-        self.longest = max(self.longest, seconds)
-
     def committed(self, took: Sequence[tuple[float, int]]) -> None:
         """A transaction is, with so many records that took so many seconds each."""
         for seconds, records in took:
-            self.visible(seconds, records)
+            bucket = bucket_of(seconds)
+            self.counts[bucket] = self.counts.get(bucket, 0) + records
+            self.total += max(0.0, seconds) * records
+            self.longest = max(self.longest, seconds)
         if self.promise is not None and took:
             self.missed += max(seconds for seconds, _ in took) > self.promise
 

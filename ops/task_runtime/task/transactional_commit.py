@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,13 +39,3 @@ class TransactionalCommit:
             raise UnknownOutcome(str(e)) from e
         if why := self.producer.unusable_because():
             raise UnknownOutcome(why)
-
-
-def counted(commit: Callable[[GroupOffsets], None], done: Callable[[], None]) -> Callable[[GroupOffsets], None]:
-    """``commit``, behind which ``done`` is called."""
-
-    def both(offsets: GroupOffsets) -> None:
-        commit(offsets)
-        done()
-
-    return both
