@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit import sequences, transactions
@@ -20,6 +18,7 @@ from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit import Cluster
 from connectctl.ops.jobs.audit_inputs import Comparison, compare_frame, compared
 from connectctl.ops.jobs.audit_sequences import Wanted
+from connectctl.ops.task_runtime.task.progress import heartbeat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +129,7 @@ def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
     if work.evidence is not None:
         found = found.persist(StorageLevel.DISK_ONLY)
     try:
-        with _watched(spark, advance):
+        with heartbeat(_watcher(spark, advance), GLANCE):
             for row in audit.gather_frame(found, work.shown).collect():
                 summary.merge(json.loads(row.told))
             if work.evidence is not None:
@@ -142,28 +141,19 @@ def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
     return summary
 
 
-@contextmanager
-def _watched(spark: SparkSession, advance: Advance) -> Iterator[None]:
-    """Tell how many tasks of the stages that are known so far are done, as long as it takes."""
+def _watcher(spark: SparkSession, advance: Advance) -> Callable[[], None]:
+    """Tells how many tasks of the stages that are known so far are done."""
     tracker = spark.sparkContext.statusTracker()
-    ended = Event()
     stages: dict[int, tuple[int, int]] = {}
 
     def watch() -> None:
-        while not ended.wait(GLANCE):
-            for number in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(number)
-                if info is not None:
-                    stages[number] = (info.numCompletedTasks, info.numTasks)
-            # A stage that is no longer active has done all of its tasks.
-            active = set(tracker.getActiveStageIds())
-            done = sum(counts[0] if number in active else counts[1] for number, counts in stages.items())
-            advance(done, max(1, sum(total for _, total in stages.values())))
+        for number in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(number)
+            if info is not None:
+                stages[number] = (info.numCompletedTasks, info.numTasks)
+        # A stage that is no longer active has done all of its tasks.
+        active = set(tracker.getActiveStageIds())
+        done = sum(counts[0] if number in active else counts[1] for number, counts in stages.items())
+        advance(done, max(1, sum(total for _, total in stages.values())))
 
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
+    return watch
