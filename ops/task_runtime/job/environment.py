@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.core.interrupts import left_alone
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.partition_ids import PartitionIds
-from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun
+from connectctl.ops.task_runtime.job.run_request import LEASE
+from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.job.steps import Parts, unrecorded
-from connectctl.ops.task_runtime.job.stop_signals import Signals
 from connectctl.ops.task_runtime.spi.transform import TransformConnector
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
@@ -24,6 +28,30 @@ if TYPE_CHECKING:
 
 LEAST_PATIENCE = 60.0
 """Seconds that a task has to get through; more where transactions may be open for longer."""
+
+
+@dataclass
+class Signals:
+    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an end on the spot."""
+
+    count: int = 0
+
+    def stop(self) -> None:
+        self.count += 1
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """While it lasts, signals count and do nothing else. Only the main thread can hear them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with left_alone():
+                yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.job.run_request import LEASE
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
@@ -20,8 +21,6 @@ from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
 
-LEASE = 30.0
-"""Seconds of a lease, where nothing ends it before."""
 MAX_LOST_ROUNDS = 5
 """Rounds without any progress that Spark may lose one after the other."""
 MAX_FENCED_ROUNDS = 5
