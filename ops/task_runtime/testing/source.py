@@ -46,7 +46,7 @@ def run_source(
     ``offsets`` are source partitions with the offsets committed by an earlier run. Raises what the connector or a task
     raises, or gives a run with the state FAILED where ``expect_failure`` is true.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), {_key(name, p): _json(o) for p, o in offsets})
+    kafka = MemoryKafka(Faults(fail_at or {}), {_json([name, dict(p)]): _json(dict(o)) for p, o in offsets})
     run = SourceRun()
     whole = whole_config(connector, config, name)
     with failing(run, expect_failure):
@@ -141,12 +141,8 @@ class _TaskRun:
         return task
 
 
-def _key(name: str, partition: Mapping[str, Any]) -> bytes:
-    return connect_json([name, dict(partition)]).encode()
-
-
-def _json(offset: Mapping[str, Any]) -> bytes:
-    return connect_json(dict(offset)).encode()
+def _json(value: Any) -> bytes:
+    return connect_json(value).encode()
 
 
 def _pairs(offsets: Mapping[bytes, bytes | None]) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:
