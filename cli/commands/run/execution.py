@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.run_request import RunRequest
-    from connectctl.ops.task_runtime.job.runner import Result
+    from connectctl.ops.task_runtime.job.runner import JobResult
     from connectctl.ops.task_runtime.job.saved_run import SavedRun
     from connectctl.ops.task_runtime.job.scheduler import JobRun
     from connectctl.ops.task_runtime.job.steps import RecordedParts
@@ -181,7 +181,7 @@ def scene_of(session: Session, job: Job | None = None) -> RunClients:
     return RunClients(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)
 
 
-def _perform(session: Session, run: Prepared, written: MetricsFile | None, parts: RecordedParts) -> Result:
+def _perform(session: Session, run: Prepared, written: MetricsFile | None, parts: RecordedParts) -> JobResult:
     # A dry run does without all that runs tasks.
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.clients.spark.session import close_session, open_session

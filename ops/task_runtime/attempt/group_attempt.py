@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
-from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.spi.subscription import Subscription
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FROM_RECORDS = 500
 """``max.poll.records`` from which a table is quicker as columns than record by record; 500 is the default. Measured over a
@@ -44,15 +44,15 @@ def group_ledger(
 
 def member_factory(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
-) -> Callable[[], Member]:
+) -> Callable[[], TaskMember]:
     """Makes members of a task, with the task's transactional id as their instance id."""
     reads = _reads(spec)
     id_ = task_id(spec.group, spec.connector, task)
     others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
 
-    def opened() -> Member:
+    def opened() -> TaskMember:
         stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
-        return Member(
+        return TaskMember(
             shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign, shared.stale_because
         )
 
@@ -72,7 +72,7 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
     )
 
 
-def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
+def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TaskProducer]:
     """The kind of producer of a transform, and of a sink that is exactly-once. Properties that only librdkafka heeds are
     kept to.
     """

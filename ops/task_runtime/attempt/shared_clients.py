@@ -27,7 +27,7 @@ PRIMARY, GLOBAL = "offsets", "behind"
 
 
 @dataclass(frozen=True)
-class OffsetsSnapshot:
+class StoreSnapshot:
     """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
 
     values: Mapping[bytes, bytes]
@@ -44,9 +44,9 @@ class OffsetsSnapshot:
 class OffsetsView:
     """The offset store as one task sees it: as it was found when the task last asked."""
 
-    def __init__(self, read: CoalescedRead[OffsetsSnapshot]):
+    def __init__(self, read: CoalescedRead[StoreSnapshot]):
         self._read = read
-        self._snapshot = OffsetsSnapshot({})
+        self._snapshot = StoreSnapshot({})
 
     def refresh(self, patience: float) -> None:
         """Read what is committed. The read has a time-out of its own."""
@@ -97,12 +97,10 @@ class SharedClients:
         return OffsetsView(self._offsets)
 
 
-def _snapshot(store: OffsetStore, patience: float) -> OffsetsSnapshot:
+def _snapshot(store: OffsetStore, patience: float) -> StoreSnapshot:
     store.refresh(patience)
     values = ((key, store.value(key)) for key in store.known())
     reached = {PRIMARY: store.primary.reached} | (
         {GLOBAL: store.secondary.reached} if store.secondary is not None else {}
     )
-    return OffsetsSnapshot(
-        {key: value for key, value in values if value is not None}, store.primary.positions(), reached
-    )
+    return StoreSnapshot({key: value for key, value in values if value is not None}, store.primary.positions(), reached)

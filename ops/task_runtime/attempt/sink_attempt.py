@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 SETTLED_WITHIN = 10.0
 """Seconds that a rebalance may take which is under way as a lease ends."""
@@ -196,7 +196,7 @@ class SinkAttempts:
         self.stats.commit(count)
 
     @contextmanager
-    def _producer(self) -> Iterator[TransactionalProducer | None]:
+    def _producer(self) -> Iterator[TaskProducer | None]:
         """The slot's producer, initialised, where the sink is exactly once."""
         spec = self.spec
         if not spec.delivery.exactly_once:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
@@ -299,7 +299,7 @@ def _run_sink(
 
 def source_producer_class(
     kafka: Kafka, supply: TaskRecordSource, delivery: DeliverySettings, config: Mapping[str, str]
-) -> type[TransactionalProducer]:
+) -> type[TaskProducer]:
     """The kind of producer to ``kafka`` for what ``supply`` gives: batches of another topic, or records."""
     if getattr(supply, "copies_batches", False):
         return BatchCopyProducer

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
     Outlook,
@@ -182,9 +182,9 @@ def flag(configs: Mapping[str, str], name: str) -> bool:
     return configs.get(name, "false").strip().lower() == "true"
 
 
-def columns_of(configs: Mapping[str, str]) -> Columns:
+def columns_of(configs: Mapping[str, str]) -> FrameColumns:
     """Which columns are what, from a configuration that was validated."""
-    return Columns(
+    return FrameColumns(
         names_of(configs, "partition.columns"),
         configs["offset.column"].strip(),
         configs.get("value.column") or "value",

@@ -35,7 +35,7 @@ from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_prope
 from connectctl.ops.task_runtime.dataframe.generation_start import start_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
@@ -114,9 +114,9 @@ class Target:
         return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> FrameColumns:
         partition, offset = self.partition_columns, self.offset
-        return Columns(partition, offset, self.value, self.key, self.timestamp, self.headers)
+        return FrameColumns(partition, offset, self.value, self.key, self.timestamp, self.headers)
 
 
 @dataclass(frozen=True)

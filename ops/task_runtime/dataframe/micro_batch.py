@@ -86,7 +86,7 @@ def hashes(pieces: Iterable[PartitionSlice], column: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Progress:
+class BatchProgress:
     """What a task has committed of a batch: all (``through``) or a part, whose rows have ``digest``.
 
     ``since`` is, by partition of the offsets topic, where the connector's newest record was when the task began the batch: a
@@ -112,7 +112,7 @@ class Progress:
         return connect_json(reported).encode()
 
     @classmethod
-    def parse(cls, raw: bytes) -> Progress:
+    def parse(cls, raw: bytes) -> BatchProgress:
         """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
         try:
             reported = json.loads(raw)
@@ -134,7 +134,7 @@ def newest(stored: RefreshableOffsets) -> dict[int, int]:
     return found
 
 
-def progress_of(batch: MicroBatch, task: int, reported: Mapping[int, Progress]) -> Progress | None:
+def progress_of(batch: MicroBatch, task: int, reported: Mapping[int, BatchProgress]) -> BatchProgress | None:
     """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new to it.
 
     Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by other tasks.

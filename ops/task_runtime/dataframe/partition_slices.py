@@ -14,7 +14,7 @@ from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 
 
 @dataclass(frozen=True)
-class Columns:
+class FrameColumns:
     """Which columns of a frame are what. ``partition`` and ``offset`` have the same names in the offsets topic.
 
     ``timestamp`` is a column of milliseconds since the epoch, ``headers`` one as Spark's Kafka sink takes it.
@@ -85,7 +85,7 @@ class PartitionSlice(NamedTuple):
         return int(pc.sum(pc.less_equal(offsets, pa.scalar(offset, offsets.type))).as_py())
 
 
-def partition_slices(batch: Any, columns: Columns) -> list[PartitionSlice]:
+def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
     """``batch`` by source partition, each piece in the batch's order.
 
     Raises ``ConnectctlError`` for an offset that is null, or before its predecessor.
@@ -114,7 +114,7 @@ def partition_slices(batch: Any, columns: Columns) -> list[PartitionSlice]:
     ]
 
 
-def _check_offsets(batch: Any, columns: Columns) -> None:
+def _check_offsets(batch: Any, columns: FrameColumns) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -175,14 +175,16 @@ def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
         yield batch, start, end
 
 
-def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
+def columnar(
+    taken: Iterable[PartitionSlice], columns: FrameColumns
+) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
     """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)
         yield _columnar(rows, columns), partial(columns.place, rows)
 
 
-def _columnar(batch: Any, columns: Columns) -> RecordColumns:
+def _columnar(batch: Any, columns: FrameColumns) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
         times = batch.column(columns.timestamp).fill_null(-1).to_numpy()

@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets as Reader
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_BYTES = 64 << 20
@@ -47,7 +47,7 @@ class DataFrameRows:
         batches: Iterable[Any],
         connector: str,
         topic: str,
-        columns: Columns,
+        columns: FrameColumns,
         size: int,
         claim: Callable[[Sequence[PartitionValues]], None] = lambda places: None,
         timeout: float = math.inf,

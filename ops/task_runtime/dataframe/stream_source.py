@@ -18,10 +18,10 @@ from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
 from connectctl.ops.task_runtime.dataframe.micro_batch import (
     HASH,
     ROW_KEY,
+    BatchProgress,
     Digest,
     Late,
     MicroBatch,
-    Progress,
     digest,
     hashes,
     newest,
@@ -48,7 +48,7 @@ class StreamRows(DataFrameRows):
         super().__init__(batches, *args, **more)
         self._batch, self._task, self._known_by = batch, task, ROW_KEY if batch.row_key else HASH
         self._memory = LateRows(task, batch.window) if batch.late is Late.KEEP else None
-        self._began: Progress | None = None
+        self._began: BatchProgress | None = None
         self._since: dict[int, int] | None = None
         self._found: dict[PartitionValues, tuple[Any, bool]] = {}
         self._done = self._repeated = Digest()
@@ -75,14 +75,14 @@ class StreamRows(DataFrameRows):
         if self._memory is not None:
             self._memory.load((key, stored.value(key)) for key in stored.known())
 
-    def _reported(self, stored: StoredOffsets) -> dict[int, Progress]:
+    def _reported(self, stored: StoredOffsets) -> dict[int, BatchProgress]:
         """How far each task of the query is."""
         found = {}
         for raw in stored.known():
             if STREAM.encode() in raw and isinstance(key := parse_key(raw), SourceKey):
                 value = stored.value(raw)
                 if key.partition is not None and key.partition.get(STREAM) == self._batch.query and value is not None:
-                    found[int(key.partition["task"])] = Progress.parse(value)
+                    found[int(key.partition["task"])] = BatchProgress.parse(value)
         return found
 
     @property
@@ -213,7 +213,9 @@ class StreamRows(DataFrameRows):
             self._next_digest = sum(rest, self._next_digest)
         found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
         up_to = max((piece.last for piece in sent), default=self._up_to) if not self._batch.ordered else None
-        progress = Progress(self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to)
+        progress = BatchProgress(
+            self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to
+        )
         found[self._offsets.key(self._batch.place(self._task))] = progress.json
         if self._memory is not None and sent:
             found |= self._memory.records(hashes(sent, self._known_by), self._offsets.key)

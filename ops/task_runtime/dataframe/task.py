@@ -35,7 +35,7 @@ from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
-    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
     from connectctl.ops.task_runtime.spi.transaction_batch import RecordSource, TaskResult
 
 TO_THE_END = TaskLimits(math.inf)
@@ -53,7 +53,7 @@ class Writing:
 
     spec: TaskSpec
     topic: str
-    columns: Columns
+    columns: FrameColumns
     size: int
     registry: DriverAddress | None = None
     remedies: str = REMEDIES

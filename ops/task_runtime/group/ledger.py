@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutco
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 
 class GroupLedger:
@@ -60,7 +60,7 @@ class GroupLedger:
     def before(self, offsets: Any) -> None:
         """Nothing: they are in one place."""
 
-    def write(self, producer: TransactionalProducer, offsets: GroupOffsets) -> None:
+    def write(self, producer: TaskProducer, offsets: GroupOffsets) -> None:
         """Into the transaction, or committed behind the records where there is none."""
         producer.send_group_offsets(offsets, self.member, self._patience)
 

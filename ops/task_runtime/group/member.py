@@ -48,7 +48,7 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_P
 """librdkafka retries these by itself, and reports them besides."""
 
 
-class Member:
+class TaskMember:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
     is ``stopped``; ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the partitions

@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutco
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 
 class PartitionLedger(GroupLedger):
@@ -34,7 +34,7 @@ class PartitionLedger(GroupLedger):
 
     def producers(
         self,
-        open_producer: Callable[[TopicPartition], TransactionalProducer],
+        open_producer: Callable[[TopicPartition], TaskProducer],
         timeout_ms: int,
         discarded: Callable[[], None] = lambda: None,
     ) -> PartitionProducers:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Result:
+class JobResult:
     """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
 
     outcome: FinalStatus
@@ -46,7 +46,7 @@ class JobRunner(JobEnvironment):
 
     _frame: JobDataFrame | None = None
 
-    def go(self) -> Result:
+    def go(self) -> JobResult:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
         with self.signals.handled(), self._frames():
@@ -89,7 +89,7 @@ class JobRunner(JobEnvironment):
         finally:
             self.presence.leave()
 
-    def _warmed(self, began: float) -> Result:
+    def _warmed(self, began: float) -> JobResult:
         if self._frame is None:
             warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
         board = DriverChannel(*driver_address(self.spark))
@@ -98,7 +98,7 @@ class JobRunner(JobEnvironment):
         finally:
             board.close()
 
-    def _go(self, board: DriverChannel, began: float) -> Result:
+    def _go(self, board: DriverChannel, began: float) -> JobResult:
         ready = self.ready
         prefix = words.RUN_PREFIX if ready.take_over else ""
         arguments = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
@@ -124,7 +124,7 @@ class JobRunner(JobEnvironment):
         finally:
             statuses.flush()
         failed = FinalStatus.FAILED if started.failure else outcome
-        return Result(failed, run, time.monotonic() - began, started.failure)
+        return JobResult(failed, run, time.monotonic() - began, started.failure)
 
     def _ended(self, started: StartedTasks, run: JobRun, statuses: StatusWriter) -> None:
         if self.members is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
-from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -42,7 +42,7 @@ class FlushBoundaries(Boundaries):
         return [Segment(batch, None), *flush] if batch else flush
 
 
-class IdempotentProducer(TransactionalProducer):
+class IdempotentProducer(TaskProducer):
     """A producer without a transactional id, for the kernel to work with. A commit is that everything has arrived."""
 
     overdue = False
@@ -116,7 +116,7 @@ class GroupIdempotentProducer(IdempotentProducer):
     """
 
     def send(self, batch: TransactionBatch) -> None:
-        TransactionalProducer.send(self, batch)
+        TaskProducer.send(self, batch)
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
         """Commit them by the consumer once all records have arrived."""

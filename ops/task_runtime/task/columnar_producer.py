@@ -1,7 +1,7 @@
 """An instance of a task's producer that makes whole batches, without librdkafka.
 
 Every record that librdkafka is given is an object of Python's, a message of its own and its acknowledgement; Arrow's
-columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TransactionalProducer`` and
+columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TaskProducer`` and
 raises the same errors. It never retries a request that may have been processed, but for a commit under transaction version
 2 (docs/decisions/0030): any other failure is an ``UnknownOutcome``.
 """
@@ -30,7 +30,7 @@ from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
 from connectctl.ops.task_runtime.task.transactional_producer import (
     SOCKET_TIMEOUT_MS,
     Fenced,
-    TransactionalProducer,
+    TaskProducer,
     UnknownOutcome,
 )
 
@@ -49,8 +49,8 @@ ALL_BUFFERS_BYTES = 16_000_000
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 
 
-class ColumnarProducer(TransactionalProducer):
-    """See ``TransactionalProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
+class ColumnarProducer(TaskProducer):
+    """See ``TaskProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
     those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit. ``wire`` is a
     client of several producers, one user of which it is.
     """
@@ -208,14 +208,14 @@ def _codec(properties: Mapping[str, Any]) -> str:
 
 
 def batch_producer_class(
-    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], at_least_once: type[TransactionalProducer]
-) -> type[TransactionalProducer]:
+    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], at_least_once: type[TaskProducer]
+) -> type[TaskProducer]:
     """What writes the records of a task: librdkafka's producer where ``config`` has what only that heeds."""
     if not delivery.exactly_once:
         return at_least_once
-    return TransactionalProducer if idle_for_columns(config) else dataframe_producer_class(kafka, delivery.properties)
+    return TaskProducer if idle_for_columns(config) else dataframe_producer_class(kafka, delivery.properties)
 
 
-def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TransactionalProducer]:
+def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TaskProducer]:
     """What writes columns to ``kafka``: librdkafka where they are to be compressed as only it can."""
-    return ColumnarProducer if _codec(kafka.client | dict(properties)) in CODECS else TransactionalProducer
+    return ColumnarProducer if _codec(kafka.client | dict(properties)) in CODECS else TaskProducer

@@ -34,12 +34,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
-from connectctl.ops.task_runtime.task.transactional_producer import (
-    Expired,
-    Fenced,
-    TransactionalProducer,
-    UnknownOutcome,
-)
+from connectctl.ops.task_runtime.task.transactional_producer import Expired, Fenced, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.ledger import Ledger
@@ -74,7 +69,7 @@ class ExactlyOnceTask:
     transaction, where the producer's transactions have not one each by themselves.
     """
 
-    open_producer: Callable[[], TransactionalProducer]
+    open_producer: Callable[[], TaskProducer]
     ledger: Ledger
     stale_because: Callable[[], str | None] = lambda: None
     stopped: Callable[[], bool] = lambda: False
@@ -167,7 +162,7 @@ class ExactlyOnceTask:
         finally:
             handle.discard()
 
-    def _loop(self, producer: TransactionalProducer, source: RecordSource) -> TaskResult | None:
+    def _loop(self, producer: TaskProducer, source: RecordSource) -> TaskResult | None:
         transaction = TaskTransaction(self, producer)
         self.ledger.open(lambda: transaction.commit_open(source))
         while True:
@@ -188,7 +183,7 @@ class ExactlyOnceTask:
             if why := producer.unusable_because():
                 raise UnknownOutcome(why)
 
-    def check_topics(self, producer: TransactionalProducer, topics: set[str]) -> None:
+    def check_topics(self, producer: TaskProducer, topics: set[str]) -> None:
         """Raises ``UnknownOutcome`` where an older transaction of the task is open in one of ``topics``."""
         if new := topics - self.checked_topics:
             if not self.batch_size_fits(new):
@@ -208,7 +203,7 @@ class _BatchTooLarge(Exception):
 class TaskTransaction:
     """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
 
-    def __init__(self, task: ExactlyOnceTask, producer: TransactionalProducer):
+    def __init__(self, task: ExactlyOnceTask, producer: TaskProducer):
         self._task = task
         self._producer = producer
         self.begun = False

@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.task.commit_history import CommitHistory
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets, StoredOffsets
     from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 
 class Ledger(Protocol):
@@ -36,7 +36,7 @@ class Ledger(Protocol):
     def before(self, offsets: Any) -> None:
         """``offsets`` are about to be written."""
 
-    def write(self, producer: TransactionalProducer, offsets: Any) -> None:
+    def write(self, producer: TaskProducer, offsets: Any) -> None:
         """Put them into the transaction of ``producer``."""
 
     def after(self, offsets: Any) -> None:
@@ -74,7 +74,7 @@ class SourceOffsetsLedger:
         if self.global_offsets is not None:
             self.global_offsets.write_tombstones(offsets)
 
-    def write(self, producer: TransactionalProducer, offsets: Any) -> None:
+    def write(self, producer: TaskProducer, offsets: Any) -> None:
         producer.send_offsets(self.topic, offsets)
 
     def after(self, offsets: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
-from connectctl.ops.task_runtime.task.transactional_producer import Rebalancing, TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Rebalancing, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
@@ -20,7 +20,7 @@ class TransactionalCommit:
     initialised. ``patience`` is in seconds. Raises ``UnknownOutcome`` and ``Fenced``: the attempt is over then.
     """
 
-    producer: TransactionalProducer
+    producer: TaskProducer
     consumer: GroupConsumer
     task: SinkTask
     patience: float

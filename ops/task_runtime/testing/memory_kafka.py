@@ -1,6 +1,6 @@
 """As much of Kafka as a task needs, in memory: transactions, source offsets, and a consumer group's offsets.
 
-A contract test holds the producer to ``TransactionalProducer``, and the consumer to ``GroupConsumer``.
+A contract test holds the producer to ``TaskProducer``, and the consumer to ``GroupConsumer``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class MemoryOffsets:
 
 
 class MemoryProducer:
-    """A ``TransactionalProducer``: what it sends is there for others once it is committed."""
+    """A ``TaskProducer``: what it sends is there for others once it is committed."""
 
     overdue = False
     bumps_epoch = False

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer, UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
@@ -139,7 +139,7 @@ class _SinkAttempts:
     def _commit(self, task: SinkTask, consumer: MemoryConsumer) -> Callable[[GroupOffsets], None]:
         if not self.connector.exactly_once:
             return consumer.commit
-        producer = cast(TransactionalProducer, MemoryProducer(self.kafka, "testing-0"))
+        producer = cast(TaskProducer, MemoryProducer(self.kafka, "testing-0"))
         return TransactionalCommit(producer, consumer, task, PATIENCE)
 
     def _open(self) -> SinkTask:

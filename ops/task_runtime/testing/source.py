@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryOffsets, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC, task_configs, whole_config
@@ -103,7 +103,7 @@ class _TaskRun:
             OFFSETS_TOPIC,
         )
         loop = ExactlyOnceTask(
-            lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),
+            lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
             SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
             stopped=lambda: self._idle or self._polls <= 0,
             sleep=lambda seconds: None,

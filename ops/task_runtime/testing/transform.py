@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.subscription import input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
@@ -65,7 +65,7 @@ def run_transform(
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now, apart)
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
             loop = ExactlyOnceTask(
-                lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),
+                lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
                 ledger,
                 stopped=lambda: not source.has_more,
                 sleep=lambda seconds: None,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
-from connectctl.ops.task_runtime.connectors.expression.records import SETTINGS, RecordReader
+from connectctl.ops.task_runtime.connectors.expression.records import SETTINGS, RowReader
 from connectctl.ops.task_runtime.connectors.expression.task import ExpressionConnector, ExpressionTask, failed, is_true
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.subscription import REGEX, input_topics
@@ -60,7 +60,7 @@ class MapTask(ExpressionTask):
         if fields and VALUE in there:
             yield VALUE, f"Must configure only one of {VALUE} and {fields[0]}"
         plain = configs.get("value.converter.schemas.enable", "true").lower() != "true"
-        if fields and not (plain and RecordReader(configs).has_fields):
+        if fields and not (plain and RowReader(configs).has_fields):
             yield fields[0], f"{fields[0]} needs value.converter=JsonConverter and value.converter.schemas.enable=false"
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:

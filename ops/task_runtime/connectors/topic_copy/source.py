@@ -26,7 +26,7 @@ from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import Policy
+    from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import ReplicationPolicy
     from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
@@ -73,7 +73,7 @@ class CopiedTopics:
         reader: SourceReader,
         connector: str,
         places: list[TopicPartition],
-        policy: Policy,
+        policy: ReplicationPolicy,
         delivery: DeliverySettings,
         pace: TransactionLimits,
         offsets_topic: str,
