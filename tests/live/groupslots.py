@@ -16,9 +16,8 @@ from connectctl.ops.connect.transactional_ids import partition_id
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings, consumer_settings
-from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.group.ledger import GroupLedger, PartitionLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult

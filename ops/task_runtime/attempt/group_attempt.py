@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.task_runtime.group.ledger import GroupLedger
+from connectctl.ops.task_runtime.group.ledger import GroupLedger, PartitionLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import partition_id, task_id
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import PartitionLedger
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
