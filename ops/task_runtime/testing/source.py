@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
@@ -58,27 +59,26 @@ def run_source(
     return run
 
 
+@dataclass
 class _TaskRun:
     """One task, over all crashes."""
 
-    def __init__(
-        self,
-        connector: type[SourceConnector],
-        config: Mapping[str, str],
-        task: Mapping[str, str],
-        kafka: MemoryKafka,
-        run: SourceRun,
-        polls: int,
-    ):
-        self._kind, self._config, self._task = connector, config, task
-        self._kafka, self._run, self._polls = kafka, run, polls
+    connector: type[SourceConnector]
+    config: Mapping[str, str]
+    task: Mapping[str, str]
+    kafka: MemoryKafka
+    result: SourceRun
+    polls: int
+
+    def __post_init__(self) -> None:
         self._idle = False
         self._current: SourceTask
         self._killed: list[SourceTask] = []
-        self._delivery = delivery_settings(config)
-        if connector.supply(SourceContext(config["name"], task, self._delivery, OFFSETS_TOPIC, TIMEOUT)) is not None:
+        self._delivery = delivery_settings(self.config)
+        context = SourceContext(self.config["name"], self.task, self._delivery, OFFSETS_TOPIC, TIMEOUT)
+        if self.connector.supply(context) is not None:
             raise BadInput(
-                f"{connector.__name__} supplies its records in bulk, and run_source runs tasks that are polled",
+                f"{self.connector.__name__} supplies its records in bulk, and run_source runs tasks that are polled",
                 next_step="Test it on a cluster (connectctl sandbox up).",
             )
 
@@ -93,19 +93,19 @@ class _TaskRun:
 
     def _attempt(self) -> bool:
         """One process; whether it came to its end."""
-        delivery, kafka = self._delivery, self._kafka
+        delivery, kafka = self._delivery, self.kafka
         source = PolledSource(
             self._open,
-            self._config["name"],
-            self._task,
+            self.config["name"],
+            self.task,
             lambda: Boundaries(delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval),
-            converters(self._config),
+            converters(self.config),
             OFFSETS_TOPIC,
         )
         loop = ExactlyOnceTask(
             lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
             SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
-            stopped=lambda: self._idle or self._polls <= 0,
+            stopped=lambda: self._idle or self.polls <= 0,
             sleep=lambda seconds: None,
             strict=delivery.strict,
         )
@@ -123,15 +123,15 @@ class _TaskRun:
         return not kafka.in_doubt
 
     def _open(self) -> SourceTask:
-        self._run.starts += 1
+        self.result.starts += 1
         self._idle = False
-        task: SourceTask = self._kind.task()
+        task: SourceTask = self.connector.task()
         poll = task.poll
 
         def counted() -> Batch | None:
-            self._polls -= 1
-            if self._kafka.faults.next("poll") is Fault.POLL:
-                raise RetriableError(f"connectctl.testing: {Fault.POLL} {self._kafka.faults.seen['poll']}")
+            self.polls -= 1
+            if self.kafka.faults.next("poll") is Fault.POLL:
+                raise RetriableError(f"connectctl.testing: {Fault.POLL} {self.kafka.faults.seen['poll']}")
             batch = poll()
             self._idle = not batch
             return batch
