@@ -105,7 +105,7 @@ class TaskReport:
                 object.__setattr__(self, name, masked(text))
 
     @classmethod
-    def of(cls, task: int, reason: str, stats: TaskStats, **more: Any) -> TaskReport:
+    def of(cls, task: int, reason: str, stats: TaskStats, **more: Any) -> Self:
         return cls(
             task,
             reason,

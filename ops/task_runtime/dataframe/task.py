@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
@@ -136,10 +136,9 @@ def run(
         ahead.close()
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
         raise Superseded(f"attempt {number} of task {task}: superseded by a newer attempt of the same task")
-    report = FrameReport.of(
+    return FrameReport.of(
         task, how, counts, detail=why, trace=trace, skipped=rows.skipped, retriable=again, code=code, late=rows.late
     )
-    return cast(FrameReport, report)
 
 
 def _run(

@@ -150,9 +150,8 @@ class TopicCopy(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         shares = mirror_offsets.share(self._wanted.places, max_tasks)
-        own = (mirror_offsets.ASSIGNED, mirror_offsets.INDEX)
         return [
-            {**self.configs, **dict(zip(own, (mirror_offsets.encode(places), str(n)), strict=True))}
+            {**self.configs, mirror_offsets.ASSIGNED: mirror_offsets.encode(places), mirror_offsets.INDEX: str(n)}
             for n, places in enumerate(shares)
         ]
 
