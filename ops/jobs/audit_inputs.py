@@ -138,9 +138,7 @@ def compared(cluster: Cluster, comparison: Comparison) -> Iterator[Violation | S
 def compare_frame(
     spark: SparkSession, cluster: Cluster, comparison: Comparison, tasks: int, shuffled: int
 ) -> DataFrame:
-    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks; each source is compared by one of
-    ``shuffled``.
-    """
+    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks, compared by source in ``shuffled`` others."""
     shares, wanted = split(pieces(comparison.ranges, tasks), tasks), comparison.wanted
     rows = of_shares(spark, shares, lambda share: occurred(cluster, share, wanted, by_column=True), OCCURRENCES)
     ordered = rows.repartition(shuffled, "source").sortWithinPartitions(*Occurrence._fields[:6])

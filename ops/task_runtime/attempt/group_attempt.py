@@ -72,9 +72,7 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
 
 
 def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TaskProducer]:
-    """The kind of producer of a transform, and of a sink that is exactly-once. Properties that only librdkafka heeds are
-    kept to.
-    """
+    """The kind of producer of a transform and of an exactly-once sink; properties that only librdkafka heeds are kept."""
     return batch_producer_class(kafka, spec.delivery, spec.config, GroupIdempotentProducer)
 
 

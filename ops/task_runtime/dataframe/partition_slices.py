@@ -160,9 +160,7 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
-    """The rows of ``taken`` as batches, each with the first row and the one behind the last: pieces that lie beside each
-    other are one.
-    """
+    """The batches of ``taken``, each with its first row and the one behind its last: neighbouring pieces are one."""
     batch: Any = None
     start = end = 0
     for piece in taken:

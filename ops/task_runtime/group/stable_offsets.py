@@ -32,9 +32,7 @@ Waiting = Callable[[str], None]
 
 
 class StableOffsets:
-    """The committed offsets of ``group``. ``candidates`` are transactional ids that may have offsets pending in it: those
-    of the connector's other tasks.
-    """
+    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be pending in it."""
 
     def __init__(
         self,

@@ -153,9 +153,7 @@ class LeaseGap:
 
 
 def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:
-    """Raises ``Refused`` where others are members of the consumer group, after ``patience`` seconds: they would take
-    partitions from the tasks.
-    """
+    """Raises ``Refused`` where the group has other members after ``patience`` seconds: they would take partitions."""
     others: list[str] = []
 
     def free() -> bool | None:

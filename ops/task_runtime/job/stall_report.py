@@ -13,9 +13,7 @@ TaskMessages = Mapping[int, Mapping[str, Any]]
 
 @dataclass
 class StallReport:
-    """Of the connector ``name``, whose tasks try again for ``patience`` seconds. ``silent`` names the brokers that take no
-    connection; ``note`` gets the lines.
-    """
+    """Of the connector ``name``. Tasks retry for ``patience`` seconds; ``silent`` names brokers that take no connection."""
 
     name: str
     patience: float

@@ -29,9 +29,7 @@ PAUSE = 0.3
 
 @dataclass
 class WorkerTakeOver:
-    """``own_tasks`` is how many tasks the run has begun. ``lost``: another run or worker has the connector, so that it is
-    not handed back.
-    """
+    """``own_tasks`` is how many tasks have begun. ``lost``: another run or worker has the connector, to be kept."""
 
     run: JobEnvironment
     own_tasks: int = 0

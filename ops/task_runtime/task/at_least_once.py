@@ -111,9 +111,7 @@ class IdempotentProducer(TaskProducer):
 
 
 class GroupIdempotentProducer(IdempotentProducer):
-    """The same for records whose offsets are a consumer group's: what was sent is waited for before offsets are committed,
-    and not at each poll.
-    """
+    """The same for offsets of a consumer group: records are waited for before a commit, and not at each poll."""
 
     def send(self, batch: TransactionBatch) -> None:
         TaskProducer.send(self, batch)

@@ -22,9 +22,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Reba
 
 @dataclass
 class SinkOffsets:
-    """The offsets of one task's partitions. ``write`` commits them for the group, ``settle`` waits for what has to be
-    written before.
-    """
+    """The offsets of one task. ``write`` commits them for the group; ``settle`` waits for what is to be written before."""
 
     task: SinkTask
     context: WorkerSinkTaskContext

@@ -13,9 +13,7 @@ from pyarrow import types
 
 
 def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
-    """What ``made`` has for ``topic``: a table of Arrow, a DataFrame of pandas, or several. Raises ``ConnectctlError`` for
-    what is neither.
-    """
+    """What ``made``, a table of Arrow, a DataFrame of pandas or several, has for ``topic``; else a ``ConnectctlError``."""
     tables = _tables(made)
     for each in tables:
         check_columns(each)

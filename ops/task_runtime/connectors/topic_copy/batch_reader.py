@@ -38,9 +38,7 @@ class RecordsOfTopic:
 
 
 class BatchReader:
-    """See ``source.SourceReader``. What is fetched and not given yet is at most one response. Small batches in a row are
-    put ``together``.
-    """
+    """See ``source.SourceReader``. Holds at most one response. Small batches in a row are put ``together``."""
 
     def __init__(self, source: SourceCluster, together: bool = False):
         self._source, self._together = source, together
