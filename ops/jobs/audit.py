@@ -64,14 +64,11 @@ class Cluster:
 
 def scanned(cluster: Cluster, spans: Sequence[PartitionRange]) -> Iterator[TransactionPart | Violation | PartTotals]:
     """The transactions in the partitions, what is wrong with their sequences, and at the end of each its totals."""
-    headers = Headers(cluster.client, timeout=cluster.timeout)
-    try:
+    with closing(Headers(cluster.client, timeout=cluster.timeout)) as headers:
         for span in spans:
             scan = Scan(span)
             yield from scan.walk(headers.read(span.place, span.start, span.horizon))
             yield scan.totals
-    finally:
-        headers.close()
 
 
 def ran(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,11 +108,8 @@ class TaskMembers:
 
     @contextmanager
     def _coordinator(self) -> Iterator[Coordinator]:
-        wire = KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)
-        try:
+        with closing(KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)) as wire:
             yield Coordinator(wire, self.reads.consumer.group, self.kafka.timeout)
-        finally:
-            wire.close()
 
     @contextmanager
     def _noted(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,11 +92,8 @@ class JobRunner(JobEnvironment):
     def _warmed(self, began: float) -> JobResult:
         if self._frame is None:
             warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
-        board = DriverChannel(*driver_address(self.spark))
-        try:
+        with closing(DriverChannel(*driver_address(self.spark))) as board:
             return self._go(board, began)
-        finally:
-            board.close()
 
     def _go(self, board: DriverChannel, began: float) -> JobResult:
         ready = self.ready

@@ -7,6 +7,7 @@ lies below an end taken afterwards is all there will ever be of them.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets
@@ -62,11 +63,8 @@ class CommittedOffsets:
                 )
 
     def _read(self, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
-        consumer = consumer_of(self._kafka, "read_committed")
-        try:
+        with closing(consumer_of(self._kafka, "read_committed")) as consumer:
             self._read_with(consumer, pending, partitions, deadline)
-        finally:
-            consumer.close()
 
     def _read_with(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
         from confluent_kafka import KafkaError, TopicPartition
