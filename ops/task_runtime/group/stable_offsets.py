@@ -41,9 +41,8 @@ class StableOffsets:
         candidates: Iterable[str] = (),
         waiting: Waiting = lambda text: None,
         stopped: Callable[[], bool] = lambda: False,
-        sleep: Callable[[float], None] = time.sleep,
     ):
-        self._kafka, self._group, self._waiting, self._sleep = kafka, group, waiting, sleep
+        self._kafka, self._group, self._waiting = kafka, group, waiting
         self._stopped = stopped
         self._candidates = tuple(candidates)
         self._wire: KafkaProtocolClient | None = None
@@ -71,7 +70,7 @@ class StableOffsets:
                     why=text,
                     next_step="Find its producer: connectctl transactions list; end it: connectctl fence.",
                 )
-            self._sleep(pause)
+            time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def is_replaced(self, instance_id: str, member_id: str) -> bool:
