@@ -130,7 +130,7 @@ class NotStable(StableOffsets):
     """What is committed now, whatever a transaction has pending."""
 
     def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        committed = coordinated(self._kafka, self._group, lambda c: c.committed())
+        committed = coordinated(self.kafka, self.group, lambda c: c.committed())
         return {place: GroupOffset(committed[place]) for place in partitions if place in committed}
 
 
