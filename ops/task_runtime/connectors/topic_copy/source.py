@@ -13,24 +13,28 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.connect.source_transactions import Boundary
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import next_offset, wrap_offset, wrap_partition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
-from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, CopiedMessages, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import RecordsOfTopic
     from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import ReplicationPolicy
     from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
+WAY, AUTO, UNOPENED, OPENED = "copy.batches", "auto", "unopened", "opened"
+WAYS = (AUTO, UNOPENED, OPENED)
 PRODUCER = {"queue.buffering.max.kbytes": "65536", "message.max.bytes": "50000000"}
 """librdkafka's limits for a copy: 64 MB of records that wait. How large one may be is for the target's brokers to say."""
 
@@ -205,6 +209,24 @@ class CopiedTopics:
         self._reader.close()
 
 
+class UnopenedTopics(CopiedTopics):
+    """See ``CopiedTopics``. ``count`` hears of each batch that is sent, whether it is ``unopened``."""
+
+    copies_batches = True
+
+    def _transaction(self, batches: Sequence[RecordsOfTopic], **more: Any) -> TransactionBatch:
+        copied = [
+            CopiedBatches(
+                self._policy.remote(each.topic),
+                each.records,
+                partial(record_name, self._policy.source, each.topic),
+                self._meter.batch,
+            )
+            for each in batches
+        ]
+        return TransactionBatch(copied_batches=copied, **more)
+
+
 def _named(source: str, batches: Sequence[TopicBatch], number: int) -> str:
     """Which record of the source cluster the one with this number is."""
     message = next(islice(chain.from_iterable(each.messages for each in batches), number, None))
@@ -215,3 +237,24 @@ def record_name(source: str, topic: str, partition: int, offset: int) -> str:
     """Which record of the source cluster lies there."""
     place = connect_json(wrap_partition(source, TopicPartition(topic, partition)))
     return f"The record of {place} at {connect_json(wrap_offset(offset))}"
+
+
+def puts_together(configs: Mapping[str, str]) -> bool:
+    """Whether small batches in a row become one: where ``copy.batches`` leaves it open."""
+    return configs.get(WAY, AUTO).strip().lower() == AUTO
+
+
+def stays_unopened(configs: Mapping[str, str], consumer: Mapping[str, Any], *, exactly_once: bool) -> bool:
+    """Whether batches are copied unopened: where ``copy.batches`` leaves it open, as the clients allow it.
+
+    ``consumer`` are librdkafka's properties for the source. Only a transactional producer writes whole batches.
+    """
+    way = configs.get(WAY, AUTO).strip().lower()
+    if way != AUTO or not exactly_once:
+        return way == UNOPENED
+    try:
+        given = arguments(consumer)
+    except BadInput:
+        return False
+    # Kerberos needs a library that is not everywhere where librdkafka's is.
+    return given.get("sasl_mechanism") != "GSSAPI"

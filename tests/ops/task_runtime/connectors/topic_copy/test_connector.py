@@ -22,10 +22,9 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
     pattern,
     selection_of,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
+from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits, stays_unopened
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange
-from connectctl.ops.task_runtime.connectors.topic_copy.unopened import stays_unopened
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
 from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
