@@ -252,7 +252,16 @@ def _run(
     stats: TaskStats,
 ) -> tuple[TaskResult, bool]:
     if spec.subscription is not None and issubclass(connector_class(spec.path), SinkConnector):
-        return _run_sink(spec, shared, task, config, limits, channel, stats)
+        rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
+        leased = TimeboxedSource(rounds, task, stats, limits, channel)
+        attempts = SinkAttempts(
+            spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
+        )
+        with heartbeat(leased.heartbeat, HEARTBEAT):
+            try:
+                return attempts.run(), leased.idle
+            finally:
+                leased.report()
     supply: TaskRecordSource
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
@@ -273,28 +282,6 @@ def _run(
         finally:
             leased.report()
             supply.close()
-
-
-def _run_sink(
-    spec: TaskSpec,
-    shared: SharedClients,
-    task: int,
-    config: Mapping[str, str],
-    limits: TaskLimits,
-    channel: TaskChannel,
-    stats: TaskStats,
-) -> tuple[TaskResult, bool]:
-    assert spec.subscription is not None
-    rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
-    leased = TimeboxedSource(rounds, task, stats, limits, channel)
-    attempts = SinkAttempts(
-        spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
-    )
-    with heartbeat(leased.heartbeat, HEARTBEAT):
-        try:
-            return attempts.run(), leased.idle
-        finally:
-            leased.report()
 
 
 def source_producer_class(
