@@ -8,7 +8,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,24 +38,21 @@ if TYPE_CHECKING:
 _PARTITION = operator.attrgetter("source_partition")
 
 
+@dataclass
 class PolledSource:
     """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
 
-    _offsets: TaskOffsets
+    make: Callable[[], SourceTask]
+    connector: str
+    configs: Mapping[str, str]
+    new_boundaries: Callable[[], Boundaries]
+    converters: Converters
+    offsets_topic: str
+    meter: TaskMeter = field(default_factory=TaskMeter)
 
-    def __init__(
-        self,
-        make: Callable[[], SourceTask],
-        connector: str,
-        configs: Mapping[str, str],
-        boundaries: Callable[[], Boundaries],
-        converters: Converters,
-        offsets_topic: str,
-        meter: TaskMeter | None = None,
-    ):
-        self._make, self._connector, self._configs = make, connector, configs
-        self._new_boundaries, self._serializer = boundaries, RecordSerializer(converters, offsets_topic)
-        self._meter = meter or TaskMeter()
+    def __post_init__(self) -> None:
+        self._serializer = RecordSerializer(self.converters, self.offsets_topic)
+        self._offsets: TaskOffsets
         self._task: SourceTask | None = None
         self._caller: TaskCaller = CallingThread()
         self._lag: int | None = None
@@ -83,8 +80,8 @@ class PolledSource:
         self.close()
         self._reset()
         self._settled = {}
-        self._offsets = TaskOffsets(self._connector, stored)
-        self._boundaries = self._new_boundaries()
+        self._offsets = TaskOffsets(self.connector, stored)
+        self._boundaries = self.new_boundaries()
         self._caller = CallingThread() if self._boundaries.pace is None else TaskThread()
         try:
             task = self._caller.call(self._started)
@@ -97,10 +94,10 @@ class PolledSource:
         self._task = task
 
     def _started(self) -> SourceTask:
-        task = self._make()
-        task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
+        task = self.make()
+        task.context = TaskContext(self._offsets, self.configs, self._boundaries.requests)
         try:
-            task.start(self._configs)
+            task.start(self.configs)
         except BaseException:
             # As in Connect: what it has opened until then is its own to close, and the first failure is the one to tell.
             with suppress(Exception):
@@ -126,7 +123,7 @@ class PolledSource:
             self._waiting.extend(self._boundaries.cut(()))
         elif polled.batch is not None:
             self._polled = polled.at
-            self._meter.poll(len(polled.batch), polled.seconds)
+            self.meter.poll(len(polled.batch), polled.seconds)
             self._waiting.extend(self._boundaries.cut(polled.batch, polled.at))
 
     def _is_finished(self, task: SourceTask) -> bool:
@@ -142,9 +139,7 @@ class PolledSource:
             batch = task.poll() or ()
         except RetriableError as e:
             if self._failing != str(e):
-                logging.getLogger("connectctl").warning(
-                    "%s failed to poll records, and retries: %s", self._connector, e
-                )
+                logging.getLogger("connectctl").warning("%s failed to poll records, and retries: %s", self.connector, e)
             self._failing = str(e)
             return ()
         self._failing = None
