@@ -77,11 +77,9 @@ class SharedClients:
         self._largest: dict[str, int] = {}
         self._asking = threading.Lock()
         known = spec.reached
-        behind = (
-            CommittedOffsets(self.home, spec.global_offsets, spec.connector, known.get(GLOBAL))
-            if spec.global_offsets
-            else None
-        )
+        behind = None
+        if spec.global_offsets:
+            behind = CommittedOffsets(self.home, spec.global_offsets, spec.connector, known.get(GLOBAL))
         store = OffsetStore(CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)), behind)
         self._offsets = CoalescedRead(lambda: _snapshot(store, spec.patience))
         self.stale_because = CoalescedRead(GenerationCheck(self.home, spec.generation, spec.patience).stale_because)

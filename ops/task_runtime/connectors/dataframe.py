@@ -157,10 +157,8 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield LATENCY, f"DataFrameSource commits a transaction after records.per.transaction rows, not by {LATENCY}."
     for name in ("key.converter", "value.converter"):
         if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
-            yield (
-                name,
-                f"Invalid value {configs[name]} for configuration {name}: columns are not converted (string or binary)",
-            )
+            why = "columns are not converted (string or binary)"
+            yield name, f"Invalid value {configs[name]} for configuration {name}: {why}"
 
 
 def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:

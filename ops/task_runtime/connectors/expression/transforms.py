@@ -118,10 +118,8 @@ class RouteTask(ExpressionTask):
         if bool(configs.get(ROUTE)) == bool(configs.get(RULES, "").strip()):
             yield ROUTE, f"Must configure only one of {ROUTE} and {RULES}"
         if configs.get(OUTPUT):
-            yield (
-                OUTPUT,
-                f"Route writes to the topics that it names: remove {OUTPUT}, or use {OTHERWISE} for the others",
-            )
+            why = f"Route writes to the topics that it names: remove {OUTPUT}, or use {OTHERWISE} for the others"
+            yield OUTPUT, why
         names = [name.removeprefix(f"{RULES} ") for name, _ in cls.expressions(configs) if name != ROUTE]
         if twice := {name for name in names if names.count(name) > 1}:
             yield RULES, f"The topic {min(twice)} has several {RULES}: join their conditions with or"

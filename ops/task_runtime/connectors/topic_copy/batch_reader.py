@@ -80,11 +80,8 @@ class BatchReader:
             raise self._out_of_range(e) from e
         except TopicGone as e:
             self.close()
-            raise (
-                replaced(self._source.alias, e.topic)
-                if e.replaced
-                else partition_gone(self._source.alias, f"topic {e.topic}")
-            ) from e
+            alias = self._source.alias
+            raise (replaced(alias, e.topic) if e.replaced else partition_gone(alias, f"topic {e.topic}")) from e
         except ConnectctlError:
             self.close()
             raise

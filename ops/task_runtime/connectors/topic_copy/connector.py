@@ -223,10 +223,8 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         configs.get("exactly.once.support", "").lower() == "required"
         and source_clients.isolation(configs) != "read_committed"
     ):
-        yield (
-            ISOLATION,
-            f"{ISOLATION} must be read_committed: otherwise records of aborted transactions would be copied",
-        )
+        why = f"{ISOLATION} must be read_committed: otherwise records of aborted transactions would be copied"
+        yield ISOLATION, why
 
 
 def _notes(configs: Mapping[str, str]) -> Iterator[str]:
