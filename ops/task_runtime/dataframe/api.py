@@ -64,6 +64,7 @@ REMEDIES = (
 REQUEST_TIMEOUT = 60.0
 FENCING_PATIENCE = 30.0
 LISTING_PAUSE = 0.5
+_TAKEN = (EndReason.FENCED, EndReason.STALE)
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ def _written(reports: Sequence[FrameReport]) -> Written:
         skipped=sum(report.skipped for report in reports),
         late=sum(report.late for report in reports),
         transactions=sum(report.transactions for report in reports),
-        fenced=tuple(sorted(report.task for report in reports if report.reason in (EndReason.FENCED, EndReason.STALE))),
+        fenced=tuple(sorted(report.task for report in reports if report.reason in _TAKEN)),
         problems=tuple(f"task {report.task}: {report.detail}" for report in reports if report.reason == FAILED),
     )
 
@@ -218,13 +219,7 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
     next_step: str | None = "Call it again with the same rows: it resumes from the committed offsets."
     if not why:
         why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
-        details = sorted(
-            {
-                report.detail
-                for report in reports
-                if report.reason in (EndReason.FENCED, EndReason.STALE) and report.detail
-            }
-        )
+        details = sorted({report.detail for report in reports if report.reason in _TAKEN and report.detail})
         why = f"{why} ({'; '.join(details)})" if details else why
     elif not all(report.retriable for report in reports if report.reason == FAILED):
         next_step = None
