@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_P
 """librdkafka retries these by itself, and reports them besides."""
 
 
+@dataclass
 class TaskMember:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
@@ -55,24 +57,21 @@ class TaskMember:
     that are its own each time they change, not as it closes.
     """
 
-    def __init__(
-        self,
-        kafka: Kafka,
-        settings: ConsumerSettings,
-        topics: Sequence[str],
-        instance_id: str,
-        stable: StableOffsets,
-        stopped: Callable[[], bool] = lambda: False,
-        on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None,
-        stale_because: Callable[[], str | None] = lambda: None,
-    ):
+    kafka: Kafka
+    settings: ConsumerSettings
+    topics: Sequence[str]
+    instance_id: str
+    stable: StableOffsets
+    stopped: Callable[[], bool] = lambda: False
+    on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None
+    stale_because: Callable[[], str | None] = lambda: None
+
+    def __post_init__(self) -> None:
         from confluent_kafka import Consumer
 
-        self._kafka, self._settings, self._topics, self._stable = kafka, settings, list(topics), stable
-        self._stopped, self._fatal, self._instance_id = stopped, None, instance_id
+        settings, self._fatal = self.settings, None
         self._listener: RebalanceListener | None = None
-        self._on_assignment, self._stale_because = on_assignment, stale_because
-        self._patience = kafka.timeout
+        self._patience = self.kafka.timeout
         self._joined = self._closing = False
         self._usable = False
         """Whether its positions are known: not when a poll failed."""
@@ -83,7 +82,7 @@ class TaskMember:
         self._read: set[TopicPartition] = set()
         """Those of which it has given a record since they were assigned or sought."""
         self._sought: set[TopicPartition] = set()
-        whole = kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
+        whole = self.kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
         whole |= {
             "group.id": settings.group,
             "isolation.level": "read_committed",  # else it would not wait for pending offsets
@@ -93,9 +92,9 @@ class TaskMember:
             "error_cb": self._on_error,
         }
         if not settings.dynamic:
-            whole |= {"group.instance.id": instance_id, "partition.assignment.strategy": "cooperative-sticky"}
+            whole |= {"group.instance.id": self.instance_id, "partition.assignment.strategy": "cooperative-sticky"}
             whole.setdefault("session.timeout.ms", settings.session_ms)
-        self._consumer: Any = kafka.ask("open a consumer", lambda: Consumer(whole))
+        self._consumer: Any = self.kafka.ask("open a consumer", lambda: Consumer(whole))
 
     def _on_error(self, error: Any) -> None:
         # The thread that polls hears of it in the same call; what it raised here would be lost.
@@ -113,26 +112,26 @@ class TaskMember:
         """
         self._listener, self._patience = listener, patience
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
-        self._call("join its group", lambda: self._consumer.subscribe(self._topics, **callbacks))
+        self._call("join its group", lambda: self._consumer.subscribe(list(self.topics), **callbacks))
         end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
-        while not self._joined and not self._stopped():
+        while not self._joined and not self.stopped():
             self._ahead += self._consume(JOIN_POLL, 1)
             without = without + JOIN_POLL if self._has_epoch else 0.0
             if without > WITHOUT_PARTITIONS:
                 return
             if time.monotonic() > look and not self._joined:
-                if why := self._stale_because():
+                if why := self.stale_because():
                     raise UnknownOutcome(why)
                 look = time.monotonic() + LOOK
             if time.monotonic() > end and not self._joined:
                 raise TimedOut(
-                    f"No assignment received from the group {self._settings.group} for {patience:g} s",
+                    f"No assignment received from the group {self.settings.group} for {patience:g} s",
                     next_step="See its members: kafka-consumer-groups.sh --describe --members.",
                 )
 
     @property
     def _has_epoch(self) -> bool:
-        return self._settings.dynamic and membership(self.metadata).generation > 0
+        return self.settings.dynamic and membership(self.metadata).generation > 0
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         ready, self._ahead = self._ahead, []
@@ -208,14 +207,14 @@ class TaskMember:
         self._next |= {place: committed[place].offset if place in committed else None for place in places}
         self._at_end -= set(places)
         self._joined = True
-        self._on_assignment(self.assignment)
+        self.on_assignment(self.assignment)
 
     def _start(self, place: TopicPartition, committed: GroupOffsets) -> int:
         if place in committed:
             return committed[place].offset
-        if (start := _STARTS.get(self._settings.reset)) is None:
+        if (start := _STARTS.get(self.settings.reset)) is None:
             raise ConnectctlError(
-                f"The group {self._settings.group} has no committed offset of {place}",
+                f"The group {self.settings.group} has no committed offset of {place}",
                 why="consumer.override.auto.offset.reset=none",
                 next_step="Set the group's offset, or choose earliest or latest.",
                 code="no-offset",
@@ -245,12 +244,12 @@ class TaskMember:
             for known in (self._at_end, self._read, self._sought):
                 known.discard(place)
         if not self._closing:
-            self._on_assignment(self.assignment)
+            self.on_assignment(self.assignment)
 
     # --------------------------------------------------------------------------------------------------- offsets
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        return self._stable(partitions, patience)
+        return self.stable(partitions, patience)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         for place, offset in offsets.items():
@@ -296,9 +295,9 @@ class TaskMember:
 
     @property
     def is_replaced(self) -> bool:
-        if self._settings.dynamic:
+        if self.settings.dynamic:
             return False
-        return self._stable.is_replaced(self._instance_id, self._consumer.memberid())
+        return self.stable.is_replaced(self.instance_id, self._consumer.memberid())
 
     @property
     def lag(self) -> int | None:
@@ -320,7 +319,7 @@ class TaskMember:
         """Let go of it, on another thread: to close takes a moment. A static member stays one."""
         self._closing = True
         consumer, self._consumer = self._consumer, None
-        self._stable.close()
+        self.stable.close()
         if consumer is not None:
             threading.Thread(target=_close, args=(consumer,), daemon=True).start()
 
@@ -341,7 +340,7 @@ class TaskMember:
         is_fatal = first.fatal() or first.name() == "_FATAL"
         if first.name() in _FENCED or (is_fatal and "fenced" in first.str().lower()):
             raise Fenced(f"another attempt has its group.instance.id: {first.str()}") from cause
-        failure: ConnectctlError = self._kafka.failure(first, doing)
+        failure: ConnectctlError = self.kafka.failure(first, doing)
         if isinstance(failure, NotAuthorized) or first.name() in _PERMANENT:
             raise failure from cause
         kind = Rebalancing if first.name() in OF_A_GENERATION else UnknownOutcome
