@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.spi.metrics import metrics
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
-    from connectctl.ops.task_runtime.job.runner import Result
+    from connectctl.ops.task_runtime.job.runner import JobResult
     from connectctl.ops.task_runtime.job.scheduler import JobRun
 
 OFTEN, SELDOM = 1.0, 10.0
@@ -76,7 +76,7 @@ def progress_line(
     return f"{name}: {', '.join(parts)}", records
 
 
-def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
+def as_json(ready: PreparedJob, result: JobResult) -> dict[str, Any]:
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -124,7 +124,7 @@ def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
     }
 
 
-def too_slow(ready: PreparedJob, result: Result) -> bool:
+def too_slow(ready: PreparedJob, result: JobResult) -> bool:
     """Whether a run that was to be judged by its latency was measured, and is slower."""
     wanted, p99 = ready.job.until.latency, result.run.latency.quantile(0.99)
     return wanted is not None and p99 is not None and p99 > wanted
@@ -134,7 +134,7 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {which: metrics[f"transaction-size-{which}"] for which in SIZES}
 
 
-def show(ready: PreparedJob, result: Result, wide: bool) -> None:
+def show(ready: PreparedJob, result: JobResult, wide: bool) -> None:
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
     columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []
@@ -166,7 +166,7 @@ def _numbers(values: Iterable[float | None]) -> str:
     return "-" if None in found else "/".join(f"{round(value or 0, 1):g}" for value in found)
 
 
-def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
+def failures(ready: PreparedJob, result: JobResult) -> Iterator[str]:
     """One line for each thing that failed."""
     if too_slow(ready, result):
         p99, wanted = result.run.latency.quantile(0.99), ready.job.until.latency
@@ -183,7 +183,7 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
             yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
 
 
-def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
+def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
     """One line for each task that raised something when it was to stop anyway, or lags in the global offsets topic; and
     for a latency that is not what was promised, or was to be judged and not measured.
     """
@@ -214,6 +214,6 @@ def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
             )
 
 
-def exit_code(ready: PreparedJob, result: Result) -> int:
+def exit_code(ready: PreparedJob, result: JobResult) -> int:
     """0 for a run that ended or was stopped, and was quick enough, else 1."""
     return 0 if result.outcome in ("ended", "stopped") and not too_slow(ready, result) else 1

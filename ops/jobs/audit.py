@@ -24,7 +24,7 @@ from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
-from connectctl.ops.jobs.frames import by_rows, of_shares
+from connectctl.ops.jobs.frames import by_rows, in_shares, of_shares
 from connectctl.ops.jobs.sequence_extraction import Extraction
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -48,6 +48,7 @@ OFFENDERS = (
 RESULT = f"what string, weight long, told string, {OFFENDERS}"
 """What is reported of a part, a transaction total, a source partition (``told``, as JSON), or a violation in columns."""
 _BLANK = tuple(Violation(""))
+_TOTALS = {TransactionTotals: "transactions", MatchTotals: "matched", PartTotals: "part", Read: "read"}
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,11 @@ class Cluster:
 
 def scanned(cluster: Cluster, spans: Sequence[PartitionRange]) -> Iterator[TransactionPart | Violation | PartTotals]:
     """The transactions in the partitions, what is wrong with their sequences, and at the end of each its totals."""
-    headers = Headers(cluster.client, timeout=cluster.timeout)
-    try:
+    with closing(Headers(cluster.client, timeout=cluster.timeout)) as headers:
         for span in spans:
             scan = Scan(span)
             yield from scan.walk(headers.read(span.place, span.start, span.horizon))
             yield scan.totals
-    finally:
-        headers.close()
 
 
 def ran(
@@ -206,13 +204,7 @@ def gather_frame(found: DataFrame, shown: int) -> DataFrame:
 
 def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
     """The spans in shares, the biggest first, each to the share with the least to do that has none of its partition."""
-    shares: list[tuple[int, list[PartitionRange]]] = [(0, []) for _ in range(max(1, min(tasks, len(spans))))]
-    for span in sorted(spans, key=lambda s: -s.size):
-        free = [n for n, (_, share) in enumerate(shares) if all((s.topic, s.partition) != span[:2] for s in share)]
-        number = min(free or range(len(shares)), key=lambda n: shares[n][0])
-        load, share = shares[number]
-        shares[number] = (load + span.size, [*share, span])
-    return [share for _, share in shares if share]
+    return in_shares(spans, tasks, lambda span: span.size, lambda span, share: all(s[:2] != span[:2] for s in share))
 
 
 def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
@@ -239,18 +231,11 @@ def result_of(found: Any) -> tuple[Any, ...]:
     if isinstance(found, SourceTotals):
         what = "tracked" if found.tracked else "source"
         return (what, found.offences, json.dumps(asdict(found)), *_BLANK)
-    if isinstance(found, TransactionTotals):
-        return ("transactions", 0, json.dumps(found.as_row()), *_BLANK)
-    if isinstance(found, MatchTotals):
-        return ("matched", 0, json.dumps(found.as_row()), *_BLANK)
-    if isinstance(found, PartTotals):
-        return ("part", 0, json.dumps(found.as_row()), *_BLANK)
-    assert isinstance(found, Read)
-    return ("read", 0, json.dumps(asdict(found)), *_BLANK)
+    row = asdict(found) if isinstance(found, Read) else found.as_row()
+    return (_TOTALS[type(found)], 0, json.dumps(row), *_BLANK)
 
 
 def _found_in(row: tuple[Any, ...]) -> Any:
-    """What ``result_of`` made a row of."""
     what, _, text, *columns = row
     if what == "violation":
         return Violation(*columns)

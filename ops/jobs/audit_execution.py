@@ -22,7 +22,7 @@ from connectctl.ops.clients.spark.session import job_failures
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.jobs.audit import Cluster, reader
 from connectctl.ops.jobs.audit_inputs import Comparison
-from connectctl.ops.jobs.audit_runner import Work, locally, on_spark
+from connectctl.ops.jobs.audit_runner import AuditWork, locally, on_spark
 from connectctl.ops.jobs.audit_sequences import Wanted
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.cluster.open_transactions import settled
@@ -161,7 +161,7 @@ def _work(
     engine: Choice,
     evidence: Path | None,
     inputs: _Inputs | None = None,
-) -> tuple[Work, str | None]:
+) -> tuple[AuditWork, str | None]:
     """What the jobs are to do, and why they do not read records where they should."""
     comparison = inputs.comparison if inputs else None
     size = sum(span.size for span in (comparison.ranges if comparison else spans))
@@ -173,20 +173,10 @@ def _work(
     elif comparison is None and not request.headers_only:
         wanted = Wanted(request.sequence, request.source, request.together, measure=bool(guess and guess.lines))
     numbers = compared.numbers if compared else {}
-    work = Work(
-        cluster,
-        spans,
-        wanted,
-        first=request.first,
-        committed=numbers,
-        shown=request.shown,
-        evidence=evidence,
-        comparison=comparison,
-    )
-    return work, unread
+    return AuditWork(cluster, spans, wanted, request.first, numbers, request.shown, evidence, comparison), unread
 
 
-def _run(access: AuditAccess, work: Work, engine: Choice) -> Summary:
+def _run(access: AuditAccess, work: AuditWork, engine: Choice) -> Summary:
     chosen = engine is Choice.SPARK or (
         engine is Choice.AUTO and work.size >= AUDIT_THRESHOLD and spark_session.installed()
     )

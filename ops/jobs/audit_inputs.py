@@ -46,7 +46,6 @@ class Comparison:
 
     @property
     def size(self) -> int:
-        """How many offsets are read."""
         return sum(each.size for each in self.ranges)
 
     def matched(self, rows: Iterable[Occurrence]) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
@@ -139,9 +138,7 @@ def compared(cluster: Cluster, comparison: Comparison) -> Iterator[Violation | S
 def compare_frame(
     spark: SparkSession, cluster: Cluster, comparison: Comparison, tasks: int, shuffled: int
 ) -> DataFrame:
-    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks; each source is compared by one of
-    ``shuffled``.
-    """
+    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks, compared by source in ``shuffled`` others."""
     shares, wanted = split(pieces(comparison.ranges, tasks), tasks), comparison.wanted
     rows = of_shares(spark, shares, lambda share: occurred(cluster, share, wanted, by_column=True), OCCURRENCES)
     ordered = rows.repartition(shuffled, "source").sortWithinPartitions(*Occurrence._fields[:6])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit import sequences, transactions
@@ -19,6 +18,7 @@ from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit import Cluster
 from connectctl.ops.jobs.audit_inputs import Comparison, compare_frame, compared
 from connectctl.ops.jobs.audit_sequences import Wanted
+from connectctl.ops.task_runtime.task.progress import heartbeat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,35 +32,28 @@ GLANCE = 0.5
 """Seconds between two looks at how far Spark is."""
 
 
-class Work:
+@dataclass(frozen=True)
+class AuditWork:
     """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all violations.
 
     With a ``comparison`` the records are compared with those of inputs instead of being put in sequence.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        spans: Sequence[PartitionRange],
-        wanted: Wanted | None,
-        *,
-        first: int | None = None,
-        committed: Mapping[str, Committed] | None = None,
-        shown: int = 20,
-        evidence: Path | None = None,
-        comparison: Comparison | None = None,
-    ) -> None:
-        self.cluster, self.spans, self.wanted = cluster, spans, wanted
-        self.first, self.committed, self.shown, self.evidence = first, committed or {}, shown, evidence
-        self.comparison = comparison
+    cluster: Cluster
+    spans: Sequence[PartitionRange]
+    wanted: Wanted | None
+    first: int | None = None
+    committed: Mapping[str, Committed] = field(default_factory=dict)
+    shown: int = 20
+    evidence: Path | None = None
+    comparison: Comparison | None = None
 
     @property
     def size(self) -> int:
-        """How many offsets are looked at."""
         return sum(span.size for span in self.spans) + (self.comparison.size if self.comparison else 0)
 
 
-def locally(work: Work, advance: Advance) -> Summary:
+def locally(work: AuditWork, advance: Advance) -> Summary:
     """The audit in this process. Holds a row for every transaction and run: for topics that are not too big."""
     summary = Summary(work.shown)
     total, done = work.size * (2 if work.wanted else 1) or 1, 0
@@ -117,7 +110,7 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
         raise ConnectctlError(f"Cannot write to {directory}", why=e.strerror or str(e)) from e
 
 
-def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
+def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
     """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
     from pyspark import StorageLevel
 
@@ -136,7 +129,7 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
     if work.evidence is not None:
         found = found.persist(StorageLevel.DISK_ONLY)
     try:
-        with _watched(spark, advance):
+        with heartbeat(_watcher(spark, advance), GLANCE):
             for row in audit.gather_frame(found, work.shown).collect():
                 summary.merge(json.loads(row.told))
             if work.evidence is not None:
@@ -148,28 +141,19 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
     return summary
 
 
-@contextmanager
-def _watched(spark: SparkSession, advance: Advance) -> Iterator[None]:
-    """Tell how many tasks of the stages that are known so far are done, as long as it takes."""
+def _watcher(spark: SparkSession, advance: Advance) -> Callable[[], None]:
+    """Tells how many tasks of the stages that are known so far are done."""
     tracker = spark.sparkContext.statusTracker()
-    ended = Event()
     stages: dict[int, tuple[int, int]] = {}
 
     def watch() -> None:
-        while not ended.wait(GLANCE):
-            for number in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(number)
-                if info is not None:
-                    stages[number] = (info.numCompletedTasks, info.numTasks)
-            # A stage that is no longer active has done all of its tasks.
-            active = set(tracker.getActiveStageIds())
-            done = sum(counts[0] if number in active else counts[1] for number, counts in stages.items())
-            advance(done, max(1, sum(total for _, total in stages.values())))
+        for number in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(number)
+            if info is not None:
+                stages[number] = (info.numCompletedTasks, info.numTasks)
+        # A stage that is no longer active has done all of its tasks.
+        active = set(tracker.getActiveStageIds())
+        done = sum(counts[0] if number in active else counts[1] for number, counts in stages.items())
+        advance(done, max(1, sum(total for _, total in stages.values())))
 
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
+    return watch

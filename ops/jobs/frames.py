@@ -18,6 +18,23 @@ BATCH = 20_000
 _TYPES = {"string": "string", "long": "int64", "int": "int32", "boolean": "bool_", "binary": "binary"}
 
 
+def in_shares(
+    some: Sequence[Share],
+    tasks: int,
+    size: Callable[[Share], int],
+    fits: Callable[[Share, list[Share]], bool] = lambda each, share: True,
+) -> list[list[Share]]:
+    """``some`` in at most ``tasks`` shares, the biggest first, each to the one with the least to do that it ``fits``."""
+    shares: list[list[Share]] = [[] for _ in range(max(1, min(tasks, len(some))))]
+    loads = [0] * len(shares)
+    for each in sorted(some, key=size, reverse=True):
+        free = [n for n, share in enumerate(shares) if fits(each, share)]
+        number = min(free or range(len(shares)), key=loads.__getitem__)
+        shares[number].append(each)
+        loads[number] += size(each)
+    return [share for share in shares if share]
+
+
 def of_shares(
     spark: SparkSession, shares: Sequence[Share], rows: Callable[[Share], Tuples], schema: str, batch: int = BATCH
 ) -> DataFrame:

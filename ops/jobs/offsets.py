@@ -158,7 +158,8 @@ def _found(there: Gathered[str], one: Looked) -> Iterator[tuple[Any, ...]]:
     some = Sorted(purpose, one.places, list(map(its, topics)), backup)
     if is_decided(purpose, one.places):
         places, saved, changes = some.decided(purpose)
-        for writes in _chunks_of(changes.writes):
+        assert isinstance(changes.writes, Spooled)
+        for writes in filter(None, changes.writes.chunks()):
             yield WRITES, name, len(writes), marshal.dumps(writes, 2)
         yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)
         yield REFUSALS, name, 0, marshal.dumps(list(changes.refusals), 2)
@@ -168,11 +169,6 @@ def _found(there: Gathered[str], one: Looked) -> Iterator[tuple[Any, ...]]:
         yield from _kept_of(source, (record for records in at.records.values() for record in records))
     for where, records in saved.items():
         yield from _kept_of(Source(*where, name), records)
-
-
-def _chunks_of(writes: Collection[RecordChange]) -> Iterator[list[tuple[Any, ...]]]:
-    assert isinstance(writes, Spooled)
-    return filter(None, writes.chunks())
 
 
 def _kept_of(source: Source, records: Iterable[ConsumerRecord]) -> Iterator[tuple[Any, ...]]:

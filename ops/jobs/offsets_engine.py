@@ -55,7 +55,6 @@ class Spark:
         return spark
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
-        """See ``Engine``."""
         shown, query = TopicLayout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
         places = layout(shown.sources, observe(shown.sources, query), asked)
         owners = dict.fromkeys(shown.sources_of(), frozenset(query.connectors))

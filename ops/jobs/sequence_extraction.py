@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 
 from connectctl.ops.audit import field_extractor
@@ -185,11 +186,9 @@ def _with_nulls(column: Any) -> tuple[Any, Any]:
 
 def _plainly(column: Any) -> list[Any]:
     """A column as a list; through numpy where it can be, which is quicker."""
-    if column.null_count == 0 and str(column.type) == "int64":
-        plain: list[Any] = column.to_numpy().tolist()
-        return plain
-    slow: list[Any] = column.to_pylist()
-    return slow
+    quick = column.null_count == 0 and str(column.type) == "int64"
+    found: list[Any] = column.to_numpy().tolist() if quick else column.to_pylist()
+    return found
 
 
 def _plain(spec: Spec) -> bool:
@@ -217,17 +216,7 @@ def _reach(table: Any, path: tuple[Any, ...]) -> Any:
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
-def _value(message: Any) -> bytes | None:
-    raw: bytes | None = message.value()
-    return raw
-
-
-def _key(message: Any) -> bytes | None:
-    raw: bytes | None = message.key()
-    return raw
-
-
-_PARTS = {RecordPart.VALUE: _value, RecordPart.KEY: _key}
+_PARTS = {RecordPart.VALUE: methodcaller("value"), RecordPart.KEY: methodcaller("key")}
 
 
 def _number(message: Any, spec: Spec) -> int | None:

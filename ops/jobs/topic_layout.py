@@ -55,17 +55,14 @@ class TopicLayout:
 
     def wanted(self, owners: Mapping[Source, frozenset[str] | None]) -> list[WantedKeys]:
         """What is to be read: of each topic the keys of its ``owners``, None for all."""
-        return [
-            WantedKeys(
-                source,
-                cast("Kafka", topic.kafka).client,
-                cast("Kafka", topic.kafka).timeout,
-                {p: min(extent.stable, extent.end) for p, extent in topic.extents.items() if extent.end > extent.first},
-                owners.get(source, frozenset()),
-                strangers=source != self._global,
-            )
-            for source, topic in self._topics.items()
-        ]
+        found = []
+        for source, topic in self._topics.items():
+            kafka, wanted = cast("Kafka", topic.kafka), owners.get(source, frozenset())
+            ends = {
+                p: min(extent.stable, extent.end) for p, extent in topic.extents.items() if extent.end > extent.first
+            }
+            found.append(WantedKeys(source, kafka.client, kafka.timeout, ends, wanted, source != self._global))
+        return found
 
     def sources_of(self) -> list[Source]:
         """The topics that were asked for."""
@@ -83,7 +80,6 @@ class TopicLayout:
         return saved
 
     def image(self, kafka: KafkaReads, source: Source, patience: float) -> TopicImage:
-        """What is known of a topic."""
         if source in self._whole:
             if source.topic not in self._read:
                 self._read |= kafka.image([source.topic], patience=patience)

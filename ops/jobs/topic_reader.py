@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_share import read_share
-from connectctl.ops.jobs.frames import of_shares
+from connectctl.ops.jobs.frames import in_shares, of_shares
 from connectctl.ops.jobs.offsets import ROWS, TEXTS, TOGETHER, Source, in_buckets, texts
 from connectctl.ops.operations.offsets.plain_records import Owners
 
 if TYPE_CHECKING:
-    from connectctl.ops.jobs.frames import Tuples
     from connectctl.ops.kafka.records import Row
     from pyspark.sql import DataFrame, SparkSession
 
@@ -42,33 +41,22 @@ def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: i
 
     Of each key the newest in each partition, and perhaps older ones.
     """
-
-    def rows(share: Sequence[WantedKeys]) -> Tuples:
-        return in_buckets(_blocks(share, newest=False), parts)
-
-    return of_shares(spark, split(topics, tasks), rows, ROWS, TOGETHER)
+    shares = split(topics, tasks)
+    return of_shares(spark, shares, lambda share: in_buckets(_blocks(share, newest=False), parts), ROWS, TOGETHER)
 
 
 def read_texts(
     spark: SparkSession, topics: Sequence[WantedKeys], owners: Mapping[Source, frozenset[str] | None], tasks: int
 ) -> DataFrame:
     """The lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
-
-    def rows(share: Sequence[WantedKeys]) -> Tuples:
-        return texts(_blocks(share, newest=True), owners)
-
-    return of_shares(spark, split(topics, tasks), rows, TEXTS, TOGETHER)
+    shares = split(topics, tasks)
+    return of_shares(spark, shares, lambda share: texts(_blocks(share, newest=True), owners), TEXTS, TOGETHER)
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
-    """The same in as many shares: the biggest partitions first, each to the share that has the least to do."""
-    parts = [(end, topic, partition) for topic in topics for partition, end in topic.ends.items() if end > 0]
-    shares: list[tuple[int, list[WantedKeys]]] = [(0, []) for _ in range(min(tasks, len(parts)))]
-    for end, topic, partition in sorted(parts, key=lambda part: -part[0]):
-        number = min(range(len(shares)), key=lambda n: shares[n][0])
-        load, share = shares[number]
-        shares[number] = (load + end, [*share, replace(topic, ends={partition: end})])
-    return [share for _, share in shares]
+    """The same partition by partition, in at most ``tasks`` shares."""
+    parts = [replace(topic, ends={p: end}) for topic in topics for p, end in topic.ends.items() if end > 0]
+    return in_shares(parts, tasks, lambda part: sum(part.ends.values()))
 
 
 def _blocks(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Source, list[Row]]]:

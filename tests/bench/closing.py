@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,7 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
-from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
@@ -74,7 +75,7 @@ class DynamicSettings(ConsumerSettings):
         return True
 
 
-class EagerMember(Member):
+class EagerMember(TaskMember):
     """A member from which each rebalance takes all partitions, as a worker's were when the proposal was written."""
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
@@ -224,7 +225,7 @@ class Attempts(threading.Thread):
     def _attempt(self) -> None:
         instance = f"{self._settings.group}-{self._number}"
         stable = StableOffsets(self._kafka, self._settings.group, (), lambda line: None)
-        kind = EagerMember if self._settings.dynamic else Member
+        kind = EagerMember if self._settings.dynamic else TaskMember
         member = kind(self._kafka, self._settings, [SOURCE], instance, stable, self.over.is_set)
         task = Files(self._story, self._number)
         errors = RecordErrors(ErrorSettings(), NAME, self._number)
@@ -235,8 +236,13 @@ class Attempts(threading.Thread):
             return self.over.is_set()
 
         try:
-            worker.run(over, PATIENCE, 0.1)
+            worker.start(PATIENCE)
+            while not over():
+                worker.iterate(0.1)
+            worker.close()
         finally:
+            with suppress(Exception):
+                worker.close()
             member.close()
 
 

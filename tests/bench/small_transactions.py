@@ -24,11 +24,11 @@ from benchbroker import broker, create_topic, in_turns  # type: ignore[import-no
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 NAME, PARTITIONS = "small-transactions", 3
 PATIENCE = 30.0
-KINDS: dict[str, type[TransactionalProducer]] = {"batches": ColumnarProducer, "librdkafka": TransactionalProducer}
+KINDS: dict[str, type[TaskProducer]] = {"batches": ColumnarProducer, "librdkafka": TaskProducer}
 
 
 @dataclass(frozen=True)

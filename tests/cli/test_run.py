@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job import prepare, status_report, task_count
 from connectctl.ops.task_runtime.job.config_topic_records import task_set
 from connectctl.ops.task_runtime.job.job_file import Until
-from connectctl.ops.task_runtime.job.runner import Result
+from connectctl.ops.task_runtime.job.runner import JobResult
 from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, connector_key, task_key, value
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
@@ -115,12 +115,12 @@ def test_run_tells_of_its_options_and_of_status() -> None:
     assert "--take-over" in CliRunner().invoke(app, ["run", "job", "--help"]).stdout
 
 
-def finished(*reports: TaskReport, outcome: FinalStatus = FinalStatus.ENDED, failure: str | None = None) -> Result:
+def finished(*reports: TaskReport, outcome: FinalStatus = FinalStatus.ENDED, failure: str | None = None) -> JobResult:
     done: Any = None
     made = JobRun({r.task: {} for r in reports}, Until(), done)
     for report in reports:
         made.totals[report.task].add(report)
-    return Result(outcome, made, 2.0, failure)
+    return JobResult(outcome, made, 2.0, failure)
 
 
 def told(*records: tuple[bytes, bytes, int]) -> list[ConsumerRecord]:
@@ -270,7 +270,7 @@ READY: Any = SimpleNamespace(
         (finished(outcome=FinalStatus.ENDED), 0),
     ],
 )
-def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: Result, code: int) -> None:
+def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: JobResult, code: int) -> None:
     assert run_view.exit_code(READY, result) == code
     jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **run_view.as_json(READY, result)}, SCHEMA)
     lines = list(run_view.failures(READY, result))
@@ -291,7 +291,7 @@ def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
     assert line == "c: 1,500 records, 0/s, 15 transactions, 2 tasks, lag 7, 1 waiting for Kafka"
 
 
-def measured(p99: float | None, promise: float | None = None) -> Result:
+def measured(p99: float | None, promise: float | None = None) -> JobResult:
     """A run of which every record took ``p99`` seconds."""
     meter = LatencyMeter(promise=promise)
     meter.committed([] if p99 is None else [(p99, 100)])

@@ -14,7 +14,7 @@ from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun
-from connectctl.ops.task_runtime.job.runner import Result
+from connectctl.ops.task_runtime.job.runner import JobResult
 from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.steps import RunTasks
 from fakes.changingworld import World
@@ -50,12 +50,12 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
     """The runs that came to their tasks, which end at once."""
     found: list[PlannedRun] = []
 
-    def perform(run: PlannedRun, parts: Any, progress: Any) -> Result:
+    def perform(run: PlannedRun, parts: Any, progress: Any) -> JobResult:
         found.append(run)
         done: Any = None
         made = JobRun({0: {}}, Until(), done)
         made.totals[0].add(TaskReport(0, "ended"))
-        return Result(parts(RunTasks, lambda: FinalStatus.ENDED), made, 1.0, None)
+        return JobResult(parts(RunTasks, lambda: FinalStatus.ENDED), made, 1.0, None)
 
     monkeypatch.setattr(PlannedRun, "perform", perform)
     return found

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer
-from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.testing.memory_consumer import MemoryConsumer
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryOffsets, MemoryProducer
 
@@ -27,7 +27,7 @@ def public(kind: type) -> list[str]:
 
 @pytest.mark.parametrize(
     ("real", "memory"),
-    [(TransactionalProducer, MemoryProducer), (CommittedOffsets, MemoryOffsets), (Member, MemoryConsumer)],
+    [(TaskProducer, MemoryProducer), (CommittedOffsets, MemoryOffsets), (TaskMember, MemoryConsumer)],
 )
 def test_what_both_have_is_called_alike(real: type, memory: type) -> None:
     shared = [name for name in public(memory) if hasattr(real, name)]
@@ -36,7 +36,7 @@ def test_what_both_have_is_called_alike(real: type, memory: type) -> None:
 
 
 def test_a_producer_lacks_nothing_that_tasks_call() -> None:
-    assert set(public(TransactionalProducer)) - set(public(MemoryProducer)) == set()
+    assert set(public(TaskProducer)) - set(public(MemoryProducer)) == set()
 
 
 @pytest.mark.parametrize(("protocol", "memory"), [(GroupConsumer, MemoryConsumer), (RefreshableOffsets, MemoryOffsets)])

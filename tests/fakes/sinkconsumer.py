@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
+from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 
 TOPIC = "t"
 
@@ -237,3 +239,17 @@ def raising(error: Exception) -> Callable[[RecordingSink], None]:
         raise error
 
     return act
+
+
+def run_sink(task: WorkerSinkTask, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
+    """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
+    try:
+        task.start(patience)
+        while not stopping():
+            task.iterate(seconds)
+    except BaseException:
+        # The first failure is the one to report.
+        with suppress(Exception):
+            task.close()
+        raise
+    task.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 SOCKET_TIMEOUT_MS = 1500
 
@@ -51,7 +51,7 @@ class Attempt:
         return None if newest == self.generation else f"generation {newest} is newer than {self.generation}"
 
 
-class Told(TransactionalProducer):
+class Told(TaskProducer):
     """librdkafka's producer, which tells of its first commit, and may be slow to begin."""
 
     hesitate: Callable[[], None]

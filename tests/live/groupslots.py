@@ -16,16 +16,15 @@ from connectctl.ops.connect.transactional_ids import partition_id
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings, consumer_settings
-from connectctl.ops.task_runtime.group.ledger import GroupLedger
-from connectctl.ops.task_runtime.group.member import Member
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import GroupLedger, PartitionLedger
+from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from live.real import create_topic, write
@@ -139,20 +138,20 @@ class Slots:
     def stable(self, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets) -> StableOffsets:
         return kind(self.kafka, self.settings.group, [self.id_of(n) for n in candidates], self.waits.append)
 
-    def member(self, number: int, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets) -> Member:
+    def member(
+        self, number: int, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets
+    ) -> TaskMember:
         stable = self.stable(candidates, kind)
-        opened = Member(self.kafka, self.settings, [self.source], self.id_of(number), stable)
+        opened = TaskMember(self.kafka, self.settings, [self.source], self.id_of(number), stable)
         self._open.append(opened)
         return opened
 
-    def joined(self, number: int, listener: Listener | None = None) -> Member:
+    def joined(self, number: int, listener: Listener | None = None) -> TaskMember:
         member = self.member(number)
         member.join(listener or Listener(), PATIENCE)
         return member
 
-    def producer(
-        self, number: int, timeout_ms: int = 10_000, kind: type[TransactionalProducer] = TransactionalProducer
-    ) -> TransactionalProducer:
+    def producer(self, number: int, timeout_ms: int = 10_000, kind: type[TaskProducer] = TaskProducer) -> TaskProducer:
         return kind(self.kafka, self.id_of(number), timeout_ms=timeout_ms)
 
     def slot(self, number: int, **more: Any) -> Slot:
@@ -161,12 +160,12 @@ class Slots:
         started.start()
         return started
 
-    def polling(self, *members: Member) -> Polling:
+    def polling(self, *members: TaskMember) -> Polling:
         started = Polling(members)
         self._open.append(started)
         return started
 
-    def end_of(self, member: Member) -> None:
+    def end_of(self, member: TaskMember) -> None:
         """Its lease ends: nobody polls it any more, and it is closed."""
         for each in self._open:
             if isinstance(each, Polling) and member in each.members:
@@ -197,11 +196,11 @@ class Slots:
 class Polling:
     """Members that are polled on a thread, as tasks do, until the test ends."""
 
-    def __init__(self, members: Sequence[Member]):
+    def __init__(self, members: Sequence[TaskMember]):
         self.members = members
         self.error: Exception | None = None
-        self.generations: dict[Member, int] = {}
-        self.lags: dict[Member, int | None] = {}
+        self.generations: dict[TaskMember, int] = {}
+        self.lags: dict[TaskMember, int | None] = {}
         """Both asked on the thread that polls: asked by another one meanwhile, confluent-kafka may wait for ever."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._poll, daemon=True)
@@ -257,9 +256,9 @@ class Slot:
         number: int,
         interval: float = 0.1,
         each: Callable[[list[str]], None] = lambda values: None,
-        open_producer: Callable[[], TransactionalProducer] | None = None,
+        open_producer: Callable[[], TaskProducer] | None = None,
         columnar: bool = False,
-        partition_producer: type[TransactionalProducer] | None = None,
+        partition_producer: type[TaskProducer] | None = None,
         timeout_ms: int = 10_000,
         ledger: type[GroupLedger] = GroupLedger,
         stable: type[StableOffsets] = StableOffsets,
@@ -269,7 +268,7 @@ class Slot:
         self.slots, self.number, self.interval, self.each = slots, number, interval, each
         self.open_producer = open_producer or (lambda: slots.producer(number))
         self.read: list[str] = []
-        self.members: list[Member] = []
+        self.members: list[TaskMember] = []
         self.result: TaskResult | None = None
         self.error: Exception | None = None
         self._end = threading.Event()
@@ -279,25 +278,25 @@ class Slot:
         self.task = ExactlyOnceTask(self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE)
         self._thread = threading.Thread(target=self.run, daemon=True)
 
-    def _of_partitions(self, kind: type[TransactionalProducer], timeout_ms: int) -> None:
+    def _of_partitions(self, kind: type[TaskProducer], timeout_ms: int) -> None:
         ledger, slots = PartitionLedger(self._opened, PATIENCE), self.slots
         self.ledger = ledger
 
-        def opened() -> TransactionalProducer:
-            made: Callable[..., TransactionalProducer] = kind
+        def opened() -> TaskProducer:
+            made: Callable[..., TaskProducer] = kind
             closed: Callable[[], None] = lambda: None  # noqa: E731
             if issubclass(kind, ColumnarProducer):
                 wire = kind.shared_client(slots.kafka, timeout_ms, {})
                 made, closed = lambda *given, **more: kind(*given, **more, wire=wire.one_more()), wire.close
 
-            def producer(place: TopicPartition) -> TransactionalProducer:
+            def producer(place: TopicPartition) -> TaskProducer:
                 return made(slots.kafka, partition_id("g", slots.name, *place), timeout_ms=timeout_ms)
 
             return ledger.producers(producer, timeout_ms, closed)
 
         self.open_producer = opened
 
-    def _opened(self) -> Member:
+    def _opened(self) -> TaskMember:
         self.members.append(self.slots.member(self.number, kind=self._stable))
         return self.members[-1]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.groupslots import Slot, Slots
 
 TIMEOUT_MS = 120_000
@@ -19,7 +19,7 @@ TIMEOUT_MS = 120_000
 _stopped = threading.Event()
 
 
-class Stopping(TransactionalProducer):
+class Stopping(TaskProducer):
     """Stops the process before the first commit, with records and offsets in its transactions."""
 
     def commit(self, *given: Any) -> None:

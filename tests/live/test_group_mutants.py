@@ -21,7 +21,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.groupslots import PATIENCE, Slots
 from live.real import eventually, write_uncommitted
 
@@ -50,7 +50,7 @@ class Died(Exception):
     """The end of an attempt without a last word."""
 
 
-class Dying(TransactionalProducer):
+class Dying(TaskProducer):
     """Dies as its first transaction is to be committed."""
 
     def commit(self, patience: float) -> None:
@@ -71,7 +71,7 @@ class OffsetsAfter(Dying):
         pass
 
     def commit(self, patience: float) -> None:
-        TransactionalProducer.commit(self, patience)
+        TaskProducer.commit(self, patience)
         raise Died
 
 
@@ -113,7 +113,7 @@ def test_a_read_uncommitted_member_carries_over_what_was_aborted(
         assert found(slots, wrong) == wrong
 
 
-class Held(TransactionalProducer):
+class Held(TaskProducer):
     """Everything of its first transaction is sent but its end, which waits for ``go``."""
 
     def __init__(self, slots: Slots, id_: str):
@@ -130,7 +130,7 @@ class NotStable(StableOffsets):
     """What is committed now, whatever a transaction has pending."""
 
     def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        committed = coordinated(self._kafka, self._group, lambda c: c.committed())
+        committed = coordinated(self.kafka, self.group, lambda c: c.committed())
         return {place: GroupOffset(committed[place]) for place in partitions if place in committed}
 
 
@@ -166,7 +166,7 @@ def test_a_commit_after_the_revocation_is_of_records_that_another_one_has_carrie
 ) -> None:
     with Slots.new(cluster) as slots:
         slots.write()
-        opened = lambda: TransactionalProducer(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
+        opened = lambda: TaskProducer(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
         giving = slots.slot(0, interval=12.0, ledger=ledger, open_producer=opened)
         eventually(lambda: len(giving.read) == 20)
         taking = slots.slot(1)
@@ -193,7 +193,7 @@ def test_a_successor_with_another_transactional_id_waits_for_what_its_predecesso
         held = Held(slots, id_of(slots))
         slots.slot(0, open_producer=lambda: held)
         eventually(held.asked.is_set)
-        opened = lambda: TransactionalProducer(slots.kafka, id_of(slots), timeout_ms=TIMEOUT_MS)  # noqa: E731
+        opened = lambda: TaskProducer(slots.kafka, id_of(slots), timeout_ms=TIMEOUT_MS)  # noqa: E731
         slots.slot(0, open_producer=opened)
         assert found(slots, wrong) == wrong
         held.go.set()

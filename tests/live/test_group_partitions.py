@@ -17,7 +17,7 @@ import pytest
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.groupslots import PATIENCE, Slots
 from live.real import eventually
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-KINDS: dict[str, type[TransactionalProducer]] = {"librdkafka": TransactionalProducer, "batches": ColumnarProducer}
+KINDS: dict[str, type[TaskProducer]] = {"librdkafka": TaskProducer, "batches": ColumnarProducer}
 each_kind = pytest.mark.parametrize("kind", KINDS)
 SESSION = {"session_timeout_ms": "6000", "heartbeat_interval_ms": "1500"}
 

@@ -14,7 +14,7 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, TaskProducer
 from fakes.faultproxy import ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT, FaultProxy
 from live.groupslots import LONG, PATIENCE, Generation, Slots
 from live.real import eventually
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 QUICK = {"socket.timeout.ms": 1500, "linger.ms": 0}
-KINDS = pytest.mark.parametrize("kind", [TransactionalProducer, ColumnarProducer])
+KINDS = pytest.mark.parametrize("kind", [TaskProducer, ColumnarProducer])
 
 
-def begun(slots: Slots, number: int, kind: type[TransactionalProducer]) -> TransactionalProducer:
+def begun(slots: Slots, number: int, kind: type[TaskProducer]) -> TaskProducer:
     producer = slots.producer(number, kind=kind)
     producer.initialise(PATIENCE)
     producer.begin()
@@ -43,7 +43,7 @@ def code_of(error: BaseException) -> int:
 
 @KINDS
 def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
-    cluster: Sandbox, kind: type[TransactionalProducer]
+    cluster: Sandbox, kind: type[TaskProducer]
 ) -> None:
     with Slots.new(cluster) as slots:
         member = slots.joined(0)
@@ -67,7 +67,7 @@ def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
 
 @KINDS
 def test_an_attempt_whose_instance_id_is_taken_is_fenced_also_in_its_transaction(
-    cluster: Sandbox, kind: type[TransactionalProducer]
+    cluster: Sandbox, kind: type[TaskProducer]
 ) -> None:
     with Slots.new(cluster) as slots:
         older = slots.joined(0)
@@ -81,7 +81,7 @@ def test_an_attempt_whose_instance_id_is_taken_is_fenced_also_in_its_transaction
 
 @KINDS
 def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
-    cluster: Sandbox, kind: type[TransactionalProducer]
+    cluster: Sandbox, kind: type[TaskProducer]
 ) -> None:
     with Slots.new(cluster) as slots:
         member = slots.joined(0)
@@ -113,16 +113,9 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
 
 
 @pytest.mark.parametrize("api", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
-@pytest.mark.parametrize(
-    ("kind", "new"), [(TransactionalProducer, False), (ColumnarProducer, False), (ColumnarProducer, True)]
-)
+@pytest.mark.parametrize(("kind", "new"), [(TaskProducer, False), (ColumnarProducer, False), (ColumnarProducer, True)])
 def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
-    cluster: Sandbox,
-    proxy: FaultProxy,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: type[TransactionalProducer],
-    new: bool,
-    api: int,
+    cluster: Sandbox, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, kind: type[TaskProducer], new: bool, api: int
 ) -> None:
     """Under transaction version 2 (``new``) a group is added by its offsets, and a commit is repeated and answered."""
     if new and not VERSION_2:

@@ -32,7 +32,7 @@ from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TaskProducer, UnknownOutcome
 from live.oracle import in_order, judge
 from live.real import create_topic, eventually
 from live.test_runtime_kernel import Numbers, Place
@@ -96,7 +96,7 @@ class Connector:
     kind: type[Sequenced] = Sequenced
     boundary: Boundary = Boundary.POLL
 
-    def handle(self, task: int) -> TransactionalProducer:
+    def handle(self, task: int) -> TaskProducer:
         return self.place.kind(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
 
     def run(
@@ -244,11 +244,11 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
     place: Place, calls: Transactions
 ) -> None:
     made = Generations(Connector(place), calls)
-    intruders: list[TransactionalProducer] = []
+    intruders: list[TaskProducer] = []
 
     def intrude() -> None:
         if not intruders:
-            intruders.append(TransactionalProducer(place.kafka, leader_id("g"), timeout_ms=15_000))
+            intruders.append(TaskProducer(place.kafka, leader_id("g"), timeout_ms=15_000))
             intruders[0].initialise(60)
 
     generation = made.start(2, intrude)
@@ -273,7 +273,7 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     made = Generations(Connector(place), calls)
 
     def intrude() -> None:
-        intruder = TransactionalProducer(place.kafka, leader_id("g"), timeout_ms=15_000)
+        intruder = TaskProducer(place.kafka, leader_id("g"), timeout_ms=15_000)
         intruder.initialise(60)
         intruder.discard()
 
@@ -282,9 +282,9 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     assert made.leader.read_state(place.connector).commit == -1
 
 
-@pytest.mark.parametrize("kind", [TransactionalProducer, ColumnarProducer])
+@pytest.mark.parametrize("kind", [TaskProducer, ColumnarProducer])
 def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
-    cluster: Sandbox, calls: Transactions, kind: type[TransactionalProducer]
+    cluster: Sandbox, calls: Transactions, kind: type[TaskProducer]
 ) -> None:
     place = Place(cluster, kind)
     for _ in range(5):
@@ -323,7 +323,7 @@ class Busy:
             self.handle.discard()
 
 
-def _half_way(connector: Connector, task: int) -> TransactionalProducer:
+def _half_way(connector: Connector, task: int) -> TaskProducer:
     """A producer of the task's id in the middle of a transaction."""
     handle = connector.handle(task)
     handle.initialise(60)
@@ -335,7 +335,7 @@ def _half_way(connector: Connector, task: int) -> TransactionalProducer:
 
 def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is_some(place: Place) -> None:
     tight = {"queue.buffering.max.messages": "3", "linger.ms": "1"}
-    handle = partial(TransactionalProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
+    handle = partial(TaskProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
     assert place.kernel(open_producer=handle).run(Numbers(place, 60)).stats.records == 60
     assert place.seen() == list(range(60))
 

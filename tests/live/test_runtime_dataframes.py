@@ -29,7 +29,7 @@ from connectctl.ops.task_runtime.dataframe import task as dataframe_task
 from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
 from connectctl.ops.task_runtime.dataframe.batch_round import large_batches, shared
 from connectctl.ops.task_runtime.dataframe.generation_start import with_generation
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.stream_writer import StreamWriter
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state
@@ -505,7 +505,7 @@ def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: T
 def test_a_frame_that_spark_knows_to_be_ordered_is_not_sorted_again(session: Any) -> None:
     frame = session.range(0, 100, 1, 2).selectExpr("concat('s', id div 50) source", "id", "cast(id as string) value")
     work: Any = None
-    writing = Writing(work, "t", Columns(("source",), "id"), 10, registry=DriverAddress("localhost", 1, "word"))
+    writing = Writing(work, "t", FrameColumns(("source",), "id"), 10, registry=DriverAddress("localhost", 1, "word"))
     plans = [str(shared(frame, writing, tasks)._jdf.queryExecution().executedPlan()) for tasks in (2, 1)]
     assert "Sort" not in plans[0]
     assert "Coalesce 1" in plans[1]

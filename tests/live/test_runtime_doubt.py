@@ -14,7 +14,7 @@ from connectctl.ops.clients.kafka_protocol import batch_producer
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live.test_runtime_kernel import Numbers, Place
 from otherbrokers import VERSION_2
@@ -34,7 +34,7 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
     proxy.close()
 
 
-class Slow(TransactionalProducer):
+class Slow(TaskProducer):
     """Lets the held commit arrive in the middle of the transaction after the one that it was meant for."""
 
     fault: Fault

@@ -27,7 +27,7 @@ from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.real import create_topic, eventually
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Numbers:
 class Place:
     """A connector's id, topic and offsets topics, new for each test."""
 
-    def __init__(self, cluster: Sandbox, kind: type[TransactionalProducer] = TransactionalProducer):
+    def __init__(self, cluster: Sandbox, kind: type[TaskProducer] = TaskProducer):
         self.kind = kind
         self.connector = f"kernel-{secrets.token_hex(4)}"
         self.key = f'["{self.connector}",{{"file":1}}]'.encode()
@@ -91,7 +91,7 @@ class Place:
         self.offsets = create_topic(cluster.bootstrap_servers, f"{self.connector}-offsets")
         self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")
 
-    def handle(self) -> TransactionalProducer:
+    def handle(self) -> TaskProducer:
         return self.kind(self.kafka, f"g-{self.connector}-0", timeout_ms=15_000)
 
     def store(self, *, secondary: bool = False) -> OffsetStore:
@@ -118,7 +118,7 @@ class Place:
         return json.loads(value) if value else None
 
 
-@pytest.fixture(params=[TransactionalProducer, ColumnarProducer])
+@pytest.fixture(params=[TaskProducer, ColumnarProducer])
 def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
     return Place(cluster, request.param)
 

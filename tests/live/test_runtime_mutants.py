@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, Produce
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.oracle import judge
 from live.test_runtime_kernel import Numbers, Place
 
@@ -62,7 +62,7 @@ class RemembersInstead(ExactlyOnceTask):
             handle.discard()
 
 
-class Moment(TransactionalProducer):
+class Moment(TaskProducer):
     """A producer to which something happens at one moment of its life."""
 
     before_initialise: Callable[[], None] = staticmethod(lambda: None)
@@ -98,7 +98,7 @@ class OffsetsAfter(Moment):
         self._due = topic, offsets
 
     def commit(self, patience: float) -> None:
-        TransactionalProducer.commit(self, patience)
+        TaskProducer.commit(self, patience)
         if self.instead_of_commit is not None:
             self.instead_of_commit()
         _write(self._kafka.properties(partitioner="murmur2_random"), *self._due)

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: b
     )
     id_ = task_id(cluster.group_id, name, 0)
     kernel = ExactlyOnceTask(
-        lambda: TransactionalProducer(kafka, id_, timeout_ms=15_000),
+        lambda: TaskProducer(kafka, id_, timeout_ms=15_000),
         SourceOffsetsLedger(offsets, OffsetStore(CommittedOffsets(kafka, offsets, name))),
         patience=60,
     )

@@ -13,13 +13,13 @@ from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordLists, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task import columnar_producer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.progress import TaskProgress
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.faultproxy import FaultProxy
 from live.real import eventually
 from live.test_runtime_kernel import Numbers, Place
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture(params=[TransactionalProducer, ColumnarProducer])
+@pytest.fixture(params=[TaskProducer, ColumnarProducer])
 def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
     return Place(cluster, request.param)
 
@@ -104,7 +104,7 @@ def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_
     rows = pa.RecordBatch.from_pydict(
         {"file": [1] * count, "id": range(count), "value": [f"{n}".ljust(1000) for n in range(count)]}
     )
-    supply = DataFrameRows([rows], place.connector, place.topic, Columns(("file",), "id"), count, timeout=3)
+    supply = DataFrameRows([rows], place.connector, place.topic, FrameColumns(("file",), "id"), count, timeout=3)
     ended = place.kernel(open_producer=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(
         supply
     )

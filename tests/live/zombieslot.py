@@ -11,7 +11,7 @@ from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.groupslots import DynamicSettings, Slot, Slots
 
 TIMEOUT_MS = 120_000
@@ -19,7 +19,7 @@ TIMEOUT_MS = 120_000
 _stopped = threading.Event()
 
 
-def stopping(kind: type[TransactionalProducer]) -> type[TransactionalProducer]:
+def stopping(kind: type[TaskProducer]) -> type[TaskProducer]:
     """``kind``, which stops the process before it sends the offsets of its first transaction."""
 
     class Stopping(kind):  # type: ignore[misc,valid-type]
@@ -34,7 +34,7 @@ def stopping(kind: type[TransactionalProducer]) -> type[TransactionalProducer]:
 
 def main(bootstrap: str, name: str, dynamic: str, columnar: str, properties: str, partitions: str) -> None:
     kind = DynamicSettings if dynamic == "True" else ConsumerSettings
-    made = stopping(ColumnarProducer if columnar == "True" else TransactionalProducer)
+    made = stopping(ColumnarProducer if columnar == "True" else TaskProducer)
     with Slots(bootstrap, name, kind(f"connect-{name}", properties=json.loads(properties)), int(partitions)) as slots:
         opened = lambda: made(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
         slot = Slot(slots, 0, open_producer=opened, columnar=columnar == "True")

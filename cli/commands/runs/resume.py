@@ -106,8 +106,8 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options
     Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
     """
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
-    from connectctl.ops.task_runtime.job.hand_back import hand_back
     from connectctl.ops.task_runtime.job.steps import HandBack, JobContext, hand_back_left
+    from connectctl.ops.task_runtime.job.worker_takeover import hand_back
 
     (name,), kafka = run.subjects, session.kafka
     check_same_cluster(run, kafka.cluster_id(), session.group_id)

@@ -49,7 +49,6 @@ class SocketListener:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Take no connection any more."""
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -63,19 +62,14 @@ class SocketListener:
             threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
 
-class QuestionListener:
+class QuestionListener(SocketListener):
     """Where a driver answers its tasks: ``answer`` gets each question, on a thread of its connection."""
 
     def __init__(self, host: str, bind: str | None, answer: Callable[[Mapping[str, Any]], Any]):
         self._answer = answer
-        self._listener = SocketListener(host, bind, self._serve)
-        self.address = self._listener.address
+        super().__init__(host, bind, self._answer_questions)
 
-    def close(self) -> None:
-        """Answer no more."""
-        self._listener.close()
-
-    def _serve(self, line: socket.socket) -> None:
+    def _answer_questions(self, line: socket.socket) -> None:
         with line, line.makefile("rwb") as words:
             try:
                 while word := words.readline():
@@ -204,12 +198,10 @@ class TaskChannel:
         return self._stopped
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Tell the driver."""
         if self._line is not None:
             with self._lock:
                 _send_line(self._line, json.dumps(message))
 
     def close(self) -> None:
-        """Hang up."""
         if self._line is not None:
             self._line.close()

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.task_runtime.group.ledger import GroupLedger
-from connectctl.ops.task_runtime.group.member import Member
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import GroupLedger, PartitionLedger
+from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
-from connectctl.ops.task_runtime.task.at_least_once import group_producer_class
+from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, batch_producer_class
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.spi.subscription import Subscription
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FROM_RECORDS = 500
 """``max.poll.records`` from which a table is quicker as columns than record by record; 500 is the default. Measured over a
@@ -36,7 +35,6 @@ whole task with 256-byte records of four partitions, in microseconds of processo
 def group_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> GroupLedger:
-    """The ledger of a task."""
     opened = member_factory(spec, shared, task, stats, stopped)
     if spec.delivery.per_partition:
         return PartitionLedger(opened, spec.patience, shared.stale_because)
@@ -45,15 +43,15 @@ def group_ledger(
 
 def member_factory(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
-) -> Callable[[], Member]:
+) -> Callable[[], TaskMember]:
     """Makes members of a task, with the task's transactional id as their instance id."""
     reads = _reads(spec)
     id_ = task_id(spec.group, spec.connector, task)
     others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
 
-    def opened() -> Member:
+    def opened() -> TaskMember:
         stable = StableOffsets(shared.target, reads.consumer.group, others, stats.progress.waits, stopped)
-        return Member(
+        return TaskMember(
             shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign, shared.stale_because
         )
 
@@ -73,15 +71,12 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
     )
 
 
-def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TransactionalProducer]:
-    """The kind of producer of a transform, and of a sink that is exactly-once. Properties that only librdkafka heeds are
-    kept to.
-    """
-    return batch_producer_class(kafka, spec.delivery, spec.config, group_producer_class(spec.delivery))
+def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TaskProducer]:
+    """The kind of producer of a transform and of an exactly-once sink; properties that only librdkafka heeds are kept."""
+    return batch_producer_class(kafka, spec.delivery, spec.config, GroupIdempotentProducer)
 
 
 def transform_source(spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats) -> TransformSource:
-    """The supply of a task."""
     reads, kind = _reads(spec), connector_class(spec.path)
     assert issubclass(kind, TransformConnector)
     topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)

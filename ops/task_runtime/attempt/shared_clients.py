@@ -27,7 +27,7 @@ PRIMARY, GLOBAL = "offsets", "behind"
 
 
 @dataclass(frozen=True)
-class OffsetsSnapshot:
+class StoreSnapshot:
     """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
 
     values: Mapping[bytes, bytes]
@@ -35,31 +35,27 @@ class OffsetsSnapshot:
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
 
     def value(self, key: bytes) -> bytes | None:
-        """The value of ``key``."""
         return self.values.get(key)
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have a value."""
         return frozenset(self.values)
 
 
 class OffsetsView:
     """The offset store as one task sees it: as it was found when the task last asked."""
 
-    def __init__(self, read: CoalescedRead[OffsetsSnapshot]):
+    def __init__(self, read: CoalescedRead[StoreSnapshot]):
         self._read = read
-        self._snapshot = OffsetsSnapshot({})
+        self._snapshot = StoreSnapshot({})
 
     def refresh(self, patience: float) -> None:
         """Read what is committed. The read has a time-out of its own."""
         self._snapshot = self._read()
 
     def value(self, key: bytes) -> bytes | None:
-        """The effective value of ``key``."""
         return self._snapshot.value(key)
 
     def position(self, key: bytes) -> Position | None:
-        """Where the newest record of ``key`` was found in the topic that the task writes to."""
         return self._snapshot.positions.get(key)
 
     @property
@@ -68,7 +64,6 @@ class OffsetsView:
         return self._snapshot.reached
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have an effective value."""
         return self._snapshot.known()
 
 
@@ -82,11 +77,9 @@ class SharedClients:
         self._largest: dict[str, int] = {}
         self._asking = threading.Lock()
         known = spec.reached
-        behind = (
-            CommittedOffsets(self.home, spec.global_offsets, spec.connector, known.get(GLOBAL))
-            if spec.global_offsets
-            else None
-        )
+        behind = None
+        if spec.global_offsets:
+            behind = CommittedOffsets(self.home, spec.global_offsets, spec.connector, known.get(GLOBAL))
         store = OffsetStore(CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)), behind)
         self._offsets = CoalescedRead(lambda: _snapshot(store, spec.patience))
         self.stale_because = CoalescedRead(GenerationCheck(self.home, spec.generation, spec.patience).stale_because)
@@ -99,16 +92,13 @@ class SharedClients:
         return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
     def view(self) -> OffsetsView:
-        """A task's view of the offset store."""
         return OffsetsView(self._offsets)
 
 
-def _snapshot(store: OffsetStore, patience: float) -> OffsetsSnapshot:
+def _snapshot(store: OffsetStore, patience: float) -> StoreSnapshot:
     store.refresh(patience)
     values = ((key, store.value(key)) for key in store.known())
     reached = {PRIMARY: store.primary.reached} | (
         {GLOBAL: store.secondary.reached} if store.secondary is not None else {}
     )
-    return OffsetsSnapshot(
-        {key: value for key, value in values if value is not None}, store.primary.positions(), reached
-    )
+    return StoreSnapshot({key: value for key, value in values if value is not None}, store.primary.positions(), reached)

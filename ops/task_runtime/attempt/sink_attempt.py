@@ -21,23 +21,22 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
-from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT
+from connectctl.ops.task_runtime.task.exactly_once_task import FIRST_PAUSE, LONGEST_PAUSE, MOST_DOUBTS_KEPT, RUN_AGAIN
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit, counted
+from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transform_source import LONGEST_POLL
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-    from connectctl.ops.task_runtime.group.consumer import GroupConsumer
+    from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 SETTLED_WITHIN = 10.0
 """Seconds that a rebalance may take which is under way as a lease ends."""
-LONGEST_POLL = 0.2
-"""Seconds that a poll waits for records at most."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class ReadRecords(TransactionBatch):
 
     @property
     def size(self) -> int:
-        """The records that were read."""
         return self.count
 
 
@@ -82,12 +80,10 @@ class SinkRounds:
 
     @property
     def lag(self) -> int | None:
-        """Records that are left to read; None where unknown."""
         return None if self.member is None else self.member.lag
 
     @property
     def has_more(self) -> bool:
-        """Whether records are left to read, or wait to be put again."""
         return self.member is None or self.worker is None or self.member.has_more or self.worker.redelivering
 
     def close(self) -> None:
@@ -108,7 +104,6 @@ class SinkAttempts:
     """Begins the lease's time, with the first attempt that has its partitions."""
     poll: Callable[[], TransactionBatch | None]
     stopped: Callable[[], bool]
-    sleep: Callable[[float], None] = time.sleep
     _counted: int = field(default=0, init=False)
 
     def run(self) -> TaskResult:
@@ -133,14 +128,10 @@ class SinkAttempts:
                 if progress.failed(str(e)):
                     pause = FIRST_PAUSE
                 elif progress.waited > most:
-                    raise TimedOut(
-                        f"No offsets committed for {most:g} s",
-                        why=str(e),
-                        next_step="Check the brokers, then run it again: it resumes from the committed offsets.",
-                    ) from e
+                    raise TimedOut(f"No offsets committed for {most:g} s", why=str(e), next_step=RUN_AGAIN) from e
             if self.stopped():
                 return TaskResult(EndReason.STOPPED, self.stats)
-            self.sleep(pause)
+            time.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _attempt(self) -> str | None:
@@ -157,6 +148,11 @@ class SinkAttempts:
                 commit = (
                     member.commit if producer is None else TransactionalCommit(producer, member, task, spec.patience)
                 )
+
+                def counted(offsets: GroupOffsets) -> None:
+                    commit(offsets)
+                    self._committed(worker)
+
                 settings = error_settings(spec.config)
                 errors = RecordErrors(settings, spec.connector, self.task, letters, self.stats.lines.append)
                 worker = WorkerSinkTask(
@@ -166,7 +162,7 @@ class SinkAttempts:
                     reading_converters(spec.config),
                     errors,
                     interval=spec.delivery.interval,
-                    commit=counted(commit, lambda: self._committed(worker)),
+                    commit=counted,
                     note=self.stats.lines.append,
                 )
                 self._loop(worker, member)
@@ -199,7 +195,7 @@ class SinkAttempts:
         self.stats.commit(count)
 
     @contextmanager
-    def _producer(self) -> Iterator[TransactionalProducer | None]:
+    def _producer(self) -> Iterator[TaskProducer | None]:
         """The slot's producer, initialised, where the sink is exactly once."""
         spec = self.spec
         if not spec.delivery.exactly_once:

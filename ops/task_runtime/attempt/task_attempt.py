@@ -25,7 +25,7 @@ from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
-from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, producer_class
+from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
 from connectctl.ops.task_runtime.task.columnar_producer import batch_producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
+_AS_COUNTED = ("records", "transactions", "aborted", "instances", "smallest", "largest", "reached", "unwritten_because")
+"""Fields of a report that are those of ``TaskStats``."""
 
 
 @dataclass(frozen=True)
@@ -103,23 +105,15 @@ class TaskReport:
                 object.__setattr__(self, name, masked(text))
 
     @classmethod
-    def of(cls, task: int, reason: str, stats: TaskStats, **more: Any) -> TaskReport:
-        """The report of what ``stats`` counted."""
+    def of(cls, task: int, reason: str, stats: TaskStats, **more: Any) -> Self:
         return cls(
             task,
             reason,
-            records=stats.records,
-            transactions=stats.transactions,
-            aborted=stats.aborted,
-            instances=stats.instances,
-            smallest=stats.smallest,
-            largest=stats.largest,
+            **{name: getattr(stats, name) for name in _AS_COUNTED},
             doubts=len(stats.doubts),
             meter=asdict(stats.meter),
-            reached=stats.reached,
             waited=stats.progress.waited,
             unwritten=tuple(stats.unwritten),
-            unwritten_because=stats.unwritten_because,
             sink=asdict(stats.sink),
             latency=asdict(stats.latency),
             lines=tuple(masked(line) for line in stats.lines),
@@ -178,7 +172,6 @@ class TimeboxedSource:
         return self._looked - self._active >= self._limits.idle
 
     def should_stop(self) -> bool:
-        """Whether the task is to stop."""
         now = time.monotonic()
         if now - self._reported >= HEARTBEAT:
             self._reported = now
@@ -191,7 +184,6 @@ class TimeboxedSource:
         return late or enough or self.idle or self._channel.stopped or self._channel.lease_over
 
     def report(self) -> None:
-        """Tell the driver how far it is."""
         self._lag = None
         with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
             self._lag = self._source.lag
@@ -234,22 +226,20 @@ def run(
     try:
         ended, idle = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
         return TaskReport.of(task, ended.reason.value, counts, detail=ended.detail, idle=idle)
-    except ConnectctlError as e:
-        if line.stopped:
-            return _failed_while_stopping(task, counts, e)
-        return TaskReport.of(task, FAILED, counts, detail=str(e), trace=str(e))
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
-        if line.stopped:
-            return _failed_while_stopping(task, counts, e)
-        trace = traceback.format_exc()[-LONGEST_TRACE:]
-        return TaskReport.of(task, FAILED, counts, detail=f"{type(e).__name__}: {e}", trace=trace)
+        if line.stopped:  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
+            return TaskReport.of(task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}")
+        detail, trace = failure_texts(e)
+        return TaskReport.of(task, FAILED, counts, detail=detail, trace=trace)
     finally:
         line.close()
 
 
-def _failed_while_stopping(task: int, stats: TaskStats, error: Exception) -> TaskReport:
-    """The report of a task that failed when it was to stop anyway, which does not make the task FAILED (``WorkerTask``)."""
-    return TaskReport.of(task, EndReason.STOPPED.value, stats, detail=f"{type(error).__name__}: {error}")
+def failure_texts(error: Exception) -> tuple[str, str]:
+    """What a report says of ``error``, which is being handled, and its trace: an error that is for people has no other."""
+    if isinstance(error, ConnectctlError):
+        return str(error), str(error)
+    return f"{type(error).__name__}: {error}", traceback.format_exc()[-LONGEST_TRACE:]
 
 
 def _run(
@@ -262,7 +252,16 @@ def _run(
     stats: TaskStats,
 ) -> tuple[TaskResult, bool]:
     if spec.subscription is not None and issubclass(connector_class(spec.path), SinkConnector):
-        return _run_sink(spec, shared, task, config, limits, channel, stats)
+        rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
+        leased = TimeboxedSource(rounds, task, stats, limits, channel)
+        attempts = SinkAttempts(
+            spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
+        )
+        with heartbeat(leased.heartbeat, HEARTBEAT):
+            try:
+                return attempts.run(), leased.idle
+            finally:
+                leased.report()
     supply: TaskRecordSource
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
@@ -285,35 +284,13 @@ def _run(
             supply.close()
 
 
-def _run_sink(
-    spec: TaskSpec,
-    shared: SharedClients,
-    task: int,
-    config: Mapping[str, str],
-    limits: TaskLimits,
-    channel: TaskChannel,
-    stats: TaskStats,
-) -> tuple[TaskResult, bool]:
-    assert spec.subscription is not None
-    rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
-    leased = TimeboxedSource(rounds, task, stats, limits, channel)
-    attempts = SinkAttempts(
-        spec, shared, task, config, stats, rounds, leased.resume, leased.next_batch, leased.should_stop
-    )
-    with heartbeat(leased.heartbeat, HEARTBEAT):
-        try:
-            return attempts.run(), leased.idle
-        finally:
-            leased.report()
-
-
 def source_producer_class(
     kafka: Kafka, supply: TaskRecordSource, delivery: DeliverySettings, config: Mapping[str, str]
-) -> type[TransactionalProducer]:
+) -> type[TaskProducer]:
     """The kind of producer to ``kafka`` for what ``supply`` gives: batches of another topic, or records."""
     if getattr(supply, "copies_batches", False):
         return BatchCopyProducer
-    return batch_producer_class(kafka, delivery, config, producer_class(delivery))
+    return batch_producer_class(kafka, delivery, config, IdempotentProducer)
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:

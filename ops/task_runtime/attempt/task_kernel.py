@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import partition_id, task_id
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import PartitionLedger
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, Exactly
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import Ledger, SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -35,7 +35,7 @@ def task_kernel(
     properties: Mapping[str, str],
     stopped: Callable[[], bool],
     stats: TaskStats,
-    kind: type[TransactionalProducer],
+    kind: type[TaskProducer],
     ledger: Ledger,
     remedies: str = REMEDIES,
 ) -> ExactlyOnceTask:
@@ -44,15 +44,15 @@ def task_kernel(
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
-    def one(kind: Callable[..., TransactionalProducer], id_: str) -> TransactionalProducer:
+    def one(kind: Callable[..., TaskProducer], id_: str) -> TaskProducer:
         made = kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
         made.existing_topic = spec.offsets
         return made
 
-    def of_partition(kind: Callable[..., TransactionalProducer], place: TopicPartition) -> TransactionalProducer:
+    def of_partition(kind: Callable[..., TaskProducer], place: TopicPartition) -> TaskProducer:
         return one(kind, partition_id(spec.group, spec.connector, *place))
 
-    def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
+    def opened(kind: type[TaskProducer]) -> TaskProducer:
         if not isinstance(ledger, PartitionLedger):
             return one(kind, id_)
         if not issubclass(kind, ColumnarProducer):

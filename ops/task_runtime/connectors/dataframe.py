@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
     Outlook,
@@ -157,10 +157,8 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield LATENCY, f"DataFrameSource commits a transaction after records.per.transaction rows, not by {LATENCY}."
     for name in ("key.converter", "value.converter"):
         if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
-            yield (
-                name,
-                f"Invalid value {configs[name]} for configuration {name}: columns are not converted (string or binary)",
-            )
+            why = "columns are not converted (string or binary)"
+            yield name, f"Invalid value {configs[name]} for configuration {name}: {why}"
 
 
 def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -179,13 +177,12 @@ def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def flag(configs: Mapping[str, str], name: str) -> bool:
-    """Whether a property is true."""
     return configs.get(name, "false").strip().lower() == "true"
 
 
-def columns_of(configs: Mapping[str, str]) -> Columns:
+def columns_of(configs: Mapping[str, str]) -> FrameColumns:
     """Which columns are what, from a configuration that was validated."""
-    return Columns(
+    return FrameColumns(
         names_of(configs, "partition.columns"),
         configs["offset.column"].strip(),
         configs.get("value.column") or "value",

@@ -99,22 +99,19 @@ class FileStreamTask(SourceTask):
                 self._file = open(self._path, "rb")  # noqa: PTH123, SIM115  # kept open from poll to poll
             except FileNotFoundError:
                 return False
-            self._check(self._file)
+            size = os.fstat(self._file.fileno()).st_size
+            if size < self._position:
+                raise ConnectctlError(
+                    f"{self._path} has {size} bytes but the committed offset is {self._position}",
+                    why="the file was replaced or truncated",
+                    next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
+                )
             self._file.seek(self._position)
         more = self._file.read(CHUNK)
         self._at_end = not more
         self._read, self._rest = lines_of(self._rest + more) if more else (Lines(), self._rest)
         self._given = 0
         return bool(more)
-
-    def _check(self, file: IO[bytes]) -> None:
-        size = os.fstat(file.fileno()).st_size
-        if size < self._position:
-            raise ConnectctlError(
-                f"{self._path} has {size} bytes but the committed offset is {self._position}",
-                why="the file was replaced or truncated",
-                next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
-            )
 
     @property
     def finished(self) -> bool:

@@ -31,16 +31,11 @@ from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.dataframe.batch_round import (
-    BATCH,
-    local_property,
-    partition_registry,
-    query_of,
-    written_by,
-)
+from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of, written_by
 from connectctl.ops.task_runtime.dataframe.generation_start import start_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
@@ -69,6 +64,7 @@ REMEDIES = (
 REQUEST_TIMEOUT = 60.0
 FENCING_PATIENCE = 30.0
 LISTING_PAUSE = 0.5
+_TAKEN = (EndReason.FENCED, EndReason.STALE)
 
 
 @dataclass(frozen=True)
@@ -119,10 +115,9 @@ class Target:
         return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
 
     @property
-    def columns(self) -> Columns:
-        """Which columns of the frame are what."""
+    def columns(self) -> FrameColumns:
         partition, offset = self.partition_columns, self.offset
-        return Columns(partition, offset, self.value, self.key, self.timestamp, self.headers)
+        return FrameColumns(partition, offset, self.value, self.key, self.timestamp, self.headers)
 
 
 @dataclass(frozen=True)
@@ -172,7 +167,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         check_columns(df.dtypes, columns)
     dtypes, key = df.dtypes, _sharing_key(target)
     started, during = start_of(df.sparkSession, lambda: _generation(target, dtypes), lambda: _reached.get(key, {}))
-    claims = partition_registry(df.sparkSession) if target.partitioned else None
+    claims = PartitionRegistry(*driver_address(df.sparkSession)) if target.partitioned else None
     # In a session of the caller's Spark may run copies of tasks, and stages anew.
     attempts = AttemptRegistry(*driver_address(df.sparkSession))
     writing = Writing(
@@ -213,7 +208,7 @@ def _written(reports: Sequence[FrameReport]) -> Written:
         skipped=sum(report.skipped for report in reports),
         late=sum(report.late for report in reports),
         transactions=sum(report.transactions for report in reports),
-        fenced=tuple(sorted(report.task for report in reports if report.reason in (EndReason.FENCED, EndReason.STALE))),
+        fenced=tuple(sorted(report.task for report in reports if report.reason in _TAKEN)),
         problems=tuple(f"task {report.task}: {report.detail}" for report in reports if report.reason == FAILED),
     )
 
@@ -224,13 +219,7 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
     next_step: str | None = "Call it again with the same rows: it resumes from the committed offsets."
     if not why:
         why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
-        details = sorted(
-            {
-                report.detail
-                for report in reports
-                if report.reason in (EndReason.FENCED, EndReason.STALE) and report.detail
-            }
-        )
+        details = sorted({report.detail for report in reports if report.reason in _TAKEN and report.detail})
         why = f"{why} ({'; '.join(details)})" if details else why
     elif not all(report.retriable for report in reports if report.reason == FAILED):
         next_step = None
@@ -328,7 +317,9 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
         committed.refresh(target.timeout)
         if target.offset:
             check_committed(target.connector, committed, dtypes, target.columns)
-    _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
+    for topic, partitions in {config_topic: 1, target.offsets_topic: 25}.items():
+        if topic not in there:
+            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
     config, tasks = configs_of(target)
     with closing(Transactions(dict(target.client), timeout=target.timeout)) as calls:
         leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES)
@@ -338,12 +329,6 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
             fence_listed(target, calls)
         _reached[_sharing_key(target)] = {PRIMARY: current_ends(kafka, target.offsets_topic)}
         return generation
-
-
-def _create(kafka: Kafka, topics: Mapping[str, int], there: frozenset[str]) -> None:
-    for topic, partitions in topics.items():
-        if topic not in there:
-            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
 
 
 def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:

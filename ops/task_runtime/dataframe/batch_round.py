@@ -15,11 +15,9 @@ from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.clients.spark.task_input import proven
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, ROW_KEY
-from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, Writing
 from connectctl.ops.task_runtime.job.spark_round import SCHEMA, SparkRound
 
@@ -131,11 +129,6 @@ def partitions_of(df: DataFrame) -> int:
     """How many partitions ``df`` has, as far as its plan says; 0 where Spark finds it out as it runs."""
     plan: Any = df._jdf.queryExecution().executedPlan()
     return int(plan.outputPartitioning().numPartitions())
-
-
-def partition_registry(spark: SparkSession) -> PartitionRegistry:
-    """A driver's end for claims, where its executors reach it."""
-    return PartitionRegistry(*driver_address(spark))
 
 
 # ------------------------------------------------------------------------------------------------ what Spark complains of

@@ -6,7 +6,7 @@ Each task keeps one record of the query's newest batch beside its source offsets
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.connect.stream_source_partitions import STREAM
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice, adjacent
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
     from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets
 
 HASH, ROW_KEY, PLACE = "__connectctl_hash", "__connectctl_key", "__connectctl_place"
@@ -71,7 +71,7 @@ def digest(pieces: Iterable[PartitionSlice]) -> Digest:
     import numpy as np
 
     found = Digest()
-    for batch, start, end in _runs(pieces):
+    for batch, start, end in adjacent(pieces):
         hashes = batch.column(HASH).slice(start, end - start).to_numpy()
         found += Digest(end - start, int(np.sum(hashes, dtype=np.int64)) & _ALL)
     return found
@@ -81,25 +81,12 @@ def hashes(pieces: Iterable[PartitionSlice], column: str) -> Any:
     """The hashes of the rows of ``pieces``, in their order."""
     import numpy as np
 
-    found = [batch.column(column).slice(start, end - start).to_numpy() for batch, start, end in _runs(pieces)]
+    found = [batch.column(column).slice(start, end - start).to_numpy() for batch, start, end in adjacent(pieces)]
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _runs(pieces: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
-    run: list[Any] | None = None
-    for piece in pieces:
-        if run is not None and run[0] is piece.batch and run[2] == piece.start:
-            run[2] += piece.rows
-            continue
-        if run is not None:
-            yield run[0], run[1], run[2]
-        run = [piece.batch, piece.start, piece.start + piece.rows]
-    if run is not None:
-        yield run[0], run[1], run[2]
-
-
 @dataclass(frozen=True)
-class Progress:
+class BatchProgress:
     """What a task has committed of a batch: all (``through``) or a part, whose rows have ``digest``.
 
     ``since`` is, by partition of the offsets topic, where the connector's newest record was when the task began the batch: a
@@ -116,7 +103,6 @@ class Progress:
 
     @property
     def json(self) -> bytes:
-        """As it is committed."""
         reported: dict[str, Any] = {"batch": self.batch, "tasks": self.tasks, "through": self.through}
         reported |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
         if not self.through:
@@ -126,7 +112,7 @@ class Progress:
         return connect_json(reported).encode()
 
     @classmethod
-    def parse(cls, raw: bytes) -> Progress:
+    def parse(cls, raw: bytes) -> BatchProgress:
         """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
         try:
             reported = json.loads(raw)
@@ -148,7 +134,7 @@ def newest(stored: RefreshableOffsets) -> dict[int, int]:
     return found
 
 
-def progress_of(batch: MicroBatch, task: int, reported: Mapping[int, Progress]) -> Progress | None:
+def progress_of(batch: MicroBatch, task: int, reported: Mapping[int, BatchProgress]) -> BatchProgress | None:
     """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new to it.
 
     Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by other tasks.

@@ -14,7 +14,7 @@ from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 
 
 @dataclass(frozen=True)
-class Columns:
+class FrameColumns:
     """Which columns of a frame are what. ``partition`` and ``offset`` have the same names in the offsets topic.
 
     ``timestamp`` is a column of milliseconds since the epoch, ``headers`` one as Spark's Kafka sink takes it.
@@ -29,7 +29,6 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """All of them, each once."""
         records = self.key, self.value, self.timestamp, self.headers
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
 
@@ -86,7 +85,7 @@ class PartitionSlice(NamedTuple):
         return int(pc.sum(pc.less_equal(offsets, pa.scalar(offset, offsets.type))).as_py())
 
 
-def partition_slices(batch: Any, columns: Columns) -> list[PartitionSlice]:
+def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
     """``batch`` by source partition, each piece in the batch's order.
 
     Raises ``ConnectctlError`` for an offset that is null, or before its predecessor.
@@ -115,7 +114,7 @@ def partition_slices(batch: Any, columns: Columns) -> list[PartitionSlice]:
     ]
 
 
-def _check_offsets(batch: Any, columns: Columns) -> None:
+def _check_offsets(batch: Any, columns: FrameColumns) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -160,25 +159,30 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     return batch, starts
 
 
-def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
-    """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
+def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
+    """The batches of ``taken``, each with its first row and the one behind its last: neighbouring pieces are one."""
     batch: Any = None
     start = end = 0
     for piece in taken:
         if batch is not piece.batch or piece.start != end:
             if batch is not None:
-                yield _named(batch.slice(start, end - start), columns)
+                yield batch, start, end
             batch, start = piece.batch, piece.start
         end = piece.start + piece.rows
     if batch is not None:
-        yield _named(batch.slice(start, end - start), columns)
+        yield batch, start, end
 
 
-def _named(rows: Any, columns: Columns) -> tuple[RecordColumns, Callable[[int], str]]:
-    return _columnar(rows, columns), partial(columns.place, rows)
+def columnar(
+    taken: Iterable[PartitionSlice], columns: FrameColumns
+) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
+    """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
+    for batch, start, end in adjacent(taken):
+        rows = batch.slice(start, end - start)
+        yield _columnar(rows, columns), partial(columns.place, rows)
 
 
-def _columnar(batch: Any, columns: Columns) -> RecordColumns:
+def _columnar(batch: Any, columns: FrameColumns) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
         times = batch.column(columns.timestamp).fill_null(-1).to_numpy()

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.connectors import dataframe
-from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, partition_registry, readable
+from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, readable
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
-from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_names
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-    from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
@@ -83,7 +83,6 @@ class JobDataFrame:
             yield f"{late:,} late rows, behind the committed offset of their source partition: {did}"
 
     def close(self) -> None:
-        """Let go of what only this run needs."""
         if self.claims is not None:
             self.claims.close()
         if self.own is not None:
@@ -111,29 +110,20 @@ def open_dataframe(
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
-    check_keys(dtypes, dataframe.names_of(ready.config, "late.key.columns"))
+    check_names(dict(dtypes), dataframe.names_of(ready.config, "late.key.columns"))
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
-    claims = partition_registry(spark) if dataframe.flag(ready.config, "partitioned") else None
+    claims = PartitionRegistry(*driver_address(spark)) if dataframe.flag(ready.config, "partitioned") else None
     return JobDataFrame(spark, ready.config, frame, claims)
 
 
 def _read(ready: PreparedJob, scene: RunClients, patience: float) -> OffsetStore:
-    own = _there(scene.target, offsets_topic(ready), ready.name)
-    store = OffsetStore(
-        own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.dedicated_offsets_topic else None
-    )
-    store.refresh(patience)
-    return store
-
-
-class _NoOffsets(CommittedOffsets):
-    """The offsets in a topic that is not there."""
-
-    def refresh(self, patience: float) -> None:
-        """There is nothing to read."""
-
-
-def _there(kafka: Kafka, topic: str, connector: str) -> CommittedOffsets:
-    kind = CommittedOffsets if those_that_exist(kafka, topic) else _NoOffsets
-    return kind(kafka, topic, connector)
+    """The offsets in those topics that are there."""
+    own, behind = CommittedOffsets(scene.target, offsets_topic(ready), ready.name), None
+    there = [own] if those_that_exist(scene.target, own.topic) else []
+    if ready.dedicated_offsets_topic:
+        behind = CommittedOffsets(scene.kafka, ready.topics["offsets"], ready.name)
+        there += [behind] if those_that_exist(scene.kafka, behind.topic) else []
+    for each in there:
+        each.refresh(patience)
+    return OffsetStore(own, behind)

@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets as Reader
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_BYTES = 64 << 20
@@ -47,7 +47,7 @@ class DataFrameRows:
         batches: Iterable[Any],
         connector: str,
         topic: str,
-        columns: Columns,
+        columns: FrameColumns,
         size: int,
         claim: Callable[[Sequence[PartitionValues]], None] = lambda places: None,
         timeout: float = math.inf,
@@ -137,14 +137,12 @@ class DataFrameRows:
         return taken
 
     def final_batch(self) -> TransactionBatch | None:
-        """The end of a transaction that is open."""
         if not self._parts:
             return None
         self._cut()
         return self._part()
 
     def committed(self, batch: TransactionBatch) -> None:
-        """The rows in hand are delivered."""
         if self._in_hand:
             self._transaction_size.committed(_rows(self._in_hand))
         self._in_hand = []
@@ -166,7 +164,6 @@ class DataFrameRows:
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """librdkafka's properties for many small records at once."""
         return PRODUCER
 
     def close(self) -> None:

@@ -18,10 +18,10 @@ from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
 from connectctl.ops.task_runtime.dataframe.micro_batch import (
     HASH,
     ROW_KEY,
+    BatchProgress,
     Digest,
     Late,
     MicroBatch,
-    Progress,
     digest,
     hashes,
     newest,
@@ -46,9 +46,9 @@ class StreamRows(DataFrameRows):
 
     def __init__(self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any):
         super().__init__(batches, *args, **more)
-        self._batch, self._task = batch, task
+        self._batch, self._task, self._known_by = batch, task, ROW_KEY if batch.row_key else HASH
         self._memory = LateRows(task, batch.window) if batch.late is Late.KEEP else None
-        self._began: Progress | None = None
+        self._began: BatchProgress | None = None
         self._since: dict[int, int] | None = None
         self._found: dict[PartitionValues, tuple[Any, bool]] = {}
         self._done = self._repeated = Digest()
@@ -75,14 +75,14 @@ class StreamRows(DataFrameRows):
         if self._memory is not None:
             self._memory.load((key, stored.value(key)) for key in stored.known())
 
-    def _reported(self, stored: StoredOffsets) -> dict[int, Progress]:
+    def _reported(self, stored: StoredOffsets) -> dict[int, BatchProgress]:
         """How far each task of the query is."""
         found = {}
         for raw in stored.known():
             if STREAM.encode() in raw and isinstance(key := parse_key(raw), SourceKey):
                 value = stored.value(raw)
                 if key.partition is not None and key.partition.get(STREAM) == self._batch.query and value is not None:
-                    found[int(key.partition["task"])] = Progress.parse(value)
+                    found[int(key.partition["task"])] = BatchProgress.parse(value)
         return found
 
     @property
@@ -93,11 +93,7 @@ class StreamRows(DataFrameRows):
     def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
         """The committed offset of a source partition when this attempt began, and whether it had advanced in the batch."""
         if place not in self._found:
-            offset = self._committed(piece)
-            if not self._batch.ordered:
-                self._found[place] = offset, True
-            else:
-                self._found[place] = offset, self._has_advanced(place)
+            self._found[place] = self._committed(piece), not self._batch.ordered or self._has_advanced(place)
         return self._found[place]
 
     def _has_advanced(self, place: PartitionValues) -> bool:
@@ -140,8 +136,7 @@ class StreamRows(DataFrameRows):
 
     def _unknown(self, late: PartitionSlice) -> list[PartitionSlice]:
         assert self._memory is not None
-        column = ROW_KEY if self._batch.row_key else HASH
-        new = self._memory.unknown(hashes([late], column))
+        new = self._memory.unknown(hashes([late], self._known_by))
         return [late.slice(at, 1) for at in range(late.rows) if new[at]]
 
     def _gather(self) -> list[PartitionSlice]:
@@ -160,12 +155,11 @@ class StreamRows(DataFrameRows):
             return taken
         seen: set[int] = set()
         found = []
-        column = ROW_KEY if self._batch.row_key else HASH
         for piece in taken:
             offset, advanced = self._at_first(piece.partition, piece)
             if offset is None or advanced or piece.first > offset:
                 found.append(piece)
-            elif (key := int(hashes([piece], column)[0])) not in seen:
+            elif (key := int(hashes([piece], self._known_by)[0])) not in seen:
                 seen.add(key)
                 found.append(piece)
         return found
@@ -195,7 +189,6 @@ class StreamRows(DataFrameRows):
         return self._over and not self._waiting
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next rows, or that the batch is through."""
         if self._through:
             return None
         step = super().next_batch()
@@ -220,16 +213,16 @@ class StreamRows(DataFrameRows):
             self._next_digest = sum(rest, self._next_digest)
         found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
         up_to = max((piece.last for piece in sent), default=self._up_to) if not self._batch.ordered else None
-        progress = Progress(self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to)
+        progress = BatchProgress(
+            self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to
+        )
         found[self._offsets.key(self._batch.place(self._task))] = progress.json
         if self._memory is not None and sent:
-            new = hashes(sent, ROW_KEY if self._batch.row_key else HASH)
-            found |= self._memory.records(new, self._offsets.key)
+            found |= self._memory.records(hashes(sent, self._known_by), self._offsets.key)
         self._ends = through
         return found
 
     def committed(self, batch: TransactionBatch) -> None:
-        """The rows in hand are delivered, and maybe with them the batch."""
         super().committed(batch)
         self._done = self._next_digest
         for place in self._advanced:
@@ -240,5 +233,4 @@ class StreamRows(DataFrameRows):
 
     @property
     def ended(self) -> bool:
-        """Whether the batch is through, for this task."""
         return self._through

@@ -9,7 +9,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.dataframe.api import Target, Written, write
 from connectctl.ops.task_runtime.dataframe.batch_round import query_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
-from connectctl.ops.task_runtime.dataframe.validate import check_keys
+from connectctl.ops.task_runtime.dataframe.validate import check_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,5 +74,5 @@ class StreamWriter:
         batch = MicroBatch(
             query, batch_id, self.target.tasks, self._late, bool(self.target.offset), self._row_key, self._window
         )
-        check_keys(df.dtypes, self._row_key)
+        check_names(dict(df.dtypes), self._row_key)
         self.written = write(df, self.target, batch)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
@@ -16,10 +15,10 @@ from connectctl.ops.task_runtime.attempt.newest_attempt import Attempt, Supersed
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_attempt import (
     FAILED,
-    LONGEST_TRACE,
     TaskLimits,
     TaskReport,
     TimeboxedSource,
+    failure_texts,
 )
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
@@ -36,7 +35,7 @@ from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
-    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
     from connectctl.ops.task_runtime.spi.transaction_batch import RecordSource, TaskResult
 
 TO_THE_END = TaskLimits(math.inf)
@@ -54,7 +53,7 @@ class Writing:
 
     spec: TaskSpec
     topic: str
-    columns: Columns
+    columns: FrameColumns
     size: int
     registry: DriverAddress | None = None
     remedies: str = REMEDIES
@@ -129,19 +128,17 @@ def run(
     try:
         ended = _run(writing, task, rows, counts, terms, address)
         how, why = ended.reason.value, ended.detail
-    except ConnectctlError as e:
-        how, why, trace = FAILED, str(e), str(e)
-        again, code = isinstance(e, TimedOut | Unreachable), e.code
     except Exception as e:  # noqa: BLE001  # whatever a batch holds, Spark would run it again for it
-        how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
+        how, (why, trace) = FAILED, failure_texts(e)
+        if isinstance(e, ConnectctlError):
+            again, code = isinstance(e, TimedOut | Unreachable), e.code
     finally:
         ahead.close()
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
         raise Superseded(f"attempt {number} of task {task}: superseded by a newer attempt of the same task")
-    report = FrameReport.of(
+    return FrameReport.of(
         task, how, counts, detail=why, trace=trace, skipped=rows.skipped, retriable=again, code=code, late=rows.late
     )
-    return cast(FrameReport, report)
 
 
 def _run(
@@ -155,7 +152,7 @@ def _run(
     work = writing.spec if writing.start is None else with_generation(writing.spec, writing.start)
     near = SharedClients(work)
     supply: RecordSource = rows
-    stopped: Callable[[], bool] = _never
+    stopped: Callable[[], bool] = bool
     with ExitStack() as closing:
         if address is not None:
             line = TaskChannel(address)
@@ -166,13 +163,8 @@ def _run(
             supply, stopped = leased, leased.should_stop
         kind = dataframe_producer_class(near.target, work.delivery.properties)
         largest = near.largest_batches([writing.topic]).get(writing.topic)
-        properties = {
-            **rows.producer_properties,
-            **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))}),
-        }
+        properties = dict(rows.producer_properties)
+        if largest is not None:
+            properties["message.max.bytes"] = str(max(largest, 1000))
         ledger = closing.enter_context(source_ledger(work, near, task, counts))
         return task_kernel(work, near, task, properties, stopped, counts, kind, ledger, writing.remedies).run(supply)
-
-
-def _never() -> bool:
-    return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
@@ -10,7 +10,7 @@ from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
@@ -21,7 +21,7 @@ HEADERS = "array<struct<key:string,value:binary>>"
 """As Spark's own Kafka source and sink have them."""
 
 
-def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+def check_columns(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> None:
     """Raises ``BadInput`` for a column that is missing, or of a type that does not fit what it is for."""
     have = dict(dtypes)
     if not columns.offset:
@@ -34,9 +34,7 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
             "No column is set as source partition",
             next_step="Set one or more. For a DataFrame that is one source partition: a column with a constant value.",
         )
-    for name in columns.names:
-        if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
+    check_names(have, columns.names)
     if have[columns.offset] not in (*WHOLE, "string"):
         raise BadInput(
             f"The column {columns.offset} of type {have[columns.offset]} cannot be a source offset",
@@ -51,12 +49,10 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     check_records(have.items(), columns)
 
 
-def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+def check_records(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> None:
     """``check_columns`` of what makes the records alone."""
     have = dict(dtypes)
-    for name in filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)):
-        if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
+    check_names(have, filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)))
     for name in filter(None, (columns.key, columns.value)):
         if have[name] not in RECORDS:
             raise BadInput(
@@ -75,15 +71,16 @@ def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
         )
 
 
-def check_keys(dtypes: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
-    """Raises ``BadInput`` for a column that is missing of those by which late rows are known."""
-    have = dict(dtypes)
+def check_names(have: Collection[str], names: Iterable[str]) -> None:
+    """Raises ``BadInput`` for one of ``names`` that is not among the columns that a frame has."""
     for name in names:
         if name not in have:
             raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
 
 
-def check_committed(connector: str, stored: StoredOffsets, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+def check_committed(
+    connector: str, stored: StoredOffsets, dtypes: Iterable[tuple[str, str]], columns: FrameColumns
+) -> None:
     """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what was delivered by them."""
     kind = str if dict(dtypes)[columns.offset] == "string" else int
     for raw in sorted(stored.known()):
@@ -102,7 +99,7 @@ def check_committed(connector: str, stored: StoredOffsets, dtypes: Iterable[tupl
             )
 
 
-def _fits(partition: Mapping[str, Any], offset: Any, kind: type, columns: Columns) -> bool:
+def _fits(partition: Mapping[str, Any], offset: Any, kind: type, columns: FrameColumns) -> bool:
     if set(partition) != set(columns.partition) or not isinstance(offset, dict):
         return False
     # A bool would be an int, too, and is none that a column of whole numbers has left.

@@ -23,21 +23,17 @@ class RebalanceListener(Protocol):
 
     def assigning(self, partitions: Collection[TopicPartition]) -> None:
         """``partitions`` are about to be added, or kept by ``rewind``; their committed offsets are read behind this call."""
-        ...
 
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         """``partitions`` were added. Where ``committed`` has none of them, nothing is committed, and its records come from
         where ``auto.offset.reset`` says.
         """
-        ...
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
         """``partitions`` will be another member's afterwards; what is committed in this call still counts."""
-        ...
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
         """``partitions`` may be another member's already; nothing may be committed for them."""
-        ...
 
 
 class GroupConsumer(Protocol):
@@ -45,69 +41,51 @@ class GroupConsumer(Protocol):
     thrown away and to join again, ``Fenced`` where another attempt has its ``group.instance.id``.
     """
 
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are its own now."""
-        ...
-
     def join(self, listener: RebalanceListener, patience: float) -> None:
         """Subscribe, and wait for the first assignment, be it empty, for at most ``patience`` seconds (``TimedOut``)."""
-        ...
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         """Up to ``most`` of confluent-kafka's messages without an error, in the order of each partition; waits for at most
         ``seconds`` for the first one.
         """
-        ...
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
         """What is committed, read with ``require_stable``: what a transaction has pending is waited for, for at most
         ``patience`` seconds (``TimedOut``). Partitions without a committed offset are left out.
         """
-        ...
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read on from these offsets; the partitions are its own."""
-        ...
 
     def rewind(self, patience: float) -> bool:
         """Give records again from what is committed, read as ``committed`` does; False where it has to be thrown away."""
-        ...
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Give no records of these partitions for now."""
-        ...
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         """Give their records again."""
-        ...
 
     def commit(self, offsets: GroupOffsets) -> None:
         """Commit without a transaction, and return when it is done. Raises ``ConnectctlError`` where it was refused."""
-        ...
 
     @property
     def metadata(self) -> Any:
         """What a transaction that commits this group's offsets names: confluent-kafka's ``ConsumerGroupMetadata``, with
         generation, member id and instance id as they are now.
         """
-        ...
 
     @property
     def is_replaced(self) -> bool:
         """Whether another attempt has its ``group.instance.id``; not where it has none, or nobody says."""
-        ...
 
     @property
     def lag(self) -> int | None:
         """Records between its positions and the ends that it knows; None where it knows too little."""
-        ...
 
     @property
     def has_more(self) -> bool:
         """Whether a partition of its own has records that it was not given, or may have."""
-        ...
 
     def close(self) -> None:
         """Let go of it. A static member stays one until its session times out or it is removed by its instance id."""
-        ...

@@ -21,21 +21,18 @@ MOST_RECORDS = 500
 """``max.poll.records`` of Kafka's consumers."""
 GAPS = 3
 """A session lasts for so many gaps between two leases, at least."""
-_SAME = {
+_FETCHES = {"fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes"}
+_CONNECTIONS = {
     "client.id",
     "client.rack",
-    "session.timeout.ms",
-    "heartbeat.interval.ms",
-    "max.poll.interval.ms",
-    "fetch.min.bytes",
-    "fetch.max.bytes",
-    "max.partition.fetch.bytes",
     "reconnect.backoff.ms",
     "reconnect.backoff.max.ms",
     "connections.max.idle.ms",
-    "group.protocol",
-    "group.remote.assignor",
 }
+SAME_FOR_READERS = _FETCHES | _CONNECTIONS
+"""Properties of a consumer, of whatever kind, for which librdkafka has the names of Java's."""
+_MEMBERSHIP = {"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "group.protocol"}
+_SAME = SAME_FOR_READERS | _MEMBERSHIP | {"group.remote.assignor"}
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     # librdkafka's own metadata.max.age.ms only drops what is old; it looks for new partitions at this interval, and drops

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,31 +49,29 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_P
 """librdkafka retries these by itself, and reports them besides."""
 
 
-class Member:
+@dataclass
+class TaskMember:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it
     is ``stopped``; ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the partitions
     that are its own each time they change, not as it closes.
     """
 
-    def __init__(
-        self,
-        kafka: Kafka,
-        settings: ConsumerSettings,
-        topics: Sequence[str],
-        instance_id: str,
-        stable: StableOffsets,
-        stopped: Callable[[], bool] = lambda: False,
-        on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None,
-        stale_because: Callable[[], str | None] = lambda: None,
-    ):
+    kafka: Kafka
+    settings: ConsumerSettings
+    topics: Sequence[str]
+    instance_id: str
+    stable: StableOffsets
+    stopped: Callable[[], bool] = lambda: False
+    on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None
+    stale_because: Callable[[], str | None] = lambda: None
+
+    def __post_init__(self) -> None:
         from confluent_kafka import Consumer
 
-        self._kafka, self._settings, self._topics, self._stable = kafka, settings, list(topics), stable
-        self._stopped, self._fatal, self._instance_id = stopped, None, instance_id
+        settings, self._fatal = self.settings, None
         self._listener: RebalanceListener | None = None
-        self._on_assignment, self._stale_because = on_assignment, stale_because
-        self._patience = kafka.timeout
+        self._patience = self.kafka.timeout
         self._joined = self._closing = False
         self._usable = False
         """Whether its positions are known: not when a poll failed."""
@@ -83,7 +82,7 @@ class Member:
         self._read: set[TopicPartition] = set()
         """Those of which it has given a record since they were assigned or sought."""
         self._sought: set[TopicPartition] = set()
-        whole = kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
+        whole = self.kafka.properties() | {"auto.offset.reset": settings.reset} | dict(settings.properties)
         whole |= {
             "group.id": settings.group,
             "isolation.level": "read_committed",  # else it would not wait for pending offsets
@@ -93,9 +92,9 @@ class Member:
             "error_cb": self._on_error,
         }
         if not settings.dynamic:
-            whole |= {"group.instance.id": instance_id, "partition.assignment.strategy": "cooperative-sticky"}
+            whole |= {"group.instance.id": self.instance_id, "partition.assignment.strategy": "cooperative-sticky"}
             whole.setdefault("session.timeout.ms", settings.session_ms)
-        self._consumer: Any = kafka.ask("open a consumer", lambda: Consumer(whole))
+        self._consumer: Any = self.kafka.ask("open a consumer", lambda: Consumer(whole))
 
     def _on_error(self, error: Any) -> None:
         # The thread that polls hears of it in the same call; what it raised here would be lost.
@@ -104,7 +103,6 @@ class Member:
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are its own now."""
         return frozenset(self._next)
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
@@ -114,29 +112,28 @@ class Member:
         """
         self._listener, self._patience = listener, patience
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
-        self._call("join its group", lambda: self._consumer.subscribe(self._topics, **callbacks))
+        self._call("join its group", lambda: self._consumer.subscribe(list(self.topics), **callbacks))
         end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
-        while not self._joined and not self._stopped():
+        while not self._joined and not self.stopped():
             self._ahead += self._consume(JOIN_POLL, 1)
             without = without + JOIN_POLL if self._has_epoch else 0.0
             if without > WITHOUT_PARTITIONS:
                 return
             if time.monotonic() > look and not self._joined:
-                if why := self._stale_because():
+                if why := self.stale_because():
                     raise UnknownOutcome(why)
                 look = time.monotonic() + LOOK
             if time.monotonic() > end and not self._joined:
                 raise TimedOut(
-                    f"No assignment received from the group {self._settings.group} for {patience:g} s",
+                    f"No assignment received from the group {self.settings.group} for {patience:g} s",
                     next_step="See its members: kafka-consumer-groups.sh --describe --members.",
                 )
 
     @property
     def _has_epoch(self) -> bool:
-        return self._settings.dynamic and membership(self.metadata).generation > 0
+        return self.settings.dynamic and membership(self.metadata).generation > 0
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
-        """Up to ``most`` messages; see ``GroupConsumer``."""
         ready, self._ahead = self._ahead, []
         if not ready:
             ready = self._consume(seconds, most)
@@ -210,14 +207,14 @@ class Member:
         self._next |= {place: committed[place].offset if place in committed else None for place in places}
         self._at_end -= set(places)
         self._joined = True
-        self._on_assignment(self.assignment)
+        self.on_assignment(self.assignment)
 
     def _start(self, place: TopicPartition, committed: GroupOffsets) -> int:
         if place in committed:
             return committed[place].offset
-        if (start := _STARTS.get(self._settings.reset)) is None:
+        if (start := _STARTS.get(self.settings.reset)) is None:
             raise ConnectctlError(
-                f"The group {self._settings.group} has no committed offset of {place}",
+                f"The group {self.settings.group} has no committed offset of {place}",
                 why="consumer.override.auto.offset.reset=none",
                 next_step="Set the group's offset, or choose earliest or latest.",
                 code="no-offset",
@@ -247,16 +244,14 @@ class Member:
             for known in (self._at_end, self._read, self._sought):
                 known.discard(place)
         if not self._closing:
-            self._on_assignment(self.assignment)
+            self.on_assignment(self.assignment)
 
     # --------------------------------------------------------------------------------------------------- offsets
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        """Stable offsets; see ``GroupConsumer``."""
-        return self._stable(partitions, patience)
+        return self.stable(partitions, patience)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from these offsets."""
         for place, offset in offsets.items():
             (position,) = positions_at({place: offset})
             self._call("seek", partial(self._consumer.seek, position))
@@ -267,7 +262,6 @@ class Member:
         self._ahead = [m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets]
 
     def rewind(self, patience: float) -> bool:
-        """Read on from stable offsets; see ``GroupConsumer``."""
         if not (self._joined and self._usable) or self._listener is None:
             return False
         places, self._ahead = tuple(self._next), []
@@ -280,15 +274,12 @@ class Member:
         return True
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Give no records of these partitions for now."""
         self._call("pause partitions", lambda: self._consumer.pause(positions(partitions)))
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Give their records again."""
         self._call("resume partitions", lambda: self._consumer.resume(positions(partitions)))
 
     def commit(self, offsets: GroupOffsets) -> None:
-        """Commit without a transaction, and wait for the answer."""
         given = group_offsets(offsets)
         answer = self._call("commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False))
         for each in answer or ():
@@ -304,14 +295,12 @@ class Member:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the coordinator has another member with its instance id; see ``GroupConsumer``."""
-        if self._settings.dynamic:
+        if self.settings.dynamic:
             return False
-        return self._stable.is_replaced(self._instance_id, self._consumer.memberid())
+        return self.stable.is_replaced(self.instance_id, self._consumer.memberid())
 
     @property
     def lag(self) -> int | None:
-        """Records between its positions and the newest ends that fetches have told; None where one is unknown."""
         whole = 0
         for place, position in self._next.items():
             if place in self._at_end:
@@ -324,14 +313,13 @@ class Member:
 
     @property
     def has_more(self) -> bool:
-        """Whether a partition of its own has records that it was not given, or may have."""
         return not self._at_end.issuperset(self._next)
 
     def close(self) -> None:
         """Let go of it, on another thread: to close takes a moment. A static member stays one."""
         self._closing = True
         consumer, self._consumer = self._consumer, None
-        self._stable.close()
+        self.stable.close()
         if consumer is not None:
             threading.Thread(target=_close, args=(consumer,), daemon=True).start()
 
@@ -352,7 +340,7 @@ class Member:
         is_fatal = first.fatal() or first.name() == "_FATAL"
         if first.name() in _FENCED or (is_fatal and "fenced" in first.str().lower()):
             raise Fenced(f"another attempt has its group.instance.id: {first.str()}") from cause
-        failure: ConnectctlError = self._kafka.failure(first, doing)
+        failure: ConnectctlError = self.kafka.failure(first, doing)
         if isinstance(failure, NotAuthorized) or first.name() in _PERMANENT:
             raise failure from cause
         kind = Rebalancing if first.name() in OF_A_GENERATION else UnknownOutcome

@@ -8,8 +8,9 @@ librdkafka waits for it, too, and tells nobody.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -31,24 +32,16 @@ Waiting = Callable[[str], None]
 """Hears what is waited for, in words."""
 
 
+@dataclass
 class StableOffsets:
-    """The committed offsets of ``group``. ``candidates`` are transactional ids that may have offsets pending in it: those
-    of the connector's other tasks.
-    """
+    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be pending in it."""
 
-    def __init__(
-        self,
-        kafka: Kafka,
-        group: str,
-        candidates: Iterable[str] = (),
-        waiting: Waiting = lambda text: None,
-        stopped: Callable[[], bool] = lambda: False,
-        sleep: Callable[[float], None] = time.sleep,
-    ):
-        self._kafka, self._group, self._waiting, self._sleep = kafka, group, waiting, sleep
-        self._stopped = stopped
-        self._candidates = tuple(candidates)
-        self._wire: KafkaProtocolClient | None = None
+    kafka: Kafka
+    group: str
+    candidates: Sequence[str] = ()
+    waiting: Waiting = lambda text: None
+    stopped: Callable[[], bool] = lambda: False
+    _wire: KafkaProtocolClient | None = None
 
     def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
         """Read them within ``patience`` seconds. Raises ``TimedOut`` where a transaction stays open for longer."""
@@ -64,16 +57,16 @@ class StableOffsets:
                 return known
             waited = time.monotonic() - began
             if not owners and waited > TELL_AFTER:
-                owners = " or ".join(ids_with_open_transactions(self._kafka, self._candidates)[:MOST_NAMED])
+                owners = " or ".join(ids_with_open_transactions(self.kafka, self.candidates)[:MOST_NAMED])
             text = f"waiting for the transaction of {owners or 'another producer'} on {_some(left)}"
-            self._waiting(text)
-            if waited > patience or self._stopped():
+            self.waiting(text)
+            if waited > patience or self.stopped():
                 raise TimedOut(
-                    f"The committed offsets of {self._group} are not stable after {waited:.1f} s",
+                    f"The committed offsets of {self.group} are not stable after {waited:.1f} s",
                     why=text,
                     next_step="Find its producer: connectctl transactions list; end it: connectctl fence.",
                 )
-            self._sleep(pause)
+            time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def is_replaced(self, instance_id: str, member_id: str) -> bool:
@@ -87,11 +80,10 @@ class StableOffsets:
 
     def _coordinator(self) -> Coordinator:
         if self._wire is None:
-            self._wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
-        return Coordinator(self._wire, self._group, self._kafka.timeout)
+            self._wire = KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)
+        return Coordinator(self._wire, self.group, self.kafka.timeout)
 
     def close(self) -> None:
-        """Let go of its connection."""
         if self._wire is not None:
             self._wire.close()
             self._wire = None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.core.interrupts import left_alone
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.partition_ids import PartitionIds
-from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun
+from connectctl.ops.task_runtime.job.run_request import LEASE
+from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.job.steps import Parts, unrecorded
-from connectctl.ops.task_runtime.job.stop_signals import Signals
 from connectctl.ops.task_runtime.spi.transform import TransformConnector
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
@@ -22,9 +26,32 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from pyspark.sql import SparkSession
 
-T = TypeVar("T")
 LEAST_PATIENCE = 60.0
 """Seconds that a task has to get through; more where transactions may be open for longer."""
+
+
+@dataclass
+class Signals:
+    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an end on the spot."""
+
+    count: int = 0
+
+    def stop(self) -> None:
+        self.count += 1
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """While it lasts, signals count and do nothing else. Only the main thread can hear them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with left_alone():
+                yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @dataclass
@@ -57,10 +84,6 @@ class JobEnvironment:
         """What every call to Kafka goes through: nothing is repeated once the run is to end."""
         return replace(self.outage, stopping=lambda: self.signals.count > 0)
 
-    def patiently(self, doing: str, work: Callable[[], T]) -> T:
-        """What ``work`` gives, tried again while Kafka is away."""
-        return self.retries(doing, work)
-
     @property
     def members(self) -> TaskMembers | None:
         """The tasks' members of a consumer group; None for a source."""
@@ -71,7 +94,6 @@ class JobEnvironment:
 
     @property
     def leader(self) -> Leader:
-        """What starts generations."""
         scene, ready = self.scene, self.ready
         leader = Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self.retries)
         if not isinstance(ready.connector, TransformConnector):

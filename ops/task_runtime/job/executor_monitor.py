@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.spark import executors
@@ -23,29 +24,26 @@ LOST = (
 BACK = "A new Spark executor of {} is available: tasks continue."
 
 
+@dataclass
 class ExecutorMonitor:
     """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone, and when one is back."""
 
-    def __init__(
-        self,
-        count: Callable[[], int],
-        master: str,
-        note: Callable[[str], None],
-        now: Callable[[], float] = time.monotonic,
-    ):
-        self._count, self._master, self._note, self._now = count, master, note, now
-        self._checked: float | None = None
-        self._lost_since: float | None = None
-        self.none_left = False
+    count: Callable[[], int]
+    master: str
+    note: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    none_left: bool = False
+    _checked: float | None = None
+    _lost_since: float | None = None
 
     def check(self) -> None:
         """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not end for a look."""
-        now = self._now()
+        now = self.now()
         if self._checked is not None and now - self._checked < POLL:
             return
         self._checked = now
         try:
-            there = self._count() > 0
+            there = self.count() > 0
         except Exception:  # noqa: BLE001  # Java is gone, and the round tells of it
             return
         if there:
@@ -55,7 +53,7 @@ class ExecutorMonitor:
         nobody = self._lost_since is not None and now - self._lost_since >= LOST_AFTER
         if nobody != self.none_left:
             self.none_left = nobody
-            self._note((LOST if nobody else BACK).format(self._master))
+            self.note((LOST if nobody else BACK).format(self.master))
 
 
 def executor_monitor(spark: SparkSession, note: Callable[[str], None]) -> ExecutorMonitor:

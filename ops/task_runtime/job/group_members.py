@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,11 +108,8 @@ class TaskMembers:
 
     @contextmanager
     def _coordinator(self) -> Iterator[Coordinator]:
-        wire = KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)
-        try:
+        with closing(KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)) as wire:
             yield Coordinator(wire, self.reads.consumer.group, self.kafka.timeout)
-        finally:
-            wire.close()
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -153,9 +150,7 @@ class LeaseGap:
 
 
 def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:
-    """Raises ``Refused`` where others are members of the consumer group, after ``patience`` seconds: they would take
-    partitions from the tasks.
-    """
+    """Raises ``Refused`` where the group has other members after ``patience`` seconds: they would take partitions."""
     others: list[str] = []
 
     def free() -> bool | None:

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from connectctl.ops.config import yaml_text
 from connectctl.ops.config.masking import remember
 from connectctl.ops.core.errors import BadInput
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 if TYPE_CHECKING:
     import yaml
@@ -25,29 +25,25 @@ if TYPE_CHECKING:
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SHAPE = "A job file is a mapping with config and optionally name, spark, until, patience and plugins."
+_Seconds = Annotated[float | None, BeforeValidator(lambda value: seconds(str(value)))]
 
 
-class _Strict(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Spark(_Strict):
+class _Spark(_Section):
     master: str | None = None
     conf: dict[str, str] = Field(default_factory=dict)
     packages: list[str] = Field(default_factory=list)
 
 
-class _Until(_Strict):
-    idle: float | None = None
+class _Until(_Section):
+    idle: _Seconds = None
     records: int | None = Field(default=None, gt=0)
-    duration: float | None = None
+    duration: _Seconds = None
     forever: bool = False
-    latency: float | None = None
-
-    @field_validator("idle", "duration", "latency", mode="before")
-    @classmethod
-    def _seconds(cls, value: Any) -> float:
-        return seconds(str(value))
+    latency: _Seconds = None
 
     @model_validator(mode="after")
     def _one(self) -> _Until:
@@ -59,18 +55,13 @@ class _Until(_Strict):
         return self
 
 
-class _File(_Strict):
+class _File(_Section):
     name: str | None = None
     config: dict[str, str] = Field(default_factory=dict)
     spark: _Spark = _Spark()
     until: _Until = _Until(forever=True)
-    patience: float | None = None
+    patience: _Seconds = None
     plugins: list[str] = Field(default_factory=list)
-
-    @field_validator("patience", mode="before")
-    @classmethod
-    def _seconds(cls, value: Any) -> float:
-        return seconds(str(value))
 
 
 @dataclass(frozen=True)

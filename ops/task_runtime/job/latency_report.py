@@ -17,7 +17,6 @@ class LatencyReport:
         self._late: set[int] = set()
 
     def update(self, messages: Mapping[int, Mapping[str, Any]]) -> None:
-        """See what the tasks have said last."""
         for number, said in messages.items():
             found = said.get("latency")
             if not found or found["p99"] is None or int(said["transactions"]) < ENOUGH:
@@ -51,5 +50,4 @@ def worst(messages: Mapping[int, Mapping[str, Any]]) -> str | None:
 
 
 def milliseconds(seconds: float) -> str:
-    """For people."""
     return f"{seconds * 1000:,.0f} ms"

@@ -29,9 +29,7 @@ def per_partition(config: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True)
 class PartitionIds:
-    """The ids of the transform ``name`` in ``group``, on the cluster that it reads and writes; ``note`` gets what could not
-    be seen.
-    """
+    """The ids of the transform ``name`` in ``group``, on its one cluster; ``note`` gets what could not be seen."""
 
     kafka: Kafka
     calls: TransactionCalls

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.run_request import RunRequest
-    from connectctl.ops.task_runtime.job.runner import Result
+    from connectctl.ops.task_runtime.job.runner import JobResult
     from connectctl.ops.task_runtime.job.saved_run import SavedRun
     from connectctl.ops.task_runtime.job.scheduler import JobRun
     from connectctl.ops.task_runtime.job.steps import RecordedParts
@@ -86,7 +86,7 @@ class PlannedRun:
         parts(RunTasks, store)
         raise refused
 
-    def perform(self, parts: RecordedParts, progress: Callable[[], AbstractContextManager[Watch]]) -> Result:
+    def perform(self, parts: RecordedParts, progress: Callable[[], AbstractContextManager[Watch]]) -> JobResult:
         """Run the tasks to their end, each part of it by ``parts``; ``progress`` gives what is called meanwhile.
 
         Raises ``BadInput`` without PySpark, and what a start raises.

@@ -31,7 +31,7 @@ from connectctl.ops.task_runtime.job.steps import (
     StartTasks,
     StopOnWorkers,
 )
-from connectctl.ops.task_runtime.job.task_count import ConnectorToCount
+from connectctl.ops.task_runtime.job.task_count import count_tasks
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext, SourceConnector
 from connectctl.ops.task_runtime.spi.delivery_settings import (
     SUPPORT,
@@ -88,7 +88,6 @@ class PreparedJob:
 
     @property
     def name(self) -> str:
-        """The connector's name."""
         return self.job.name
 
     @property
@@ -151,8 +150,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     mine = _own_topics(connector, job.name, config)
     exist = those_that_exist(scene.target, *mine) if mine else ()
     ready = replace(ready, subscription=reads, own_topics={t: of for t, of in mine.items() if t not in exist})
-    counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
-    found, more = counting.check(outlook)
+    found, more = count_tasks(job.name, path, config, before.tasks, outlook, ready.task_configs)
     return replace(ready, tasks_max=found, notes=(*notes, *more))
 
 
@@ -223,12 +221,10 @@ def plan(
     """What a run will do, in order. ``request`` and ``made_from`` are for a plan that is saved."""
     name = ready.name
     steps: list[Step[JobContext]] = []
-    own = (
-        {ready.dedicated_offsets_topic: PARTITIONS["offsets"]}
-        if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists
-        else {}
-    )
-    for topic, partitions in {**ready.create, **own, **dict.fromkeys(ready.own_topics, 1)}.items():
+    create = dict(ready.create)
+    if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
+        create[ready.dedicated_offsets_topic] = PARTITIONS["offsets"]
+    for topic, partitions in {**create, **dict.fromkeys(ready.own_topics, 1)}.items():
         text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
         steps.append(CreateInternalTopic(topic, text))
     if ready.take_over and ready.before.target != STOPPED:

@@ -23,7 +23,6 @@ from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.task.offset_store import current_ends
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.kafka.topics import KnownEnds
     from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
@@ -84,7 +83,7 @@ class Rounds:
             is_sink=isinstance(ready.connector, SinkConnector),
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=run.lease if self._frame is None else math.inf,
-            reached=run.patiently("list the end offsets of the offsets topics", self._reached),
+            reached=run.retries("list the end offsets of the offsets topics", self._reached),
         )
         self._statuses.drop_other_tasks(len(started.tasks))
         self._write_statuses(job)
@@ -154,33 +153,25 @@ class Rounds:
 
     def _regained(self, why: str) -> str | None:
         """Take over again the tasks that are stale because of ``why``; why that cannot be, None where it was done."""
-        run = self._run
-        if run.presence is None or run.ready.take_over:
-            return why
-        try:
-            self._generation = self._regain(run.presence)
-        except TakenOver as e:
-            return str(e)
-        return None
-
-    def _regain(self, presence: Presence) -> Generation:
-        """The tasks again, where who made them stale did not come through. Raises ``TakenOver``."""
         run, ready = self._run, self._run.ready
-
-        def workers() -> bool:
-            return bool(run.scene.kafka.group(ready.group).members)
-
-        return RegainTasks(
+        if run.presence is None or ready.take_over:
+            return why
+        regain = RegainTasks(
             run.leader,
             ready.name,
             ready.config,
             self._started.tasks,
             self._generation,
-            presence.others,
-            workers,
+            run.presence.others,
+            lambda: bool(run.scene.kafka.group(ready.group).members),
             run.retries,
             run.note,
-        )()
+        )
+        try:
+            self._generation = regain()
+        except TakenOver as e:
+            return str(e)
+        return None
 
     def _reached(self) -> dict[str, KnownEnds]:
         work, scene = self._work, self._run.scene
@@ -189,7 +180,6 @@ class Rounds:
 
 
 def write_final_statuses(statuses: StatusWriter, job: JobRun, failure: str | None) -> None:
-    """The last statuses of a run."""
     statuses.connector(words.FAILED if failure else words.STOPPED, failure)
     for number, total in job.totals.items():
         state = words.FAILED if total.failure else words.UNASSIGNED

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +43,7 @@ class RunRequest:
     def absolute(self) -> RunRequest:
         """The same from any working directory."""
         metrics = str(Path(self.metrics).absolute()) if self.metrics is not None else None
-        job = str(Path(self.job).absolute())
-        return RunRequest(job, self.master, self.take_over, self.lease, self.patience, metrics)
+        return replace(self, job=str(Path(self.job).absolute()), metrics=metrics)
 
 
 def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
@@ -70,5 +69,4 @@ def _text(values: Mapping[str, object]) -> str:
 
 
 def sha256_of(data: bytes) -> str:
-    """The SHA-256 of ``data``, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Result:
+class JobResult:
     """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
 
     outcome: FinalStatus
@@ -46,7 +46,7 @@ class JobRunner(JobEnvironment):
 
     _frame: JobDataFrame | None = None
 
-    def go(self) -> Result:
+    def go(self) -> JobResult:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
         with self.signals.handled(), self._frames():
@@ -55,7 +55,7 @@ class JobRunner(JobEnvironment):
                 return self._warmed(began)
 
     def _create_topics(self) -> None:
-        self.patiently("create topics", lambda: create_topics(self.ready, self.scene, self.note))
+        self.retries("create topics", lambda: create_topics(self.ready, self.scene, self.note))
 
     @contextmanager
     def _frames(self) -> Iterator[None]:
@@ -81,7 +81,7 @@ class JobRunner(JobEnvironment):
             return
         if self.ready.take_over:
             hold, timeout = self.presence.hold_alone, max(self.timeout, environment.LEAST_PATIENCE)
-            self.patiently("join the group of the run", lambda: hold(timeout))
+            self.retries("join the group of the run", lambda: hold(timeout))
         else:
             self.presence.join()
         try:
@@ -89,20 +89,17 @@ class JobRunner(JobEnvironment):
         finally:
             self.presence.leave()
 
-    def _warmed(self, began: float) -> Result:
+    def _warmed(self, began: float) -> JobResult:
         if self._frame is None:
             warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
-        board = DriverChannel(*driver_address(self.spark))
-        try:
+        with closing(DriverChannel(*driver_address(self.spark))) as board:
             return self._go(board, began)
-        finally:
-            board.close()
 
-    def _go(self, board: DriverChannel, began: float) -> Result:
+    def _go(self, board: DriverChannel, began: float) -> JobResult:
         ready = self.ready
         prefix = words.RUN_PREFIX if ready.take_over else ""
         arguments = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
-        statuses = self.patiently("read the statuses", lambda: StatusWriter(*arguments))
+        statuses = self.retries("read the statuses", lambda: StatusWriter(*arguments))
         take_over = WorkerTakeOver(self)
         try:
             with take_over.held() as taken:
@@ -124,7 +121,7 @@ class JobRunner(JobEnvironment):
         finally:
             statuses.flush()
         failed = FinalStatus.FAILED if started.failure else outcome
-        return Result(failed, run, time.monotonic() - began, started.failure)
+        return JobResult(failed, run, time.monotonic() - began, started.failure)
 
     def _ended(self, started: StartedTasks, run: JobRun, statuses: StatusWriter) -> None:
         if self.members is not None:
@@ -153,5 +150,5 @@ class JobRunner(JobEnvironment):
             tasks = choose(taken)
             generation = Generation(ready.topics["config"], ready.name, taken.commit, taken.target_at)
             most = max(ready.before.transactional_ids, len(tasks))
-            self.patiently("fence older tasks", lambda: self.fence_tasks(most))
+            self.retries("fence older tasks", lambda: self.fence_tasks(most))
         return StartedTasks(generation, tasks, verdicts[-1].failed)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.job.run_request import LEASE
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
@@ -20,8 +21,6 @@ from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
 
-LEASE = 30.0
-"""Seconds of a lease, where nothing ends it before."""
 MAX_LOST_ROUNDS = 5
 """Rounds without any progress that Spark may lose one after the other."""
 MAX_FENCED_ROUNDS = 5
@@ -93,7 +92,6 @@ class TaskTotals:
         return self.last.upper() if self.last else "UNASSIGNED"
 
     def add(self, report: TaskReport) -> None:
-        """Add a lease."""
         self.records += report.records
         self.transactions += report.transactions
         self.aborted += report.aborted
@@ -217,7 +215,12 @@ class JobRun:
                 if self.stop_requested():
                     return self._outcome(FinalStatus.STOPPED)
                 if lost >= MAX_LOST_ROUNDS:
-                    raise _rounds_lost(lost, round_.lost)
+                    raise ConnectctlError(
+                        f"Spark lost {lost} consecutive rounds of tasks",
+                        why=round_.lost,
+                        next_step="See Spark's log, then run it again: it resumes from the committed offsets.",
+                        code="spark",
+                    )
                 self.sleep(PAUSE)
                 continue
             if ended := self._add_reports(round_.reports, active):
@@ -307,12 +310,3 @@ class JobRun:
             self.reason = why
             return FinalStatus.TAKEN
         return FinalStatus.FAILED if any(total.failure for total in self.totals.values()) else ended
-
-
-def _rounds_lost(lost: int, why: str) -> ConnectctlError:
-    return ConnectctlError(
-        f"Spark lost {lost} consecutive rounds of tasks",
-        why=why,
-        next_step="See Spark's log, then run it again: it resumes from the committed offsets.",
-        code="spark",
-    )

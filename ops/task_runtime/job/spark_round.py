@@ -50,7 +50,6 @@ class SparkRound:
     tag: str = field(default_factory=lambda: f"connectctl-{uuid.uuid4().hex}")
 
     def start(self) -> None:
-        """Begin; ``wait`` for the end."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

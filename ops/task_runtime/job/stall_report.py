@@ -4,55 +4,48 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 TaskMessages = Mapping[int, Mapping[str, Any]]
 
 
+@dataclass
 class StallReport:
-    """Of the connector ``name``, whose tasks try again for ``patience`` seconds. ``silent`` names the brokers that take no
-    connection; ``note`` gets the lines.
-    """
+    """Of the connector ``name``. Tasks retry for ``patience`` seconds; ``silent`` names brokers that take no connection."""
 
-    def __init__(
-        self,
-        name: str,
-        patience: float,
-        silent: Callable[[], str | None],
-        note: Callable[[str], None],
-        now: Callable[[], float] = time.monotonic,
-        clock: Callable[[], datetime] = datetime.now,
-    ):
-        self._name, self._patience, self._silent, self._note = name, patience, silent, note
-        self._now, self._clock = now, clock
-        self._since: float | None = None
+    name: str
+    patience: float
+    silent: Callable[[], str | None]
+    note: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    clock: Callable[[], datetime] = datetime.now
+    _since: float | None = None
 
     def update(self, messages: TaskMessages, running: Collection[int]) -> None:
-        """See what the tasks that run have said last."""
         received = [messages[n] for n in running if n in messages]
         waiting = [said["waiting"] for said in received if said.get("waiting")]
         if running and len(waiting) == len(running):
             self._begin(max(waiting, key=lambda each: float(each["seconds"])))
         elif self._since is not None and len(waiting) < len(received):
-            self._note(f"continuing after {self._now() - self._since:.0f} s: Kafka responds to {self._name} again")
+            self.note(f"continuing after {self.now() - self._since:.0f} s: Kafka responds to {self.name} again")
             self._since = None
 
     def _begin(self, longest: Mapping[str, Any]) -> None:
         if self._since is not None:
             return
         waited = float(longest["seconds"])
-        self._since = self._now() - waited
-        began = self._clock() - timedelta(seconds=waited)
-        until = began + timedelta(seconds=self._patience)
-        who = self._silent() or "brokers accept connections but do not respond"
+        self._since = self.now() - waited
+        began = self.clock() - timedelta(seconds=waited)
+        until = began + timedelta(seconds=self.patience)
+        who = self.silent() or "brokers accept connections but do not respond"
         why = f"; {longest['why']}" if longest["why"] else ""
-        self._note(
-            f"waiting: no task of {self._name} could {longest['what']} since {began:%H:%M:%S}; all tasks retry until "
+        self.note(
+            f"waiting: no task of {self.name} could {longest['what']} since {began:%H:%M:%S}; all tasks retry until "
             f"{until:%H:%M:%S} (--patience): {who}{why}"
         )
 
 
 def waiting(messages: TaskMessages) -> int:
-    """How many tasks have said that they wait."""
     return sum(said.get("waiting") is not None for said in messages.values())

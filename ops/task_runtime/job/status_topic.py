@@ -42,7 +42,6 @@ def connector_key(name: str, prefix: str = "") -> bytes:
 
 
 def task_key(name: str, task: int, prefix: str = "") -> bytes:
-    """The key of a task's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
     return f"{prefix}{TASK}{name}-{task}".encode()
 
 
@@ -106,11 +105,9 @@ class StatusWriter:
         self._tasks = {part for part in before if part is not None}
 
     def connector(self, state: str, trace: str | None = None) -> None:
-        """Say it of the connector."""
         self._write(connector_key(self._name, self._prefix), value(state, self._worker, self._generation, trace))
 
     def task(self, task: int, state: str, trace: str | None = None, metrics: Mapping[str, Any] | None = None) -> None:
-        """Say it of a task."""
         self._tasks.add(task)
         self._write(
             task_key(self._name, task, self._prefix), value(state, self._worker, self._generation, trace, metrics)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -23,41 +22,40 @@ class TooManyTasks(ConnectctlError):
     code = "too-many-tasks"
 
 
-@dataclass(frozen=True)
-class ConnectorToCount:
-    """A connector that was not started: ``existing`` are its tasks of before, ``task_configs`` starts, asks and stops it."""
+def count_tasks(
+    name: str,
+    path: str,
+    config: Mapping[str, str],
+    existing: Sequence[TaskConfig],
+    outlook: Outlook,
+    task_configs: Callable[[], Sequence[TaskConfig]],
+) -> tuple[TasksMaxResult | None, tuple[str, ...]]:
+    """What ``tasks.max`` lets run of a connector with ``existing`` tasks, None where it is not known yet, and notes
+    of it. ``task_configs`` starts the connector, asks and stops it: unless its ``outlook`` has the number of its tasks, or
+    steps, which a start would take.
 
-    name: str
-    path: str
-    config: Mapping[str, str]
-    existing: Sequence[TaskConfig]
-    task_configs: Callable[[], Sequence[TaskConfig]]
+    Raises ``Refused`` where the connector fails.
+    """
+    if outlook.tasks is None and outlook.steps:
+        return None, (f"tasks.max is checked when {name} is started: its number of tasks is unknown before.",)
+    generated = _generated(name, path, task_configs) if outlook.tasks is None else [{}] * outlook.tasks
+    found = evaluate(name, config, generated, existing)
+    return found, tuple(_notes(found))
 
-    def check(self, outlook: Outlook) -> tuple[TasksMaxResult | None, tuple[str, ...]]:
-        """What ``tasks.max`` lets run, None where it is not known yet, and notes of it. The connector is started and stopped
-        for it, unless its ``outlook`` has the number of its tasks, or steps, which a start would take.
 
-        Raises ``Refused`` where the connector fails.
-        """
-        if outlook.tasks is None and outlook.steps:
-            return None, (f"tasks.max is checked when {self.name} is started: its number of tasks is unknown before.",)
-        generated = self._generated() if outlook.tasks is None else [{}] * outlook.tasks
-        found = evaluate(self.name, self.config, generated, self.existing)
-        return found, tuple(_notes(found))
-
-    def _generated(self) -> Sequence[TaskConfig]:
-        try:
-            return self.task_configs()
-        except ConnectctlError:
-            raise
-        except Exception as e:
-            text = " ".join(str(e).split())
-            raise Refused(
-                f"The connector {self.name} failed when it was asked for its tasks",
-                why=f"{type(e).__name__}: {text}" if text else type(e).__name__,
-                next_step=f"Correct its configuration, or {self.path}.",
-                code="connector-failed",
-            ) from e
+def _generated(name: str, path: str, task_configs: Callable[[], Sequence[TaskConfig]]) -> Sequence[TaskConfig]:
+    try:
+        return task_configs()
+    except ConnectctlError:
+        raise
+    except Exception as e:
+        text = " ".join(str(e).split())
+        raise Refused(
+            f"The connector {name} failed when it was asked for its tasks",
+            why=f"{type(e).__name__}: {text}" if text else type(e).__name__,
+            next_step=f"Correct its configuration, or {path}.",
+            code="connector-failed",
+        ) from e
 
 
 def _notes(found: TasksMaxResult) -> Iterator[str]:

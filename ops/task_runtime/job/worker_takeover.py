@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState
+from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState
 from connectctl.ops.task_runtime.job.environment import JobEnvironment
+from connectctl.ops.task_runtime.job.generation import check_fenced
 from connectctl.ops.task_runtime.job.group_members import check_group_is_free
 from connectctl.ops.task_runtime.job.steps import HandBack, StopOnWorkers
 
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TransactionCalls
+
 PAUSE = 0.3
-_HAND_BACK = {"resume": State.RUNNING, "pause": State.PAUSED}
 
 
 @dataclass
 class WorkerTakeOver:
-    """``own_tasks`` is how many tasks the run has begun. ``lost``: another run or worker has the connector, so that it is
-    not handed back.
-    """
+    """``own_tasks`` is how many tasks have begun. ``lost``: another run or worker has the connector, to be kept."""
 
     run: JobEnvironment
     own_tasks: int = 0
@@ -62,7 +65,7 @@ class WorkerTakeOver:
 
     def _stop(self, context: StepContext) -> None:
         name, self._touched = self.run.ready.name, True
-        self.run.patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
+        self.run.retries(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
         Await(name, State.STOPPED).apply(context)
 
     def _hand_back(self, context: StepContext, verb: str | None) -> None:
@@ -76,7 +79,7 @@ class WorkerTakeOver:
             if verb is not None:
                 patiently(f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").apply(context))
                 context.waits.pop(name, None)
-                Await(name, _HAND_BACK[verb]).apply(context)
+                Await(name, WANTED[verb]).apply(context)
 
     def _facts(self) -> Facts:
         ready = self.run.ready
@@ -88,7 +91,7 @@ class WorkerTakeOver:
 
         def stopped() -> ConfigTopicState | None:
             nonlocal left
-            seen, rests = self.run.patiently(f"read the state of {ready.name}", lambda: self._seen(context))
+            seen, rests = self.run.retries(f"read the state of {ready.name}", lambda: self._seen(context))
             left = seen.committed_tasks
             if seen.target != STOPPED and ready.hand_back_action is None:
                 raise Refused(f"{ready.name} was started on its workers in the meantime (target state {seen.target})")
@@ -99,6 +102,20 @@ class WorkerTakeOver:
         return found
 
     def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:
-        """What the config topic has of the connector, and whether it rests."""
         name = self.run.ready.name
         return self.run.leader.read_state(name), at_rest(context.read(name))
+
+
+def hand_back(context: StepContext, calls: TransactionCalls, ids: Sequence[str], name: str, verb: str) -> str | None:
+    """The connector of a run that was killed goes back to its workers: fence ``ids``, which its tasks may still use, and do
+    ``verb`` with it: ``resume`` or ``pause``.
+
+    Does nothing where somebody has done so meanwhile: the tasks of the workers have the ids then.
+    """
+    found = context.read(name)
+    state = found.target_state or (found.status.state if found.status else None)
+    if state != STOPPED:
+        return f"handed back to its workers (state {state})"
+    check_fenced(fence_ids(calls, ids, context.timeout), f"the {len(ids)} transactional ids of tasks of {name}")
+    SetTargetState(name, verb, "").apply(context)
+    return Await(name, WANTED[verb]).apply(context)

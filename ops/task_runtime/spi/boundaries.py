@@ -61,12 +61,10 @@ class Requests:
             raise ConnectctlError("The task asked for both a commit and an abort of the same transaction")
 
     def of_record(self, record: SourceRecord) -> End | None:
-        """What was asked for behind ``record``."""
         requests = self._records.pop(id(record), set())
         return requests.pop() if requests else None
 
     def of_batch(self) -> End | None:
-        """What was asked for behind the batch."""
         return self._batch.pop() if self._batch else None
 
 
@@ -141,7 +139,6 @@ class Boundaries:
             self.pace.ready(self._now())
 
     def ended(self) -> None:
-        """A transaction is committed, or aborted as the task wished."""
         if self.pace is not None:
             self.pace.ended(self._now())
 

@@ -109,11 +109,9 @@ class OffsetReader(Protocol):
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
         """The offset of ``partition``, None where there is none."""
-        ...
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Every source partition of the connector that has an offset."""
-        ...
 
 
 class TransactionContext(Protocol):
@@ -121,11 +119,9 @@ class TransactionContext(Protocol):
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """End the transaction after ``record``, or after the batch that ``poll`` returns next."""
-        ...
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
         """The same, but discard the transaction's records. Their offsets are committed all the same."""
-        ...
 
 
 @dataclass(frozen=True)

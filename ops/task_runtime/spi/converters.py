@@ -25,8 +25,6 @@ _TYPES: tuple[tuple[type, str], ...] = (
     (str, "string"),
     (bytes, "bytes"),
 )
-
-
 _AS_THEY_ARE = {bytes, type(None)}
 
 
@@ -38,20 +36,11 @@ class Converters:
     of_value: Convert
     of_header: Convert
 
-    def key(self, topic: str, value: Any) -> bytes | None:
-        return self.of_key(value)
-
-    def value(self, topic: str, value: Any) -> bytes | None:
-        return self.of_value(value)
-
     def values(self, some: Sequence[Any]) -> list[bytes | None]:
         """Many values at once; bytes that stay as they are cost next to nothing."""
         if self.of_value in (_as_text, _as_bytes) and set(map(type, some)) <= _AS_THEY_ARE:
             return list(some)
         return list(map(self.of_value, some))
-
-    def header(self, topic: str, name: str, value: Any) -> bytes | None:
-        return self.of_header(value)
 
 
 def converters(configs: Mapping[str, str]) -> Converters:
@@ -70,7 +59,6 @@ def converter_class(configs: Mapping[str, str], name: str) -> str:
 
 
 def with_schemas(configs: Mapping[str, str], name: str) -> bool:
-    """``schemas.enable`` of the converter ``name``."""
     return configs.get(f"{name}.schemas.enable", "true").lower() == "true"
 
 

@@ -219,13 +219,6 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
             if ours is not None and value.strip().lower() in (ours, "-1"):
                 continue
             end = f" The value '{ours}' will be used instead." if ours else ""
-            yield (
-                f"The value '{value}' for the '{name}' property will be ignored as it cannot be overridden{why}.{end}"
-            )
-        elif (
-            name not in _SAME
-            and name not in _RENAMED
-            and name not in _SET_BY_CONNECTCTL
-            and not name.startswith(SECURITY)
-        ):
+            yield f"The value '{value}' for the '{name}' property will be ignored as it cannot be overridden{why}.{end}"
+        elif name not in _SAME | _RENAMED.keys() | _SET_BY_CONNECTCTL and not name.startswith(SECURITY):
             yield f"{PRODUCER}{name} is ignored: librdkafka has no such property."

@@ -11,7 +11,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -78,14 +78,6 @@ def _single(schema: Mapping[str, Any], payload: Any) -> float:
     return float(struct.unpack("f", struct.pack("f", _real(schema, payload)))[0])
 
 
-def _flag(schema: Mapping[str, Any], payload: Any) -> bool:
-    return bool(_expect(payload, bool))
-
-
-def _text(schema: Mapping[str, Any], payload: Any) -> str:
-    return str(_expect(payload, str))
-
-
 def _bytes(schema: Mapping[str, Any], payload: Any) -> bytes:
     try:
         return base64.b64decode(_expect(payload, str), validate=True)
@@ -121,10 +113,6 @@ def _decimal(schema: Mapping[str, Any], payload: Any) -> Decimal:
     return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-int(schema["parameters"]["scale"]))
 
 
-def _date(schema: Mapping[str, Any], payload: Any) -> date:
-    return (_EPOCH + timedelta(days=_integer(schema, _expect(payload, int)))).date()
-
-
 def _time(schema: Mapping[str, Any], payload: Any) -> time:
     milliseconds = _integer(schema, _expect(payload, int))
     if not 0 <= milliseconds < MS_OF_A_DAY:
@@ -132,16 +120,12 @@ def _time(schema: Mapping[str, Any], payload: Any) -> time:
     return (_EPOCH + timedelta(milliseconds=milliseconds)).time()
 
 
-def _timestamp(schema: Mapping[str, Any], payload: Any) -> datetime:
-    return _EPOCH + timedelta(milliseconds=_integer(schema, _expect(payload, int)))
-
-
 _Reader = Callable[[Mapping[str, Any], Any], Any]
 _READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
     "float": _single,
     "double": _real,
-    "boolean": _flag,
-    "string": _text,
+    "boolean": lambda schema, payload: bool(_expect(payload, bool)),
+    "string": lambda schema, payload: str(_expect(payload, str)),
     "bytes": _bytes,
     "array": _array,
     "map": _map,
@@ -149,7 +133,11 @@ _READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
 }
 _LOGICAL_READERS: dict[str, _Reader] = {
     f"{_LOGICAL}Decimal": _decimal,
-    f"{_LOGICAL}Date": _date,
+    f"{_LOGICAL}Date": lambda schema, payload: (
+        _EPOCH + timedelta(days=_integer(schema, _expect(payload, int)))
+    ).date(),
     f"{_LOGICAL}Time": _time,
-    f"{_LOGICAL}Timestamp": _timestamp,
+    f"{_LOGICAL}Timestamp": lambda schema, payload: (
+        _EPOCH + timedelta(milliseconds=_integer(schema, _expect(payload, int)))
+    ),
 }

@@ -30,7 +30,6 @@ class OpenPolls:
         self._polls: list[tuple[float, int]] = []
 
     def add(self, at: float, records: int) -> None:
-        """So many more."""
         self._polls.append((at, records))
         if len(self._polls) >= MOST_POLLS:
             even, odd = self._polls[::2], self._polls[1::2]
@@ -41,7 +40,6 @@ class OpenPolls:
         return [(now - at, records) for at, records in self._polls]
 
     def clear(self) -> None:
-        """The transaction is over."""
         self._polls.clear()
 
 
@@ -59,23 +57,18 @@ class LatencyMeter:
     missed: int = 0
     promise: float | None = None
 
-    def visible(self, seconds: float, records: int = 1) -> None:
-        """``records`` can be seen, so many seconds after they were polled."""
-        bucket = bucket_of(seconds)
-        self.counts[bucket] = self.counts.get(bucket, 0) + records
-        self.total += max(0.0, seconds) * records
-        self.longest = max(self.longest, seconds)
-
     def committed(self, took: Sequence[tuple[float, int]]) -> None:
         """A transaction is, with so many records that took so many seconds each."""
         for seconds, records in took:
-            self.visible(seconds, records)
+            bucket = bucket_of(seconds)
+            self.counts[bucket] = self.counts.get(bucket, 0) + records
+            self.total += max(0.0, seconds) * records
+            self.longest = max(self.longest, seconds)
         if self.promise is not None and took:
             self.missed += max(seconds for seconds, _ in took) > self.promise
 
     @property
     def records(self) -> int:
-        """How many were measured."""
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> float | None:

@@ -27,7 +27,6 @@ class FadingMaximum:
     value: float = 0.0
 
     def observe(self, seconds: float) -> None:
-        """One more."""
         self.value = seconds if seconds > self.value else self.value + (seconds - self.value) / FADING
 
 
@@ -49,7 +48,6 @@ class LatencyPace:
         self.commit = FadingMaximum(self.promise * FIRST)
 
     def polled(self, at: float) -> None:
-        """Records were polled."""
         self.oldest = at if self.oldest is None else self.oldest
         self._given, self._decided = at, None
 
@@ -67,7 +65,6 @@ class LatencyPace:
         return self.oldest + self.promise * (1 - RESERVE) - self.commit.value - self.handling.value
 
     def is_due(self, now: float) -> bool:
-        """Whether the open transaction is to end now."""
         return self.deadline is not None and now >= self.deadline
 
     def decided(self, now: float) -> None:

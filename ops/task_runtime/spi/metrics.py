@@ -67,7 +67,6 @@ class TaskMeter(CommitMeter):
         self.opened += batches * (not unopened)
 
     def commit(self, size: int) -> None:
-        """A transaction with ``size`` records is committed."""
         self.settled += size
         self.empty += not size
 

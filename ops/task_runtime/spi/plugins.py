@@ -103,11 +103,9 @@ def _modules_hint(module: str, directory: Path | None) -> str:
         return _SHAPES
     there = modules_in(directory)
     near = difflib.get_close_matches(module, there, n=1)
-    found = (
-        f"Modules in the directory of the job file: {some_of(there, MOST_NAMED)}"
-        if there
-        else "No module is in the directory of the job file"
-    )
+    found = "No module is in the directory of the job file"
+    if there:
+        found = f"Modules in the directory of the job file: {some_of(there, MOST_NAMED)}"
     guess = f"Did you mean {near[0]}? " if near and near[0] != module else ""
     return f"{guess}{found}. Install other modules, or list their wheel or zip under plugins."
 
@@ -119,11 +117,9 @@ def _classes_hint(module: str) -> str:
         for name, each in vars(sys.modules[module]).items()
         if isinstance(each, type) and issubclass(each, Connector | Transform) and not isabstract(each)
     ]
-    return (
-        f"Connectors in the module: {', '.join(sorted(there))}."
-        if there
-        else f"The module has no connectors. {_SHAPES}"
-    )
+    if not there:
+        return f"The module has no connectors. {_SHAPES}"
+    return f"Connectors in the module: {', '.join(sorted(there))}."
 
 
 def importable(archives: Iterable[Path]) -> None:

@@ -58,16 +58,12 @@ def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
 def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
     kind = converter_class(configs, name)
     if kind == BYTES:
-        return ReadingConverter(kind, _bytes)
+        return ReadingConverter(kind, lambda data: (data, OPTIONAL_BYTES))
     if kind == STRING:
         return ReadingConverter(kind, _text(configs, name))
     if kind == SIMPLE:
         return ReadingConverter(kind, _simple)
     return ReadingConverter(JSON, _Envelopes().read if with_schemas(configs, name) else _json)
-
-
-def _bytes(data: bytes | None) -> tuple[Any, Schema | None]:
-    return data, OPTIONAL_BYTES
 
 
 def _text(configs: Mapping[str, str], name: str) -> Read:

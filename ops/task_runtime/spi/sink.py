@@ -63,7 +63,6 @@ class ErrantRecordReporter(Protocol):
         """Log ``record`` and send it to the dead letter topic, as ``errors.*`` says; no offset is committed before it is
         written. Raises ``ConnectctlError`` where ``errors.tolerance`` is none.
         """
-        ...
 
 
 class SinkTaskContext(Protocol):
@@ -72,45 +71,36 @@ class SinkTaskContext(Protocol):
     @property
     def configs(self) -> Mapping[str, str]:
         """The task's configuration."""
-        ...
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are the task's own now; during ``pre_commit`` of those that are closed, these as well."""
-        ...
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         """None where neither a dead letter topic nor ``errors.log.enable`` is configured."""
-        ...
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read on from ``offsets`` of the task's own partitions, before the next ``put``. For a sink that keeps its offsets
         with its data; a call in ``open`` counts.
         """
-        ...
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Get no records of these partitions until ``resume``. Raises ``ConnectctlError`` for one that is not assigned."""
-        ...
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Get their records again. Raises ``ConnectctlError`` for one that is not assigned."""
-        ...
 
     def request_commit(self) -> None:
         """Commit before the next ``put``, rather than at ``offset.flush.interval.ms``."""
-        ...
 
     def timeout(self, milliseconds: int) -> None:
         """Call ``put`` again after this time, at the latest; after a ``RetriableError``, not before."""
-        ...
 
     def is_closing(self) -> bool:
         """KIP-275: whether this ``pre_commit`` is the last one for its partitions, which are closed afterwards. False at all
         other times.
         """
-        ...
 
 
 class SinkTask(ABC):

@@ -24,7 +24,6 @@ def limit(config: Mapping[str, str]) -> int:
 
 
 def enforced(config: Mapping[str, str]) -> bool:
-    """``tasks.max.enforce``."""
     return config.get("tasks.max.enforce", "true").strip().lower() != "false"
 
 

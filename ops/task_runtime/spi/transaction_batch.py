@@ -73,7 +73,6 @@ class ColumnBatch:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """As librdkafka takes them: see ``RecordLists``."""
         return self.columns.messages()
 
 
@@ -128,7 +127,6 @@ class TransactionBatch:
 
     @property
     def topics(self) -> set[str]:
-        """Where its records go."""
         records = {record.topic for record in self.records}
         many = (*self.record_batches, *self.copies, *self.copied_batches)
         return records | {each.topic for each in many}
@@ -147,11 +145,8 @@ class TransactionBatch:
         number -= len(self.records)
         for bulk in self.record_batches:
             if 0 <= number < len(bulk):
-                return (
-                    bulk.describe_row(number)
-                    if isinstance(bulk, ColumnBatch) and bulk.describe_row is not None
-                    else None
-                )
+                named = bulk.describe_row if isinstance(bulk, ColumnBatch) else None
+                return None if named is None else named(number)
             number -= len(bulk)
         return None
 
@@ -161,24 +156,19 @@ class RecordSource(Protocol):
 
     def resume(self, stored: StoredOffsets) -> None:
         """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
-        ...
 
     def next_batch(self) -> TransactionBatch | None:
         """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
-        ...
 
     def final_batch(self) -> TransactionBatch | None:
         """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
-        ...
 
     def committed(self, batch: TransactionBatch) -> None:
         """``next_batch``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
-        ...
 
     @property
     def ended(self) -> bool:
         """Whether nothing will come any more."""
-        ...
 
 
 class TaskRecordSource(RecordSource, Protocol):
@@ -187,21 +177,17 @@ class TaskRecordSource(RecordSource, Protocol):
     @property
     def lag(self) -> int | None:
         """How much is left to read, where that is known. For people only."""
-        ...
 
     @property
     def has_more(self) -> bool:
         """Whether the source has more, or may have: while it does, a task that is given nothing is not idle."""
-        ...
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
         """librdkafka's properties that suit these records, where the connector's configuration says nothing else."""
-        ...
 
     def close(self) -> None:
         """Let go of the source."""
-        ...
 
 
 class StoredOffsets(Protocol):
@@ -209,11 +195,9 @@ class StoredOffsets(Protocol):
 
     def value(self, key: bytes) -> bytes | None:
         """The newest value of ``key``, a raw key of an offsets topic; None where there is none, or a tombstone."""
-        ...
 
     def known(self) -> frozenset[bytes]:
         """The raw keys of this connector that have a value."""
-        ...
 
 
 class RefreshableOffsets(StoredOffsets, Protocol):
@@ -221,11 +205,9 @@ class RefreshableOffsets(StoredOffsets, Protocol):
 
     def refresh(self, patience: float) -> None:
         """Read to an end that is taken now. Raises ``TimedOut`` where it cannot be reached within ``patience`` seconds."""
-        ...
 
     def position(self, key: bytes) -> tuple[int, int] | None:
         """Partition and offset of the newest record of ``key`` that was found in its place, be it a tombstone."""
-        ...
 
 
 class EndReason(StrEnum):

@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.connector import Connector, Setting, not_above_zero
 from connectctl.ops.task_runtime.spi.subscription import input_problems, input_topics
 
@@ -137,7 +138,6 @@ class FrameTransform(Transform):
     function: ClassVar[Callable[[Any], Any]]
 
     def process(self, records: Records) -> Output:
-        """What the function makes of each partition's records."""
         return [type(self).function(part.pandas) for part in records.by_partition()]
 
 
@@ -148,7 +148,6 @@ class TransformConnector(Connector):
     converts = False
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Input, output and guarantee."""
         self.settings = self.task.settings
         found = super().validate(configs)
         found["topics"] = list(input_problems(configs))
@@ -160,7 +159,6 @@ class TransformConnector(Connector):
         return found | not_above_zero(configs, INTERVAL, "tasks.max")
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many as allowed."""
         return [dict(self.configs) for _ in range(max_tasks)]
 
 
@@ -173,6 +171,17 @@ def connector_of(found: Any) -> type[TransformConnector] | None:
         of = {"function": staticmethod(found), "__module__": found.__module__, "__qualname__": name}
         return type(name, (TransformConnector,), {"task": type(name, (FrameTransform,), of)})
     return None
+
+
+def check_columns(table: Any) -> None:
+    """Raises ``ConnectctlError`` for a table of Arrow without values, or with a column of another name."""
+    names = set(table.schema.names)
+    if "value" not in names or names - set(COLUMNS):
+        raise ConnectctlError(
+            "The transform returned a table that cannot be written",
+            why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
+            next_step=f"Its columns may be {', '.join(COLUMNS)}.",
+        )
 
 
 def _when(message: Any) -> int | None:

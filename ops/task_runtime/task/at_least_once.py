@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
-from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -25,43 +26,23 @@ PATIENCE = 30.0
 """Seconds for what was sent to be acknowledged; then a new producer sends it again."""
 
 
-class FlushBoundaries:
+class FlushBoundaries(Boundaries):
     """Cuts off a flush of offsets behind a batch, every ``interval`` seconds; tasks have no transactions to end.
 
     The flush is a segment of its own, without records: KIP-910's ``update_offsets`` is asked in the moment before it, when
     everything that the last poll gave is acknowledged, or it gave nothing.
     """
 
-    requests = pace = None
-
     def __init__(self, interval: float, now: Callable[[], float] = time.monotonic):
-        self._interval = interval
-        self._now = now
-        self._last = now()
+        super().__init__(Boundary.INTERVAL, interval, now)
 
     def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
         """The batch, and the flush behind it when it is due."""
-        segments = [Segment(batch, None)] if batch else []
-        if self._now() - self._last >= self._interval:
-            self._last = self._now()
-            segments.append(Segment((), End.COMMIT))
-        return segments
-
-    def patience(self) -> None:
-        """No flush has to come before its time."""
-
-    def ready(self) -> None:
-        """The next batch is asked for."""
-
-    def ended(self) -> None:
-        """A flush is over."""
-
-    def last(self) -> End:
-        """A task that is stopped flushes once more."""
-        return End.COMMIT
+        flush = [Segment((), End.COMMIT)] if self._due(self._now()) else []
+        return [Segment(batch, None), *flush] if batch else flush
 
 
-class IdempotentProducer(TransactionalProducer):
+class IdempotentProducer(TaskProducer):
     """A producer without a transactional id, for the kernel to work with. A commit is that everything has arrived."""
 
     overdue = False
@@ -130,13 +111,10 @@ class IdempotentProducer(TransactionalProducer):
 
 
 class GroupIdempotentProducer(IdempotentProducer):
-    """The same for records whose offsets are a consumer group's: what was sent is waited for before offsets are committed,
-    and not at each poll.
-    """
+    """The same for offsets of a consumer group: records are waited for before a commit, and not at each poll."""
 
     def send(self, batch: TransactionBatch) -> None:
-        """Write the records of ``batch``."""
-        TransactionalProducer.send(self, batch)
+        TaskProducer.send(self, batch)
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
         """Commit them by the consumer once all records have arrived."""
@@ -144,18 +122,7 @@ class GroupIdempotentProducer(IdempotentProducer):
         consumer.commit(offsets)
 
 
-def producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
-    """The kind of producer for it."""
-    return TransactionalProducer if delivery.exactly_once else IdempotentProducer
-
-
-def group_producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
-    """The kind of producer for it, where offsets are a consumer group's."""
-    return TransactionalProducer if delivery.exactly_once else GroupIdempotentProducer
-
-
-def boundaries_of(delivery: DeliverySettings) -> Boundaries | FlushBoundaries:
-    """New boundaries for it."""
+def boundaries_of(delivery: DeliverySettings) -> Boundaries:
     if delivery.exactly_once:
         return Boundaries(
             delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval, latency=delivery.latency

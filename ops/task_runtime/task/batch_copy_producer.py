@@ -25,9 +25,7 @@ _PRODUCERS_OWN = "producer"
 
 
 class BatchCopyProducer(ColumnarProducer):
-    """See ``ColumnarProducer``. Of ``properties``, ``compression.type`` has batches compressed that way; where it is not
-    given, they stay as they came.
-    """
+    """See ``ColumnarProducer``. Without ``compression.type`` in ``properties`` batches stay compressed as they came."""
 
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
         super().__init__(kafka, id_, timeout_ms=timeout_ms, properties=properties)
@@ -37,7 +35,6 @@ class BatchCopyProducer(ColumnarProducer):
         self._targets: dict[str, TargetTopic] = {}
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction."""
         super().send(batch)
         for copied in batch.copied_batches:
             self._call("write its records", partial(self._copy, copied))

@@ -1,7 +1,7 @@
 """An instance of a task's producer that makes whole batches, without librdkafka.
 
 Every record that librdkafka is given is an object of Python's, a message of its own and its acknowledgement; Arrow's
-columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TransactionalProducer`` and
+columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TaskProducer`` and
 raises the same errors. It never retries a request that may have been processed, but for a commit under transaction version
 2 (docs/decisions/0030): any other failure is an ``UnknownOutcome``.
 """
@@ -30,7 +30,7 @@ from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
 from connectctl.ops.task_runtime.task.transactional_producer import (
     SOCKET_TIMEOUT_MS,
     Fenced,
-    TransactionalProducer,
+    TaskProducer,
     UnknownOutcome,
 )
 
@@ -49,8 +49,8 @@ ALL_BUFFERS_BYTES = 16_000_000
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 
 
-class ColumnarProducer(TransactionalProducer):
-    """See ``TransactionalProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
+class ColumnarProducer(TaskProducer):
+    """See ``TaskProducer``. Single records become columns, those of a topic at once. Of ``properties`` it uses
     those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit. ``wire`` is a
     client of several producers, one user of which it is.
     """
@@ -82,12 +82,10 @@ class ColumnarProducer(TransactionalProducer):
 
     @staticmethod
     def shared_client(kafka: Kafka, timeout_ms: int, properties: Mapping[str, Any]) -> SharedProtocolClient:
-        """A client for several producers with these properties."""
         whole = kafka.client | dict(properties)
         return SharedProtocolClient(_client(kafka, whole), timeout=_request_timeout(whole, timeout_ms))
 
     def initialise(self, patience: float) -> None:
-        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
         self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
     @property
@@ -101,8 +99,6 @@ class ColumnarProducer(TransactionalProducer):
         self._buffer.clear()
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction."""
-
         columns = {bulk.topic for bulk in batch.record_batches if isinstance(bulk, ColumnBatch)}
 
         def all_() -> None:
@@ -120,20 +116,16 @@ class ColumnarProducer(TransactionalProducer):
             self._writer.write(topic, rows, partition, named)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
-        """Put source offsets into the transaction, where Java's partitioner puts their keys."""
         rows = Rows()
         for key, value in offsets.items():
             rows.add(key, value)
         self._call("write its offsets", lambda: self._writer.write(topic, rows))
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """See ``TransactionalProducer``."""
         member = membership(consumer.metadata)
         self._call("write its offsets", lambda: self._producer.send_group_offsets(member, offsets, patience))
 
     def commit(self, patience: float) -> None:
-        """Commit, and know that it happened. After ``UnknownOutcome`` only the topic knows."""
-
         def all_() -> None:
             self._send(everything=True)
             self._producer.flush()
@@ -216,14 +208,14 @@ def _codec(properties: Mapping[str, Any]) -> str:
 
 
 def batch_producer_class(
-    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], librdkafka: type[TransactionalProducer]
-) -> type[TransactionalProducer]:
-    """What writes the records of a task: ``librdkafka`` at-least-once, and where ``config`` has what only that heeds."""
-    if delivery.exactly_once and not idle_for_columns(config):
-        return dataframe_producer_class(kafka, delivery.properties)
-    return librdkafka
+    kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], at_least_once: type[TaskProducer]
+) -> type[TaskProducer]:
+    """What writes the records of a task: librdkafka's producer where ``config`` has what only that heeds."""
+    if not delivery.exactly_once:
+        return at_least_once
+    return TaskProducer if idle_for_columns(config) else dataframe_producer_class(kafka, delivery.properties)
 
 
-def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TransactionalProducer]:
+def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TaskProducer]:
     """What writes columns to ``kafka``: librdkafka where they are to be compressed as only it can."""
-    return ColumnarProducer if _codec(kafka.client | dict(properties)) in CODECS else TransactionalProducer
+    return ColumnarProducer if _codec(kafka.client | dict(properties)) in CODECS else TaskProducer

@@ -9,25 +9,17 @@ after a commit the key must be found further behind in its partition than before
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, RefreshableOffsets
 
 Position = tuple[int, int]
 """Partition and offset of a record in an offsets topic."""
-
-
-class Positioned(Protocol):
-    """Offsets that were read, with where they were."""
-
-    def position(self, key: bytes) -> Position | None:
-        """Where the newest record of ``key`` was found, tombstones included; None where there is none in its place."""
-        ...
 
 
 @dataclass
@@ -36,7 +28,7 @@ class CommitHistory:
 
     _before: dict[bytes, Position | None] = field(default_factory=dict)
 
-    def committed(self, offsets: Offsets, store: Positioned) -> None:
+    def committed(self, offsets: Offsets, store: RefreshableOffsets) -> None:
         """A transaction with ``offsets`` is committed; ``store`` is as it was read before that."""
         for key, value in offsets.items():
             if value is None:
@@ -52,7 +44,7 @@ class CommitHistory:
             ends[java_partition(key, len(ends))] += 1
         return KnownEnds(reached.id, tuple(ends))
 
-    def check(self, store: Positioned) -> None:
+    def check(self, store: RefreshableOffsets) -> None:
         """``store`` was read again. Raises ``UnknownOutcome`` where it is behind what was committed, else forgets that."""
         for key, before in self._before.items():
             now = store.position(key)

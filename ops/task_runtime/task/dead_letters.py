@@ -24,14 +24,12 @@ class DeadLetterProducer:
         self._producer: GroupIdempotentProducer | None = None
 
     def send(self, record: ProducerRecord) -> None:
-        """Send ``record``, without waiting for it."""
         if self._producer is None:
             self._producer = GroupIdempotentProducer(self._kafka, self._id, timeout_ms=TIMEOUT_MS)
         self._producer.begin()
         self._producer.send(TransactionBatch([record]))
 
     def flush(self) -> None:
-        """Return when all that was sent is written. Raises ``ConnectctlError`` where a record was not."""
         if self._producer is None:
             return
         try:
@@ -40,6 +38,5 @@ class DeadLetterProducer:
             raise ConnectctlError("A dead letter was not written", why=str(e), code="dead-letter") from e
 
     def discard(self) -> None:
-        """Let go of it."""
         if self._producer is not None:
             self._producer.discard()

@@ -34,12 +34,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
-from connectctl.ops.task_runtime.task.transactional_producer import (
-    Expired,
-    Fenced,
-    TransactionalProducer,
-    UnknownOutcome,
-)
+from connectctl.ops.task_runtime.task.transactional_producer import Expired, Fenced, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.ledger import Ledger
@@ -61,6 +56,8 @@ REMEDIES = (
     "transaction.boundary.interval.ms)."
 )
 
+RUN_AGAIN = "Check the brokers, then run it again: it resumes from the committed offsets."
+
 
 @dataclass(frozen=True)
 class ExactlyOnceTask:
@@ -72,7 +69,7 @@ class ExactlyOnceTask:
     transaction, where the producer's transactions have not one each by themselves.
     """
 
-    open_producer: Callable[[], TransactionalProducer]
+    open_producer: Callable[[], TaskProducer]
     ledger: Ledger
     stale_because: Callable[[], str | None] = lambda: None
     stopped: Callable[[], bool] = lambda: False
@@ -127,9 +124,14 @@ class ExactlyOnceTask:
                     expired += 1
                     doing.restart()
                     if expired >= MOST_EXPIRED and slow >= longest:
-                        raise _too_slow(e, self.remedies) from e
+                        what = "Timed out waiting for a commit of the task"
+                        raise ConnectctlError(
+                            what, why=str(e), next_step=self.remedies, code="transaction-timeout"
+                        ) from e
                 if not first and doing.waited > longest:
-                    raise _timed_out(longest, e) from e
+                    raise TimedOut(
+                        f"No transaction committed for {longest:g} s", why=str(e), next_step=RUN_AGAIN
+                    ) from e
             if self.stopped():
                 return self._end(EndReason.STOPPED)
             self.sleep(pause)
@@ -160,7 +162,7 @@ class ExactlyOnceTask:
         finally:
             handle.discard()
 
-    def _loop(self, producer: TransactionalProducer, source: RecordSource) -> TaskResult | None:
+    def _loop(self, producer: TaskProducer, source: RecordSource) -> TaskResult | None:
         transaction = TaskTransaction(self, producer)
         self.ledger.open(lambda: transaction.commit_open(source))
         while True:
@@ -181,7 +183,7 @@ class ExactlyOnceTask:
             if why := producer.unusable_because():
                 raise UnknownOutcome(why)
 
-    def check_topics(self, producer: TransactionalProducer, topics: set[str]) -> None:
+    def check_topics(self, producer: TaskProducer, topics: set[str]) -> None:
         """Raises ``UnknownOutcome`` where an older transaction of the task is open in one of ``topics``."""
         if new := topics - self.checked_topics:
             if not self.batch_size_fits(new):
@@ -201,7 +203,7 @@ class _BatchTooLarge(Exception):
 class TaskTransaction:
     """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
 
-    def __init__(self, task: ExactlyOnceTask, producer: TransactionalProducer):
+    def __init__(self, task: ExactlyOnceTask, producer: TaskProducer):
         self._task = task
         self._producer = producer
         self.begun = False
@@ -292,17 +294,3 @@ class TaskTransaction:
         if expired:
             return Expired(slow)
         return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._task.remedies}")
-
-
-def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
-    return ConnectctlError(
-        "Timed out waiting for a commit of the task", why=str(last), next_step=remedies, code="transaction-timeout"
-    )
-
-
-def _timed_out(patience: float, last: Exception) -> TimedOut:
-    return TimedOut(
-        f"No transaction committed for {patience:g} s",
-        why=str(last),
-        next_step="Check the brokers, then run it again: it resumes from the committed offsets.",
-    )

@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.task.commit_history import CommitHistory
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets, StoredOffsets
     from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 
 class Ledger(Protocol):
@@ -24,29 +24,23 @@ class Ledger(Protocol):
     @property
     def topics(self) -> set[str]:
         """The topics that its records go to in the transaction."""
-        ...
 
     def refresh(self, patience: float) -> Any:
         """What the source begins with: what is committed now, read within ``patience`` seconds (``TimedOut``). Raises
         ``UnknownOutcome`` where it lacks what this task has committed.
         """
-        ...
 
     def open(self, finish: Callable[[], None]) -> None:
         """A producer is ready. ``finish`` commits what its transaction has so far, for a ledger that has to give it up."""
-        ...
 
     def before(self, offsets: Any) -> None:
         """``offsets`` are about to be written."""
-        ...
 
-    def write(self, producer: TransactionalProducer, offsets: Any) -> None:
+    def write(self, producer: TaskProducer, offsets: Any) -> None:
         """Put them into the transaction of ``producer``."""
-        ...
 
     def after(self, offsets: Any) -> None:
         """Their transaction is committed for certain."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,6 @@ class SourceOffsetsLedger:
 
     @property
     def topics(self) -> set[str]:
-        """The primary offsets topic."""
         return {self.topic}
 
     def refresh(self, patience: float) -> StoredOffsets:
@@ -81,8 +74,7 @@ class SourceOffsetsLedger:
         if self.global_offsets is not None:
             self.global_offsets.write_tombstones(offsets)
 
-    def write(self, producer: TransactionalProducer, offsets: Any) -> None:
-        """As records of the primary topic."""
+    def write(self, producer: TaskProducer, offsets: Any) -> None:
         producer.send_offsets(self.topic, offsets)
 
     def after(self, offsets: Any) -> None:

@@ -7,6 +7,7 @@ lies below an end taken afterwards is all there will ever be of them.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets
@@ -62,11 +63,8 @@ class CommittedOffsets:
                 )
 
     def _read(self, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
-        consumer = consumer_of(self._kafka, "read_committed")
-        try:
+        with closing(consumer_of(self._kafka, "read_committed")) as consumer:
             self._read_with(consumer, pending, partitions, deadline)
-        finally:
-            consumer.close()
 
     def _read_with(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
         from confluent_kafka import KafkaError, TopicPartition
@@ -120,11 +118,9 @@ class CommittedOffsets:
         return key in self._newest
 
     def value(self, key: bytes) -> bytes | None:
-        """The newest value of ``key``, None where there is none or a tombstone."""
         return self._newest[key][3] if key in self._newest else None
 
     def position(self, key: bytes) -> Position | None:
-        """Where its newest record is, be it a tombstone; None where there is none in the place that Java gives the key."""
         at_home, partition, offset, _ = self._newest.get(key, (False, 0, 0, None))
         return (partition, offset) if at_home else None
 
@@ -133,7 +129,6 @@ class CommittedOffsets:
         return {key: (partition, offset) for key, (home, partition, offset, _) in self._newest.items() if home}
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have a value."""
         return frozenset(key for key, (*_, value) in self._newest.items() if value is not None)
 
 
@@ -160,17 +155,14 @@ class OffsetStore:
             self.secondary.refresh(patience)
 
     def value(self, key: bytes) -> bytes | None:
-        """The effective value of ``key``."""
         if self.secondary is None or self.primary.has(key):
             return self.primary.value(key)
         return self.secondary.value(key)
 
     def position(self, key: bytes) -> Position | None:
-        """Where the primary topic, which tasks write to, has its newest record."""
         return self.primary.position(key)
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have an effective value."""
         if self.secondary is None:
             return self.primary.known()
         return self.primary.known() | {key for key in self.secondary.known() if not self.primary.has(key)}

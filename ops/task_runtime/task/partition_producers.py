@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
     Expired,
     Fenced,
     MemberFenced,
-    TransactionalProducer,
+    TaskProducer,
     UnknownOutcome,
 )
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 16
 """How many producers are waited for at the same time."""
-Work = Callable[[TransactionalProducer], None]
+Work = Callable[[TaskProducer], None]
 
 
-class PartitionProducers(TransactionalProducer):
-    """See ``TransactionalProducer``. ``open_producer`` gives that of a partition; ``is_replaced`` says whether another
+class PartitionProducers(TaskProducer):
+    """See ``TaskProducer``. ``open_producer`` gives that of a partition; ``is_replaced`` says whether another
     attempt of the task has taken its place; ``discarded`` is called at the end of all.
     """
 
@@ -45,13 +45,13 @@ class PartitionProducers(TransactionalProducer):
 
     def __init__(
         self,
-        open_producer: Callable[[TopicPartition], TransactionalProducer],
+        open_producer: Callable[[TopicPartition], TaskProducer],
         timeout_ms: int,
         is_replaced: Callable[[], bool],
         discarded: Callable[[], None] = lambda: None,
     ):
         self._open_producer, self._is_replaced, self._discarded = open_producer, is_replaced, discarded
-        self._producers: dict[TopicPartition, TransactionalProducer] = {}
+        self._producers: dict[TopicPartition, TaskProducer] = {}
         self._in_transaction: set[TopicPartition] = set()
         self._checked: dict[TopicPartition, set[str]] = {}
         """Topics in which nothing older of a partition's producer is open."""
@@ -92,7 +92,7 @@ class PartitionProducers(TransactionalProducer):
         for place, part in batch.origins:
             self._each([place], lambda producer, place=place, part=part: self._send(producer, place, part))  # type: ignore[misc]
 
-    def _send(self, producer: TransactionalProducer, place: TopicPartition, part: TransactionBatch) -> None:
+    def _send(self, producer: TaskProducer, place: TopicPartition, part: TransactionBatch) -> None:
         if new := part.topics - self._checked[place]:
             if why := producer.open_older_transaction(sorted(new)):
                 raise UnknownOutcome(why)
@@ -100,7 +100,7 @@ class PartitionProducers(TransactionalProducer):
         self._begin(producer, place)
         producer.send(part)
 
-    def _begin(self, producer: TransactionalProducer, place: TopicPartition) -> None:
+    def _begin(self, producer: TaskProducer, place: TopicPartition) -> None:
         if place not in self._in_transaction:
             producer.begin()
             self._in_transaction.add(place)
@@ -119,19 +119,16 @@ class PartitionProducers(TransactionalProducer):
         self._in_transaction.clear()
 
     def abort(self, patience: float) -> None:
-        """Abort all that have something. Only where no commit was asked for."""
         self._each(self._in_transaction, lambda producer: producer.abort(patience))
         self._in_transaction.clear()
 
     def unusable_because(self) -> str | None:
-        """Why one of them must not be used for another transaction."""
         for place, producer in self._producers.items():
             if why := producer.unusable_because():
                 return f"the producer of {place}: {why}"
         return None
 
     def discard(self) -> None:
-        """Let go of all."""
         for place in list(self._producers):
             self._close(place)
         self._pool.shutdown(wait=False)
@@ -149,7 +146,7 @@ class PartitionProducers(TransactionalProducer):
         if errors:
             raise min(errors, key=_gravity)
 
-    def _explained(self, place: TopicPartition, producer: TransactionalProducer, error: Exception) -> Exception:
+    def _explained(self, place: TopicPartition, producer: TaskProducer, error: Exception) -> Exception:
         """What ``error`` means for the attempt: a producer that is fenced has not lost the task."""
         if not isinstance(error, Fenced) or isinstance(error, MemberFenced):
             return error
@@ -161,7 +158,7 @@ class PartitionProducers(TransactionalProducer):
         return UnknownOutcome(f"another producer has taken the transactional id {producer.id}: {error}")
 
 
-def _error_of(work: Work, producer: TransactionalProducer) -> Exception | None:
+def _error_of(work: Work, producer: TaskProducer) -> Exception | None:
     try:
         work(producer)
     except Exception as e:  # noqa: BLE001  # raised again by whoever waits for all of them

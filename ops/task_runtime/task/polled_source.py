@@ -8,6 +8,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,30 +33,26 @@ from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCall
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.converters import Converters
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
-    from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
 
 
 _PARTITION = operator.attrgetter("source_partition")
 
 
+@dataclass
 class PolledSource:
     """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
 
-    _offsets: TaskOffsets
+    make: Callable[[], SourceTask]
+    connector: str
+    configs: Mapping[str, str]
+    new_boundaries: Callable[[], Boundaries]
+    converters: Converters
+    offsets_topic: str
+    meter: TaskMeter = field(default_factory=TaskMeter)
 
-    def __init__(
-        self,
-        make: Callable[[], SourceTask],
-        connector: str,
-        configs: Mapping[str, str],
-        boundaries: Callable[[], Boundaries | FlushBoundaries],
-        converters: Converters,
-        offsets_topic: str,
-        meter: TaskMeter | None = None,
-    ):
-        self._make, self._connector, self._configs = make, connector, configs
-        self._new_boundaries, self._serializer = boundaries, RecordSerializer(converters, offsets_topic)
-        self._meter = meter or TaskMeter()
+    def __post_init__(self) -> None:
+        self._serializer = RecordSerializer(self.converters, self.offsets_topic)
+        self._offsets: TaskOffsets
         self._task: SourceTask | None = None
         self._caller: TaskCaller = CallingThread()
         self._lag: int | None = None
@@ -83,8 +80,8 @@ class PolledSource:
         self.close()
         self._reset()
         self._settled = {}
-        self._offsets = TaskOffsets(self._connector, stored)
-        self._boundaries = self._new_boundaries()
+        self._offsets = TaskOffsets(self.connector, stored)
+        self._boundaries = self.new_boundaries()
         self._caller = CallingThread() if self._boundaries.pace is None else TaskThread()
         try:
             task = self._caller.call(self._started)
@@ -97,10 +94,10 @@ class PolledSource:
         self._task = task
 
     def _started(self) -> SourceTask:
-        task = self._make()
-        task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
+        task = self.make()
+        task.context = TaskContext(self._offsets, self.configs, self._boundaries.requests)
         try:
-            task.start(self._configs)
+            task.start(self.configs)
         except BaseException:
             # As in Connect: what it has opened until then is its own to close, and the first failure is the one to tell.
             with suppress(Exception):
@@ -126,7 +123,7 @@ class PolledSource:
             self._waiting.extend(self._boundaries.cut(()))
         elif polled.batch is not None:
             self._polled = polled.at
-            self._meter.poll(len(polled.batch), polled.seconds)
+            self.meter.poll(len(polled.batch), polled.seconds)
             self._waiting.extend(self._boundaries.cut(polled.batch, polled.at))
 
     def _is_finished(self, task: SourceTask) -> bool:
@@ -142,9 +139,7 @@ class PolledSource:
             batch = task.poll() or ()
         except RetriableError as e:
             if self._failing != str(e):
-                logging.getLogger("connectctl").warning(
-                    "%s failed to poll records, and retries: %s", self._connector, e
-                )
+                logging.getLogger("connectctl").warning("%s failed to poll records, and retries: %s", self.connector, e)
             self._failing = str(e)
             return ()
         self._failing = None
@@ -153,17 +148,14 @@ class PolledSource:
     def _batch_of(self, segment: Segment) -> TransactionBatch | None:
         outgoing, bulks = self._serializer.of(segment.records)
         named = partial(_named, segment.records, bool(bulks))
+        made = TransactionBatch(outgoing, bulks, more=True, describe_record=named, polled=self._polled)
         self._sent += len(segment.records)
         if self._wants_records and isinstance(segment.records, Sequence):
             self._records += segment.records
         self._track_offsets(segment.records)
         if segment.end is None:
             self._in_hand = self._in_hand or bool(segment.records)
-            if not segment.records:
-                return None
-            return TransactionBatch(
-                records=outgoing, record_batches=bulks, more=True, describe_record=named, polled=self._polled
-            )
+            return made if segment.records else None
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
         self._unasked = not self._sent and not segment.asks
@@ -171,15 +163,7 @@ class PolledSource:
         if not self._sent and not self._flushing:
             return None
         self._in_hand = True
-        aborts = segment.end is End.ABORT
-        return TransactionBatch(
-            records=outgoing,
-            record_batches=bulks,
-            offsets=self._flushing,
-            abort=aborts,
-            describe_record=named,
-            polled=self._polled,
-        )
+        return replace(made, offsets=self._flushing, abort=segment.end is End.ABORT, more=False)
 
     def _track_offsets(self, records: Batch) -> None:
         """Note the newest offset of every source partition."""
@@ -274,7 +258,6 @@ class PolledSource:
         return {}
 
     def close(self) -> None:
-        """Stop the task, if there is one."""
         task, self._task = self._task, None
         if task is not None:
             try:

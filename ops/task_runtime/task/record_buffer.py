@@ -68,7 +68,6 @@ class RecordBuffer:
         self._places: dict[Destination, Buffered] = defaultdict(Buffered)
 
     def clear(self) -> None:
-        """Forget all."""
         self._places.clear()
 
     def add(self, step: TransactionBatch) -> None:
@@ -85,9 +84,7 @@ class RecordBuffer:
             number += len(copies.messages)
 
     def take(self, *, everything: bool = True) -> Iterator[tuple[Destination, Rows, Named | None]]:
-        """What is to be sent, which waits no longer: ``everything``, or the places that have enough.
-        Where it is too much altogether, it is everything.
-        """
+        """What waits no longer: ``everything``, also where all is too much, else the places that have enough."""
         everything = everything or sum(each.bytes for each in self._places.values()) >= self._altogether
         for place in list(self._places):
             if everything or self._places[place].bytes >= self._most:

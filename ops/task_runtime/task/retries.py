@@ -69,7 +69,8 @@ class RetryPolicy:
                     since = now
                     if self.seconds > 0:
                         limit = f"for up to {self.seconds:g} s (--patience)"
-                        self.note(f"waiting: could not {action}; retrying {limit}: {_text(e)}")
+                        text = f"{e.what}: {e.why}" if e.why else e.what
+                        self.note(f"waiting: could not {action}; retrying {limit}: {text}")
                 left = self.seconds - (now - since)
                 if left <= 0 or self.stopping():
                     raise _with_duration(e, now - since) from e
@@ -104,10 +105,6 @@ def _with_patience_hint(error: NeverAnswered) -> NeverAnswered:
     """``error``, with what would wait."""
     hint = f"{error.next_step or ''} A run without an end waits for it; any other run with --patience SECONDS.".lstrip()
     return NeverAnswered(error.what, why=error.why, next_step=hint, code=error.code)
-
-
-def _text(error: ConnectctlError) -> str:
-    return f"{error.what}: {error.why}" if error.why else error.what
 
 
 def _with_duration(error: ConnectctlError, waited: float) -> ConnectctlError:

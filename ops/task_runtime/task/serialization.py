@@ -54,10 +54,10 @@ class RecordSerializer:
         converted = self._converters
         return ProducerRecord(
             record.topic,
-            converted.key(record.topic, record.key),
-            converted.value(record.topic, record.value),
+            converted.of_key(record.key),
+            converted.of_value(record.value),
             record.partition,
-            [(name, converted.header(record.topic, name, value)) for name, value in record.headers],
+            [(name, converted.of_header(value)) for name, value in record.headers],
             record.timestamp,
         )
 

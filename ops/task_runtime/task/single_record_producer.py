@@ -16,9 +16,9 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
-    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
-    _Producer = TransactionalProducer
+    _Producer = TaskProducer
 else:
     _Producer = object
 
@@ -28,14 +28,12 @@ ALONE = {"batch.num.messages": "1"}
 class ProducerFactory:
     """Opens a task's producers with ``opened``: of ``kind``, or of one that names what is refused."""
 
-    def __init__(
-        self, kind: type[TransactionalProducer], opened: Callable[[type[TransactionalProducer]], TransactionalProducer]
-    ):
+    def __init__(self, kind: type[TaskProducer], opened: Callable[[type[TaskProducer]], TaskProducer]):
         self._kind, self._opened = kind, opened
         # One of columns names it by itself.
         self._names = issubclass(kind, ColumnarProducer)
 
-    def __call__(self) -> TransactionalProducer:
+    def __call__(self) -> TaskProducer:
         return self._opened(self._kind)
 
     def send_one_by_one(self) -> bool:
@@ -46,7 +44,7 @@ class ProducerFactory:
         return True
 
 
-def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProducer]:
+def one_at_a_time(kind: type[TaskProducer]) -> type[TaskProducer]:
     """``kind``, which raises a ``ConnectctlError`` with its name for a record that Kafka does not take."""
     return type("OneAtATime", (_OneAtATime, kind), {})
 

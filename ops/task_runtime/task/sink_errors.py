@@ -49,11 +49,9 @@ class DeadLetters(Protocol):
 
     def send(self, record: ProducerRecord) -> None:
         """Send ``record``, without waiting for it."""
-        ...
 
     def flush(self) -> None:
         """Return when all that was sent is written. Raises ``ConnectctlError`` where a record was not."""
-        ...
 
 
 @dataclass
@@ -87,7 +85,6 @@ class RecordErrors:
         self.meter.skipped += 1
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """As ``ErrantRecordReporter``."""
         if record.original is None:
             hint = "Report the records that put was given."
             raise ConnectctlError("Cannot report a record that was not read from a topic", next_step=hint)

@@ -7,6 +7,8 @@ dead letters are written before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -18,24 +20,19 @@ from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing, UnknownOutcome
 
 
+@dataclass
 class SinkOffsets:
-    """The offsets of one task's partitions. ``commit`` writes them for the group, ``settle`` waits for what has to be
-    written before.
-    """
+    """The offsets of one task. ``write`` commits them for the group; ``settle`` waits for what is to be written before."""
 
-    def __init__(
-        self,
-        task: SinkTask,
-        context: WorkerSinkTaskContext,
-        commit: Callable[[GroupOffsets], None],
-        settle: Callable[[], None],
-        note: Callable[[str], None],
-        meter: SinkMeter,
-        now: Callable[[], float],
-    ):
-        self._task, self._context = task, context
-        self._commit, self._settle, self._note = commit, settle, note
-        self._meter, self._now = meter, now
+    task: SinkTask
+    context: WorkerSinkTaskContext
+    write: Callable[[GroupOffsets], None]
+    settle: Callable[[], None]
+    note: Callable[[str], None]
+    meter: SinkMeter
+    now: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self.restart: dict[TopicPartition, GroupOffset] = {}
         """Where a partition is read again from: what is committed, what the task asked for, or its first record."""
         self.delivered: dict[TopicPartition, GroupOffset] = {}
@@ -59,59 +56,50 @@ class SinkOffsets:
         self.begin({partition: offset for partition, offset in offsets.items() if partition not in self.restart})
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """``partitions`` are not the task's own any more."""
         for partition in partitions:
             self.restart.pop(partition, None)
             self.delivered.pop(partition, None)
 
     def commit(self) -> bool:
         """Commit what the task says. False where ``pre_commit`` raised, so that all is to be read again."""
-        offered, began = dict(self.delivered), self._now()
-        try:
-            given = self._task.pre_commit(dict(offered))
-        except (Fenced, UnknownOutcome):
-            raise
-        except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
-            self._meter.failed_commits += 1
-            self._note(f"Offset commit failed, rewinding to last committed offsets: {type(e).__name__}: {e}")
-            return False
-        self._write(self._accepted(given, offered), began)
-        return True
+        return self._commit_offered(dict(self.delivered), ", rewinding to last committed offsets")
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """The last commit of ``partitions``, and their ``close``, whatever comes of the commit."""
+        offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
         try:
-            self._commit_closing(partitions)
+            self._commit_offered(offered, " during close", closing=True)
         finally:
             self.close_lost(partitions)
 
     def close_lost(self, partitions: Collection[TopicPartition]) -> None:
         """Nothing may be committed for ``partitions`` any more."""
         try:
-            self._task.close(partitions)
+            self.task.close(partitions)
         finally:
             self.forget(partitions)
 
-    def _commit_closing(self, partitions: Collection[TopicPartition]) -> None:
-        offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
-        began = self._now()
+    def _commit_offered(self, offered: GroupOffsets, problem: str, *, closing: bool = False) -> bool:
+        """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is noted as a ``problem``."""
+        began = self.now()
         try:
-            with self._context.closing():
-                given = self._task.pre_commit(dict(offered))
+            with self.context.closing() if closing else nullcontext():
+                given = self.task.pre_commit(dict(offered))
         except (Fenced, UnknownOutcome):
             raise
-        except Exception as e:  # noqa: BLE001  # as in Connect: the partitions are closed all the same
-            self._meter.failed_commits += 1
-            self._note(f"Offset commit failed during close: {type(e).__name__}: {e}")
-            return
+        except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
+            self.meter.failed_commits += 1
+            self.note(f"Offset commit failed{problem}: {type(e).__name__}: {e}")
+            return False
         self._write(self._accepted(given, offered), began)
+        return True
 
     def _accepted(self, given: GroupOffsets | None, offered: GroupOffsets) -> dict[TopicPartition, GroupOffset]:
         """Those of ``given`` that can be committed, and are not yet."""
         found: dict[TopicPartition, GroupOffset] = {}
         for partition, offset in (given or {}).items():
             most = offered.get(partition)
-            if partition not in self._context.assigned:
+            if partition not in self.context.assigned:
                 self._ignored(partition, offset, "the partition is not assigned")
             elif most is not None and offset.offset > most.offset:
                 self._ignored(partition, offset, f"not yet consumed, the next record is {most.offset}")
@@ -120,21 +108,21 @@ class SinkOffsets:
         return found
 
     def _ignored(self, partition: TopicPartition, offset: GroupOffset, why: str) -> None:
-        self._note(f"Ignoring invalid offset {offset.offset} of pre_commit for {partition}: {why}")
+        self.note(f"Ignoring invalid offset {offset.offset} of pre_commit for {partition}: {why}")
 
     def _write(self, offsets: dict[TopicPartition, GroupOffset], began: float) -> None:
         if not offsets:
-            self._meter.commit_skips += 1
+            self.meter.commit_skips += 1
             return
         # Its error ends the task: a dead letter that is not written is a record that nobody has any more.
-        self._settle()
+        self.settle()
         try:
-            with self._meter.committing(began, self._now):
-                self._commit(offsets)
+            with self.meter.committing(began, self.now):
+                self.write(offsets)
         except (ConnectctlError, Rebalancing) as e:
             self.commit_failed = True
-            self._note(f"Commit of offsets failed: {e}")
+            self.note(f"Commit of offsets failed: {e}")
         else:
             self.commit_failed = False
             self.restart.update(offsets)
-            self._task.committed(offsets)
+            self.task.committed(offsets)

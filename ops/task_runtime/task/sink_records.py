@@ -70,5 +70,4 @@ def first_offsets(messages: Sequence[Any]) -> dict[TopicPartition, int]:
 
 
 def without(messages: Sequence[Any], partitions: Collection[TopicPartition]) -> Sequence[Any]:
-    """``messages`` but for those of ``partitions``."""
     return [each for each in messages if (each.topic(), each.partition()) not in partitions] if partitions else messages

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask
@@ -37,8 +38,6 @@ from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Unkn
 DEFAULT_INTERVAL = 60.0
 """Seconds: ``offset.flush.interval.ms``."""
 SETTLING_POLL = 0.1
-MOST_RECORDS = 500
-"""``max.poll.records``."""
 
 
 class WorkerSinkTask:
@@ -81,19 +80,6 @@ class WorkerSinkTask:
     def redelivering(self) -> bool:
         """Whether a batch waits to be put again."""
         return self._context.redelivering
-
-    def run(self, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
-        """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
-        try:
-            self.start(patience)
-            while not stopping():
-                self.iterate(seconds)
-        except BaseException:
-            # The first failure is the one to report.
-            with suppress(Exception):
-                self.close()
-            raise
-        self.close()
 
     def start(self, patience: float) -> None:
         """Start the task, and wait for its first partitions for at most ``patience`` seconds (``TimedOut``)."""
@@ -150,7 +136,6 @@ class WorkerSinkTask:
         """Nothing is due before the offsets are known."""
 
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
-        """As ``RebalanceListener``."""
         self._context.assigned |= set(partitions)
         self._context.paused &= self._context.assigned
         self._context.rebalancing = True
@@ -159,12 +144,10 @@ class WorkerSinkTask:
             self._task.open(partitions)
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """As ``RebalanceListener``."""
         if not self._closed:
             self._remove(partitions, lost=False)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """As ``RebalanceListener``."""
         if not self._closed:
             self._remove(partitions, lost=True)
 

@@ -32,23 +32,18 @@ class TaskCaller(Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a poll is under way, so that any other call would wait for its end."""
-        ...
 
     def call(self, work: Callable[[], T]) -> T:
         """Do ``work``, behind a poll that is under way."""
-        ...
 
     def later(self, work: Callable[[], None]) -> None:
         """The same, without waiting for the poll; what it raises is raised by the next poll that is asked for."""
-        ...
 
     def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
         """Poll, or wait on for the poll that is under way; None where it is not over after ``patience`` seconds."""
-        ...
 
     def close(self) -> None:
         """No call comes any more."""
-        ...
 
 
 def timed(work: Callable[[], Batch | None]) -> PollResult:

@@ -19,7 +19,6 @@ class TransactionSize:
         self.rows = size
 
     def begin(self) -> None:
-        """A transaction begins."""
         self._began = self._now()
 
     @property
@@ -33,7 +32,6 @@ class TransactionSize:
         return self.took > self._longest
 
     def committed(self, rows: int) -> None:
-        """It is committed with so many rows."""
         took = self.took
         if took > self._longest:
             self.rows = max(1, min(self.rows // 2, int(rows * self._longest / took)))

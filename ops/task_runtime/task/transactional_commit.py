@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
-from connectctl.ops.task_runtime.task.transactional_producer import Rebalancing, TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Rebalancing, TaskProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
@@ -21,13 +20,12 @@ class TransactionalCommit:
     initialised. ``patience`` is in seconds. Raises ``UnknownOutcome`` and ``Fenced``: the attempt is over then.
     """
 
-    producer: TransactionalProducer
+    producer: TaskProducer
     consumer: GroupConsumer
     task: SinkTask
     patience: float
 
     def __call__(self, offsets: GroupOffsets) -> None:
-        """One transaction."""
         try:
             self.producer.begin()
             if records := list(self.task.transaction_records(offsets)):
@@ -41,13 +39,3 @@ class TransactionalCommit:
             raise UnknownOutcome(str(e)) from e
         if why := self.producer.unusable_because():
             raise UnknownOutcome(why)
-
-
-def counted(commit: Callable[[GroupOffsets], None], done: Callable[[], None]) -> Callable[[GroupOffsets], None]:
-    """``commit``, behind which ``done`` is called."""
-
-    def both(offsets: GroupOffsets) -> None:
-        commit(offsets)
-        done()
-
-    return both

@@ -86,7 +86,7 @@ class LogWatcher(logging.Handler):
             self.rejection = line
 
 
-class TransactionalProducer:
+class TaskProducer:
     """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and ``ConnectctlError`` where
     the user has to act. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
     """
@@ -139,7 +139,6 @@ class TransactionalProducer:
         return open_older_transaction(self._kafka, self.id, topics)
 
     def begin(self) -> None:
-        """Begin a transaction."""
         self._begun = time.monotonic()
         self._call("begin a transaction", self._producer.begin_transaction)
 

@@ -8,15 +8,15 @@ import pyarrow as pa
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
-from connectctl.ops.task_runtime.spi.transform import COLUMNS
+from connectctl.ops.task_runtime.spi.transform import check_columns
 from pyarrow import types
 
 
 def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
-    """What ``made`` has for ``topic``: a table of Arrow, a DataFrame of pandas, or several. Raises ``ConnectctlError`` for
-    what is neither.
-    """
-    tables = [_checked(each) for each in _tables(made)]
+    """What ``made``, a table of Arrow, a DataFrame of pandas or several, has for ``topic``; else a ``ConnectctlError``."""
+    tables = _tables(made)
+    for each in tables:
+        check_columns(each)
     if not (tables := [table for table in tables if table.num_rows]):
         return []
     whole = pa.concat_tables([_typed(table) for table in tables])
@@ -51,17 +51,6 @@ def _tables(made: Any) -> list[Any]:
         f"The transform returned {type(made).__name__}, which has no columns",
         next_step="Return a pyarrow.Table or a pandas.DataFrame, or leave out columnar = True in its class.",
     )
-
-
-def _checked(table: Any) -> Any:
-    names = set(table.column_names)
-    if "value" not in names or names - set(COLUMNS):
-        raise ConnectctlError(
-            "The transform returned a table that cannot be written",
-            why=f"unknown column {min(names - set(COLUMNS))}" if "value" in names else "it has no column value",
-            next_step=f"Its columns may be {', '.join(COLUMNS)}.",
-        )
-    return table
 
 
 def _typed(table: Any) -> Any:

@@ -8,9 +8,7 @@ from typing import Any
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.spi.transform import COLUMNS, Record
-
-WRITTEN = frozenset(COLUMNS)
+from connectctl.ops.task_runtime.spi.transform import Record, check_columns
 
 
 @dataclass(frozen=True)
@@ -61,23 +59,21 @@ class OutputSettings:
     def _record(
         self, topic: str | None, partition: int | None, key: Any, value: Any, headers: Any, when: int | None
     ) -> ProducerRecord:
-        headers = tuple(headers)
         if self.topic is not None:  # a record that was read and is passed on names the topic that it was read from
-            return ProducerRecord(self.topic, _bytes("key", key), _bytes("value", value), None, headers, _whole(when))
-        if topic is None:
+            topic, partition = self.topic, None
+        elif topic is None:
             raise ConnectctlError(
                 "The transform returned a record without a topic",
                 next_step="Set topic in the job's config, or in each record.",
             )
-        if self.is_input(topic):
+        elif self.is_input(topic):
             raise ConnectctlError(
                 f"The transform returned a record for {topic}, which it reads",
                 why="it would read its own output in an endless loop",
                 next_step="Set topic in the job's config, or in each record.",
             )
-        return ProducerRecord(
-            topic, _bytes("key", key), _bytes("value", value), _whole(partition), headers, _whole(when)
-        )
+        sent = _bytes("key", key), _bytes("value", value)
+        return ProducerRecord(topic, *sent, _whole(partition), tuple(headers), _whole(when))
 
 
 def _parts(made: Any) -> Iterable[Any]:
@@ -90,13 +86,7 @@ def _parts(made: Any) -> Iterable[Any]:
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
-    names = set(table.schema.names)
-    if "value" not in names or names - WRITTEN:
-        raise ConnectctlError(
-            "The transform returned a table that cannot be written",
-            why=f"unknown column {min(names - WRITTEN)}" if "value" in names else "it has no column value",
-            next_step=f"Its columns may be {', '.join(COLUMNS)}.",
-        )
+    check_columns(table)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 

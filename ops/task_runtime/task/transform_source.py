@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.kafka.group_positions import GroupOffset, next_offsets
@@ -24,59 +24,54 @@ LONGEST_POLL = 0.2
 """Seconds that a poll waits for records at most."""
 
 
+@dataclass
 class TransformSource:
     """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll. ``by_partition``: the
     transform is given records of one partition at a time, and batches tell which.
     """
 
-    def __init__(
-        self,
-        open_task: Callable[[], Transform],
-        configs: Mapping[str, str],
-        output: OutputSettings,
-        interval: float,
-        most: int,
-        meter: TaskMeter,
-        now: Callable[[], float] = time.monotonic,
-        by_partition: bool = False,
-    ):
-        self._by_partition = by_partition
-        self._open_task, self._configs, self._output = open_task, configs, output
-        self._interval, self._most, self._meter, self._now = interval, most, meter, now
-        self._task: Transform | None = None
-        self._member: GroupConsumer | None = None
-        self._offsets: dict[TopicPartition, GroupOffset] = {}
-        """What the open transaction has to commit."""
-        self._opened: float | None = None
-        """When the first of its records was read."""
-        self._uncommitted = False
-        """Whether it gave anything that is not committed for certain."""
-        self._read = 0
-        """Records of the open transaction, of which some may have become nothing."""
+    open_task: Callable[[], Transform]
+    configs: Mapping[str, str]
+    output: OutputSettings
+    interval: float
+    most: int
+    meter: TaskMeter
+    now: Callable[[], float] = time.monotonic
+    by_partition: bool = False
+    _task: Transform | None = None
+    _member: GroupConsumer | None = None
+    _offsets: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
+    """What the open transaction has to commit."""
+    _opened: float | None = None
+    """When the first of its records was read."""
+    _uncommitted: bool = False
+    """Whether it gave anything that is not committed for certain."""
+    _read: int = 0
+    """Records of the open transaction, of which some may have become nothing."""
 
     def resume(self, stored: Any) -> None:
         """Begin with ``stored``, the member, which stands where its group's offsets are."""
-        self._stop()
-        self._meter.forget()
+        self.close()
+        self.meter.forget()
         self._read = 0
         self._member, self._offsets, self._opened, self._uncommitted = stored, {}, None, False
-        self._task = self._open_task()
-        self._task.start(self._configs)
+        self._task = self.open_task()
+        self._task.start(self.configs)
 
     def next_batch(self) -> TransactionBatch | None:
         """What the next records become. Where the transaction's time is over, it ends with them."""
         assert self._member is not None
         assert self._task is not None
         began = time.monotonic()
-        messages = self._member.poll(self._patience(), self._most)
-        self._meter.lag = self._member.lag
+        messages = self._member.poll(self._patience(), self.most)
+        self.meter.lag = self._member.lag
         polled = time.monotonic()
-        self._meter.poll(len(messages), polled - began)
+        self.meter.poll(len(messages), polled - began)
         self._read += len(messages)
         if not messages:
             return self.final_batch() if self._is_due() else None
         if self._opened is None:
-            self._opened = self._now()
+            self._opened = self.now()
         made = replace(self._process(self._task, messages), polled=polled)
         # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= next_offsets(messages)
@@ -86,20 +81,20 @@ class TransformSource:
         return made
 
     def _process(self, task: Transform, messages: Sequence[Any]) -> TransactionBatch:
-        if not self._by_partition:
-            return self._output.batch(task.process(Records(messages)))
+        if not self.by_partition:
+            return self.output.batch(task.process(Records(messages)))
         parts = _parts(messages).items()
-        made = [(place, self._output.batch(task.process(Records(some)))) for place, some in parts]
+        made = [(place, self.output.batch(task.process(Records(some)))) for place, some in parts]
         records = [record for _, part in made for record in part.records]
         return TransactionBatch(records, more=True, origins=[(place, part) for place, part in made if part.size])
 
     def _patience(self) -> float:
         if self._opened is None:
             return LONGEST_POLL
-        return min(LONGEST_POLL, max(0.0, self._opened + self._interval - self._now()))
+        return min(LONGEST_POLL, max(0.0, self._opened + self.interval - self.now()))
 
     def _is_due(self) -> bool:
-        return self._opened is not None and self._now() - self._opened >= self._interval
+        return self._opened is not None and self.now() - self._opened >= self.interval
 
     def _take(self) -> dict[TopicPartition, GroupOffset]:
         taken, self._offsets, self._opened = self._offsets, {}, None
@@ -111,18 +106,16 @@ class TransformSource:
 
     def committed(self, batch: TransactionBatch) -> None:
         """The group has its offsets."""
-        self._meter.commit(self._read)
+        self.meter.commit(self._read)
         self._read = 0
         self._uncommitted = bool(self._offsets)
 
     @property
     def ended(self) -> bool:
-        """Never: records may come."""
         return False
 
     @property
     def lag(self) -> int | None:
-        """Records that are left to read; None where unknown."""
         return None if self._member is None else self._member.lag
 
     @property
@@ -132,14 +125,9 @@ class TransformSource:
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """None of its own."""
         return {}
 
     def close(self) -> None:
-        """Stop the transform."""
-        self._stop()
-
-    def _stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             with suppress(Exception):  # it is at its end in any case

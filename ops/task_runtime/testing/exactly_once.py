@@ -9,14 +9,7 @@ from typing import Any
 from connectctl.ops.task_runtime.testing.faults import FailAt, Fault
 from connectctl.ops.task_runtime.testing.results import GroupRun, Run, SourceRun
 
-_FAULTS = (
-    Fault.POLL,
-    Fault.REBALANCE,
-    Fault.COMMIT_LOST,
-    Fault.COMMIT_UNANSWERED,
-    Fault.CRASH_BEFORE_COMMIT,
-    Fault.CRASH_AFTER_COMMIT,
-)
+_FAULTS = [fault for fault in Fault if fault is not Fault.PUT]
 
 
 def check_exactly_once(run: Callable[[FailAt], SourceRun | GroupRun]) -> int:

@@ -30,7 +30,6 @@ class Fault(StrEnum):
 
     @property
     def occasion(self) -> str:
-        """What is counted."""
         return "commit" if "commit" in self else str(self)
 
 

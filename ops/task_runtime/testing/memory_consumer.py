@@ -31,27 +31,21 @@ class Message:
     record: Record
 
     def topic(self) -> str:
-        """The topic."""
         return self.place.topic
 
     def partition(self) -> int:
-        """The partition."""
         return self.place.partition
 
     def offset(self) -> int:
-        """The offset."""
         return self.number
 
     def key(self) -> bytes | None:
-        """The key."""
         return self.record.key
 
     def value(self) -> bytes | None:
-        """The value."""
         return self.record.value
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """The headers, None where there are none."""
         return list(self.record.headers) or None
 
     def timestamp(self) -> tuple[int, int]:
@@ -59,7 +53,6 @@ class Message:
         return (0, -1) if self.record.timestamp is None else (1, self.record.timestamp)
 
     def leader_epoch(self) -> int:
-        """The epoch of the partition's leader."""
         return 0
 
 
@@ -97,27 +90,18 @@ class MemoryConsumer:
         self._listener: RebalanceListener | None = None
 
     @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are its own now."""
-        return frozenset(self._positions)
-
-    @property
     def is_replaced(self) -> bool:
-        """Never: there is one member."""
         return False
 
     @property
     def lag(self) -> int | None:
-        """Records behind its positions."""
         return sum(max(0, len(self._log[each]) - at) for each, at in self._positions.items())
 
     @property
     def has_more(self) -> bool:
-        """Whether there are any."""
         return bool(self.lag)
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
-        """Take all partitions, in the generation of nobody else."""
         self._listener = listener
         self._assign()
 
@@ -150,23 +134,18 @@ class MemoryConsumer:
             yield from some
 
     def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
-        """What is committed of ``partitions``."""
         return {each: self._kafka.group[each] for each in partitions if each in self._kafka.group}
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from these offsets."""
         self._positions |= offsets
 
     def rewind(self, patience: float) -> bool:
-        """Never: a new one begins there."""
         return False
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Give no records of these partitions for now."""
         self._paused |= set(partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Give their records again."""
         self._paused -= set(partitions)
 
     def commit(self, offsets: GroupOffsets) -> None:
@@ -174,10 +153,8 @@ class MemoryConsumer:
         self._kafka.commit((), {}, offsets)
 
     def close(self) -> None:
-        """Let go of it."""
         self._positions = {}
 
 
 def committed_offsets(numbers: Mapping[TopicPartition, int]) -> dict[TopicPartition, GroupOffset]:
-    """As a group has them."""
     return {each: GroupOffset(number) for each, number in numbers.items()}

@@ -1,6 +1,6 @@
 """As much of Kafka as a task needs, in memory: transactions, source offsets, and a consumer group's offsets.
 
-A contract test holds the producer to ``TransactionalProducer``, and the consumer to ``GroupConsumer``.
+A contract test holds the producer to ``TaskProducer``, and the consumer to ``GroupConsumer``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class MemoryKafka:
             raise UnknownOutcome(f"connectctl.testing: {fault}")
 
     def now(self) -> float:
-        """The clock, in seconds."""
         return self.seconds
 
 
@@ -62,15 +61,12 @@ class MemoryOffsets:
         self._transactions = 0
 
     def refresh(self, patience: float) -> None:
-        """Read them."""
         self._read, self._transactions = dict(self._kafka.source_offsets), len(self._kafka.transactions)
 
     def value(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None where there is none, or a tombstone."""
         return self._read.get(key)
 
     def known(self) -> frozenset[bytes]:
-        """The keys that have a value."""
         return frozenset(key for key, value in self._read.items() if value is not None)
 
     def position(self, key: bytes) -> tuple[int, int] | None:
@@ -79,7 +75,7 @@ class MemoryOffsets:
 
 
 class MemoryProducer:
-    """A ``TransactionalProducer``: what it sends is there for others once it is committed."""
+    """A ``TaskProducer``: what it sends is there for others once it is committed."""
 
     overdue = False
     bumps_epoch = False
@@ -100,21 +96,17 @@ class MemoryProducer:
         return None
 
     def begin(self) -> None:
-        """Begin a transaction."""
         self._records: list[ProducerRecord] = []
         self._offsets: Offsets = {}
         self._group: GroupOffsets = {}
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction."""
         self._records += records_of(batch)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
-        """Put source offsets into it."""
         self._offsets = {**self._offsets, **offsets}
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """Put offsets of the consumer's group into it."""
         self._group = {**self._group, **offsets}
 
     def commit(self, patience: float) -> None:
@@ -122,7 +114,6 @@ class MemoryProducer:
         self._kafka.commit(self._records, self._offsets, self._group)
 
     def abort(self, patience: float) -> None:
-        """Forget what was sent."""
         self.begin()
 
     def expired(self) -> bool | None:
@@ -134,7 +125,6 @@ class MemoryProducer:
         return None
 
     def discard(self) -> None:
-        """Forget what was sent."""
         self.begin()
 
 

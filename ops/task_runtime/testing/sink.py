@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import cast
 
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
-from connectctl.ops.task_runtime.task.sink_task import MOST_RECORDS, WorkerSinkTask
+from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer, UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
@@ -70,24 +72,19 @@ class _Letters:
         """All are there."""
 
 
+@dataclass
 class _SinkAttempts:
     """A task, over all failures."""
 
-    def __init__(
-        self,
-        connector: type[SinkConnector],
-        config: Mapping[str, str],
-        task: Mapping[str, str],
-        log: Log,
-        kafka: MemoryKafka,
-        run: SinkRun,
-        batch: int,
-    ):
-        self._kind, self._config, self._task = connector, config, task
-        self._log, self._kafka, self._run, self._batch = log, kafka, run, batch
+    connector: type[SinkConnector]
+    config: Mapping[str, str]
+    task: Mapping[str, str]
+    log: Log
+    kafka: MemoryKafka
+    result: SinkRun
+    batch: int
 
     def run(self) -> None:
-        """Until everything is committed."""
         killed: list[SinkTask] = []
         try:
             while not self._attempt(killed):
@@ -99,27 +96,27 @@ class _SinkAttempts:
 
     def _attempt(self, killed: list[SinkTask]) -> bool:
         """One process, or one member of the group; whether it came to its end."""
-        task, consumer = self._open(), MemoryConsumer(self._kafka, self._log)
+        task, consumer = self._open(), MemoryConsumer(self.kafka, self.log)
         worker = WorkerSinkTask(
             task,
             consumer,
-            self._task,
-            reading_converters(self._config),
+            self.task,
+            reading_converters(self.config),
             RecordErrors(
-                error_settings(self._config), self._config["name"], 0, _Letters(self._run.dead_letters), self._note
+                error_settings(self.config), self.config["name"], 0, _Letters(self.result.dead_letters), self._note
             ),
             interval=0.0,
             commit=self._commit(task, consumer),
             note=self._note,
-            now=self._kafka.now,
+            now=self.kafka.now,
         )
         try:
             worker.start(PATIENCE)
             while consumer.has_more or worker.redelivering:
-                worker.iterate(0.0, self._batch)
-                if self._kafka.seconds > LONGEST_RETRIES:
+                worker.iterate(0.0, self.batch)
+                if self.kafka.seconds > LONGEST_RETRIES:
                     raise TimedOut(
-                        f"put still raised RetriableError after {LONGEST_RETRIES:g} s", why=self._run.notes[-1]
+                        f"put still raised RetriableError after {LONGEST_RETRIES:g} s", why=self.result.notes[-1]
                     )
             worker.settle(PATIENCE)
             worker.close()
@@ -137,22 +134,22 @@ class _SinkAttempts:
         return True
 
     def _note(self, line: str) -> None:
-        self._run.notes.append(line)
+        self.result.notes.append(line)
 
     def _commit(self, task: SinkTask, consumer: MemoryConsumer) -> Callable[[GroupOffsets], None]:
-        if not self._kind.exactly_once:
+        if not self.connector.exactly_once:
             return consumer.commit
-        producer = cast(TransactionalProducer, MemoryProducer(self._kafka, "testing-0"))
+        producer = cast(TaskProducer, MemoryProducer(self.kafka, "testing-0"))
         return TransactionalCommit(producer, consumer, task, PATIENCE)
 
     def _open(self) -> SinkTask:
-        self._run.starts += 1
-        task: SinkTask = self._kind.task()
+        self.result.starts += 1
+        task: SinkTask = self.connector.task()
         put = task.put
 
         def counted(records: Sequence[SinkRecord]) -> None:
-            if records and self._kafka.faults.next("put") is Fault.PUT:
-                raise RetriableError(f"connectctl.testing: {Fault.PUT} {self._kafka.faults.seen['put']}")
+            if records and self.kafka.faults.next("put") is Fault.PUT:
+                raise RetriableError(f"connectctl.testing: {Fault.PUT} {self.kafka.faults.seen['put']}")
             put(records)
 
         vars(task)["put"] = counted

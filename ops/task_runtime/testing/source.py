@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, cast
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
@@ -15,7 +16,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryOffsets, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC, task_configs, whole_config
@@ -46,7 +47,7 @@ def run_source(
     ``offsets`` are source partitions with the offsets committed by an earlier run. Raises what the connector or a task
     raises, or gives a run with the state FAILED where ``expect_failure`` is true.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), {_key(name, p): _json(o) for p, o in offsets})
+    kafka = MemoryKafka(Faults(fail_at or {}), {_json([name, dict(p)]): _json(dict(o)) for p, o in offsets})
     run = SourceRun()
     whole = whole_config(connector, config, name)
     with failing(run, expect_failure):
@@ -58,32 +59,30 @@ def run_source(
     return run
 
 
+@dataclass
 class _TaskRun:
     """One task, over all crashes."""
 
-    def __init__(
-        self,
-        connector: type[SourceConnector],
-        config: Mapping[str, str],
-        task: Mapping[str, str],
-        kafka: MemoryKafka,
-        run: SourceRun,
-        polls: int,
-    ):
-        self._kind, self._config, self._task = connector, config, task
-        self._kafka, self._run, self._polls = kafka, run, polls
+    connector: type[SourceConnector]
+    config: Mapping[str, str]
+    task: Mapping[str, str]
+    kafka: MemoryKafka
+    result: SourceRun
+    polls: int
+
+    def __post_init__(self) -> None:
         self._idle = False
         self._current: SourceTask
         self._killed: list[SourceTask] = []
-        self._delivery = delivery_settings(config)
-        if connector.supply(SourceContext(config["name"], task, self._delivery, OFFSETS_TOPIC, TIMEOUT)) is not None:
+        self._delivery = delivery_settings(self.config)
+        context = SourceContext(self.config["name"], self.task, self._delivery, OFFSETS_TOPIC, TIMEOUT)
+        if self.connector.supply(context) is not None:
             raise BadInput(
-                f"{connector.__name__} supplies its records in bulk, and run_source runs tasks that are polled",
+                f"{self.connector.__name__} supplies its records in bulk, and run_source runs tasks that are polled",
                 next_step="Test it on a cluster (connectctl sandbox up).",
             )
 
     def run(self) -> None:
-        """Run it to its end."""
         try:
             while not self._attempt():
                 pass
@@ -94,19 +93,19 @@ class _TaskRun:
 
     def _attempt(self) -> bool:
         """One process; whether it came to its end."""
-        delivery, kafka = self._delivery, self._kafka
+        delivery, kafka = self._delivery, self.kafka
         source = PolledSource(
             self._open,
-            self._config["name"],
-            self._task,
+            self.config["name"],
+            self.task,
             lambda: Boundaries(delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval),
-            converters(self._config),
+            converters(self.config),
             OFFSETS_TOPIC,
         )
         loop = ExactlyOnceTask(
-            lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),
+            lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
             SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
-            stopped=lambda: self._idle or self._polls <= 0,
+            stopped=lambda: self._idle or self.polls <= 0,
             sleep=lambda seconds: None,
             strict=delivery.strict,
         )
@@ -124,15 +123,15 @@ class _TaskRun:
         return not kafka.in_doubt
 
     def _open(self) -> SourceTask:
-        self._run.starts += 1
+        self.result.starts += 1
         self._idle = False
-        task: SourceTask = self._kind.task()
+        task: SourceTask = self.connector.task()
         poll = task.poll
 
         def counted() -> Batch | None:
-            self._polls -= 1
-            if self._kafka.faults.next("poll") is Fault.POLL:
-                raise RetriableError(f"connectctl.testing: {Fault.POLL} {self._kafka.faults.seen['poll']}")
+            self.polls -= 1
+            if self.kafka.faults.next("poll") is Fault.POLL:
+                raise RetriableError(f"connectctl.testing: {Fault.POLL} {self.kafka.faults.seen['poll']}")
             batch = poll()
             self._idle = not batch
             return batch
@@ -142,12 +141,8 @@ class _TaskRun:
         return task
 
 
-def _key(name: str, partition: Mapping[str, Any]) -> bytes:
-    return connect_json([name, dict(partition)]).encode()
-
-
-def _json(offset: Mapping[str, Any]) -> bytes:
-    return connect_json(dict(offset)).encode()
+def _json(value: Any) -> bytes:
+    return connect_json(value).encode()
 
 
 def _pairs(offsets: Mapping[bytes, bytes | None]) -> Iterable[tuple[dict[str, Any], dict[str, Any] | None]]:

@@ -8,22 +8,23 @@ from typing import Any, cast
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
-from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, TransformConnector, connector_of
+from connectctl.ops.task_runtime.spi.subscription import input_topics
+from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
-from connectctl.ops.task_runtime.testing.memory_consumer import Given, MemoryConsumer, committed_offsets, log_of
+from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import GroupRun, failing, keep
 
 PATIENCE = 30.0
-MOST_RECORDS = 500
 
 
 def run_transform(
@@ -51,47 +52,36 @@ def run_transform(
         raise BadInput("A transform is a subclass of Transform, or a function of DataFrames")
     kafka, run = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {})), GroupRun()
     whole = whole_config(kind, {"topics": ",".join(topics), **config}, name)
-    with failing(run, expect_failure):
-        task = task_configs(kind, whole)[0]
-        log = log_of(topics)
-        while not _attempt(kind, whole, task, lambda: MemoryConsumer(kafka, log), kafka, run, batch):
-            pass
-    keep(run, kafka)
-    return run
-
-
-def _attempt(
-    kind: type[TransformConnector],
-    config: Mapping[str, str],
-    task: Mapping[str, str],
-    member: Callable[[], MemoryConsumer],
-    kafka: MemoryKafka,
-    run: GroupRun,
-    batch: int,
-) -> bool:
-    """One process; whether it came to its end."""
-    inputs = {each.strip() for each in config["topics"].split(",")}
 
     def opened() -> Transform:
         run.starts += 1
         return kind.task()
 
-    output = OutputSettings(config.get(OUTPUT, "").strip() or None, inputs.__contains__)
-    # The clock does not move while there are records: each batch is due at once.
-    apart = group_delivery(config).per_partition
-    source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now, apart)
-    with closing(GroupLedger(member, PATIENCE)) as ledger:
-        loop = ExactlyOnceTask(
-            lambda: cast(TransactionalProducer, MemoryProducer(kafka, "testing-0")),
-            ledger,
-            stopped=lambda: not source.has_more,
-            sleep=lambda seconds: None,
-        )
-        try:
-            loop.run(source)
-        except Crash:
-            return False
-        finally:
-            with suppress(Exception):
-                source.close()
-    return True
+    def attempt(task: Mapping[str, str], log: Log) -> bool:
+        """One process; whether it came to its end."""
+        output = OutputSettings(whole.get(OUTPUT, "").strip() or None, set(input_topics(whole)).__contains__)
+        # The clock does not move while there are records: each batch is due at once.
+        apart = group_delivery(whole).per_partition
+        source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now, apart)
+        with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
+            loop = ExactlyOnceTask(
+                lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
+                ledger,
+                stopped=lambda: not source.has_more,
+                sleep=lambda seconds: None,
+            )
+            try:
+                loop.run(source)
+            except Crash:
+                return False
+            finally:
+                with suppress(Exception):
+                    source.close()
+        return True
+
+    with failing(run, expect_failure):
+        task, log = task_configs(kind, whole)[0], log_of(topics)
+        while not attempt(task, log):
+            pass
+    keep(run, kafka)
+    return run

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 from connectctl.ops.connect.source_keys import connect_json
-from connectctl.ops.task_runtime.connectors.expression.language import Expression
+from connectctl.ops.task_runtime.connectors.expression.language import TEXT_FACTS, Expression
 
 TEXT = pd.StringDtype("python")
 """Python's own regular expressions, whatever else is installed."""
@@ -105,7 +105,7 @@ def _is_text(node: ast.expr, texts: set[str]) -> bool:
         case ast.Call(func=ast.Attribute(attr="astype"), args=[ast.Constant(value="string")]):
             return True
         case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="str"), attr=name)):
-            return name not in ("len", "contains", "endswith", "fullmatch", "isdigit", "match", "startswith")
+            return name not in TEXT_FACTS
     return False
 
 

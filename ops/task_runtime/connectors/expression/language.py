@@ -12,29 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 METHODS = frozenset({"isna", "notna", "isin", "between", "fillna", "abs", "round", "astype"})
-TEXT_METHODS = frozenset(
-    [
-        "contains",
-        "endswith",
-        "fullmatch",
-        "isdigit",
-        "len",
-        "lower",
-        "lstrip",
-        "match",
-        "removeprefix",
-        "removesuffix",
-        "replace",
-        "rstrip",
-        "slice",
-        "startswith",
-        "strip",
-        "title",
-        "upper",
-        "zfill",
-    ]
-)
-"""Behind ``.str``."""
+TEXT_FACTS = frozenset({"contains", "endswith", "fullmatch", "isdigit", "len", "match", "startswith"})
+_TEXT_CHANGES = {"lower", "title", "upper", "replace", "slice", "zfill"}
+_TEXT_PARTS = {"lstrip", "rstrip", "strip", "removeprefix", "removesuffix"}
+TEXT_METHODS = TEXT_FACTS | _TEXT_CHANGES | _TEXT_PARTS
+"""Behind ``.str``: those with a number or a boolean as result, and with those that give text."""
 DTYPES = ("boolean", "Float64", "Int64", "string")
 """For ``astype``: those that have nulls."""
 KEYWORDS = frozenset({"case", "flags", "inclusive", "na", "regex", "start", "stop"})
@@ -59,7 +41,6 @@ class Expression:
 
     @property
     def names(self) -> frozenset[str]:
-        """The columns that it uses."""
         return frozenset(self.columns.values())
 
 
@@ -101,7 +82,9 @@ def _check(node: ast.expr) -> None:
             raise ExpressionError("None is not supported: use .isna() or .notna()")
         case ast.Name(id=name) if not (name.startswith("__") and name.endswith("__")):
             return
-        case ast.BoolOp() | ast.UnaryOp() | ast.Compare() if all(map(_is_operator, _comparisons(node))):
+        case ast.BoolOp() | ast.UnaryOp():
+            pass
+        case ast.Compare(ops=ops) if all(isinstance(op, _COMPARISONS) for op in ops):
             pass
         case ast.BinOp(op=op) if isinstance(op, _OPERATORS):
             pass
@@ -112,14 +95,6 @@ def _check(node: ast.expr) -> None:
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.expr) and not isinstance(node, ast.Call):
             _check_operand(node, each)
-
-
-def _comparisons(node: ast.expr) -> list[ast.cmpop]:
-    return node.ops if isinstance(node, ast.Compare) else []
-
-
-def _is_operator(op: ast.cmpop) -> bool:
-    return isinstance(op, _COMPARISONS)
 
 
 def _check_operand(node: ast.expr, operand: ast.expr) -> None:

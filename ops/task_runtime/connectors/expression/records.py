@@ -28,7 +28,7 @@ def place(record: Record) -> str:
     return f"{record.topic}-{record.partition}@{record.offset}"
 
 
-class RecordReader:
+class RowReader:
     """The columns of a job's records. Raises ``BadInput`` for an unsupported converter."""
 
     def __init__(self, configs: Mapping[str, str]):

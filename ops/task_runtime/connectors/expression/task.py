@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.expression.columns import Row, evaluate
 from connectctl.ops.task_runtime.connectors.expression.language import Expression, ExpressionError, parse
-from connectctl.ops.task_runtime.connectors.expression.records import MISSING, OF_RECORD, SETTINGS, RecordReader, place
+from connectctl.ops.task_runtime.connectors.expression.records import MISSING, OF_RECORD, SETTINGS, RowReader, place
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, TransformConnector
 
@@ -20,8 +20,7 @@ class ExpressionTask(Transform):
     settings: ClassVar[Sequence[Setting]] = SETTINGS
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Parse the expressions."""
-        self.configs, self.reader = configs, RecordReader(configs)
+        self.configs, self.reader = configs, RowReader(configs)
         self._expressions = {name: parse(text) for name, text in self.expressions(configs)}
         self._names = frozenset[str]().union(*(each.names for each in self._expressions.values()))
 
@@ -35,7 +34,7 @@ class ExpressionTask(Transform):
         """What is wrong with the configuration, by property."""
         if (given := configs.get(MISSING, "fail")) not in ("fail", "null"):
             yield MISSING, f"Invalid value {given} for configuration {MISSING}: use fail or null"
-        reader = RecordReader(configs)
+        reader = RowReader(configs)
         if reader.reads_bytes:
             yield "value.converter", "Expressions need StringConverter or JsonConverter for keys and values"
         for name, text in cls.expressions(configs):
@@ -43,7 +42,6 @@ class ExpressionTask(Transform):
                 yield name, f"Invalid value {text.strip()} for configuration {name}: {why}"
 
     def process(self, records: Records) -> list[Record]:
-        """What each record becomes, in their order."""
         rows = self.reader.rows(records, self._names)
         results = {name: self._results(name, each, records, rows) for name, each in self._expressions.items()}
         made = (self.make(record, {n: of[i] for n, of in results.items()}) for i, record in enumerate(records))
@@ -107,7 +105,6 @@ class ExpressionConnector(TransformConnector):
     task: type[ExpressionTask]
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Every problem of an expression is one line."""
         found = super().validate(configs)
         for name, message in self.task.problems(configs):
             found.setdefault(name, []).append(message)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
-from connectctl.ops.task_runtime.connectors.expression.records import SETTINGS, RecordReader
+from connectctl.ops.task_runtime.connectors.expression.records import SETTINGS, RowReader
 from connectctl.ops.task_runtime.connectors.expression.task import ExpressionConnector, ExpressionTask, failed, is_true
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.subscription import REGEX, input_topics
@@ -27,12 +27,10 @@ class FilterTask(ExpressionTask):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """The condition."""
         if configs.get(CONDITION):
             yield CONDITION, configs[CONDITION]
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
-        """The record itself, or none."""
         return record if is_true(CONDITION, record, results[CONDITION]) else None
 
 
@@ -49,7 +47,6 @@ class MapTask(ExpressionTask):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Those of value, key and fields."""
         return ((n, v) for n, v in configs.items() if n in (VALUE, KEY) or (n.startswith(FIELD) and n != FIELD))
 
     @classmethod
@@ -63,7 +60,7 @@ class MapTask(ExpressionTask):
         if fields and VALUE in there:
             yield VALUE, f"Must configure only one of {VALUE} and {fields[0]}"
         plain = configs.get("value.converter.schemas.enable", "true").lower() != "true"
-        if fields and not (plain and RecordReader(configs).has_fields):
+        if fields and not (plain and RowReader(configs).has_fields):
             yield fields[0], f"{fields[0]} needs value.converter=JsonConverter and value.converter.schemas.enable=false"
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
@@ -107,7 +104,6 @@ class RouteTask(ExpressionTask):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """The route, or the conditions by their topics."""
         if configs.get(ROUTE):
             yield ROUTE, configs[ROUTE]
         for line in configs.get(RULES, "").splitlines():
@@ -122,10 +118,8 @@ class RouteTask(ExpressionTask):
         if bool(configs.get(ROUTE)) == bool(configs.get(RULES, "").strip()):
             yield ROUTE, f"Must configure only one of {ROUTE} and {RULES}"
         if configs.get(OUTPUT):
-            yield (
-                OUTPUT,
-                f"Route writes to the topics that it names: remove {OUTPUT}, or use {OTHERWISE} for the others",
-            )
+            why = f"Route writes to the topics that it names: remove {OUTPUT}, or use {OTHERWISE} for the others"
+            yield OUTPUT, why
         names = [name.removeprefix(f"{RULES} ") for name, _ in cls.expressions(configs) if name != ROUTE]
         if twice := {name for name in names if names.count(name) > 1}:
             yield RULES, f"The topic {min(twice)} has several {RULES}: join their conditions with or"

@@ -69,11 +69,9 @@ class ParquetArchiveTask(SinkTask):
         self._uncommitted: dict[TopicPartition, Uncommitted] = {}
 
     def directory(self, uri: str) -> ArchiveDirectory:
-        """Where its files go."""
         return ArchiveDirectory(uri)
 
     def file_name(self, place: TopicPartition, rows: Sequence[Row]) -> str:
-        """What a file with ``rows`` is called."""
         return file_name(place, rows[0][0], rows[-1][0])
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -134,7 +132,6 @@ class ParquetArchive(SinkConnector):
 
     @classmethod
     def internal_topics(cls, name: str) -> Mapping[str, Mapping[str, str]]:
-        """The manifest."""
         return {manifest_topic(name): {"cleanup.policy": "compact"}}
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
@@ -148,5 +145,4 @@ class ParquetArchive(SinkConnector):
         return found | not_above_zero(configs, MAX_ROWS, MAX_BYTES)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many as allowed."""
         return [dict(self.configs) for _ in range(max_tasks)]

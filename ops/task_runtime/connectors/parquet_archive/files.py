@@ -79,14 +79,18 @@ class ArchiveDirectory:
 
     def write(self, name: str, place: TopicPartition, rows: Sequence[Row]) -> ArchivedFile:
         """Write ``rows`` to ``name``; what it returns is on the disk."""
-        path, temporary = self._path(name), self._path(_hidden(name))
+        path = self._path(name)
+        directory, _, last = path.rpartition("/")
+        temporary = f"{directory}/.{last}.tmp"  # readers of directories leave out what begins with a dot
         with self._failing("write to"):
-            self._make(path.rpartition("/")[0])
-            self._fill(temporary, table_of(place, rows))
+            self._make(directory)
+            table = table_of(place, rows)
+            with self._files.open_output_stream(temporary) as stream:
+                parquet.write_table(table, stream, compression="zstd")
             self._sync(temporary)
             size = self._files.get_file_info(temporary).size
             self._files.move(temporary, path)
-            self._sync(path.rpartition("/")[0])
+            self._sync(directory)
         return ArchivedFile(*place, rows[0][0], rows[-1][0], len(rows), size, name)
 
     def listed(self) -> list[tuple[str, fs.FileInfo]]:
@@ -101,7 +105,6 @@ class ArchiveDirectory:
         ]
 
     def remove(self, name: str) -> None:
-        """Delete the file."""
         with self._failing("delete from"):
             self._files.delete_file(self._path(name))
 
@@ -115,10 +118,6 @@ class ArchiveDirectory:
         for each in (directory, *map(str, Path(directory).parents[:2])):
             self._sync(each)
         self._made.add(directory)
-
-    def _fill(self, path: str, table: pa.Table) -> None:
-        with self._files.open_output_stream(path) as stream:
-            parquet.write_table(table, stream, compression="zstd")
 
     def _sync(self, path: str) -> None:
         """Have a local file or directory on the disk; other file systems have what was closed."""
@@ -146,12 +145,6 @@ def _opened(uri: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), str(Path(uri).absolute())
     files, root = fs.FileSystem.from_uri(uri)
     return files, root.rstrip("/")
-
-
-def _hidden(name: str) -> str:
-    """The temporary file of ``name``: readers of directories leave out what begins with a dot."""
-    directory, _, last = name.rpartition("/")
-    return f"{directory}/.{last}.tmp"
 
 
 def _bytes(value: Any) -> bytes | None:

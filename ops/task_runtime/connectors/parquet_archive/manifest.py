@@ -56,7 +56,6 @@ class ArchivedFile:
 
 
 def manifest_topic(connector: str) -> str:
-    """The manifest of the connector of this name."""
     return f"{connector}{MANIFEST}"
 
 

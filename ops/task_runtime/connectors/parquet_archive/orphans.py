@@ -14,7 +14,6 @@ from connectctl.ops.operations.sink_offsets.snapshot import MOST_MEMBERS, GroupO
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     MANIFEST,
-    TIMEOUT,
     manifest_of,
     manifest_topic,
     names_in,
@@ -37,7 +36,7 @@ class ArchiveSweeper:
     kafka: KafkaReads
     groups: GroupReads
 
-    def orphans(self, *, timeout: float = TIMEOUT) -> tuple[OrphanFile, ...]:
+    def orphans(self) -> tuple[OrphanFile, ...]:
         """The files that can be removed: ``reader.sweep`` says which, less those that another manifest of this Kafka cluster
         names. Young files are kept, so that those of a run that begins meanwhile are.
 
@@ -46,7 +45,7 @@ class ArchiveSweeper:
         """
         self._check_at_rest()
         topic = manifest_topic(self.location.connector)
-        files = manifest_of(self.kafka, topic, timeout)
+        files = manifest_of(self.kafka, topic)
         listed = ArchiveDirectory(self.location.directory).listed()
         there = {name for name, _ in listed}
         if missing := [each.name for each in files if each.name not in there]:
@@ -57,15 +56,13 @@ class ArchiveSweeper:
                 code="other-archive",
             )
         found = [OrphanFile(each.name, each.bytes) for each in orphans_among(listed, files, now=time.time())]
-        foreign = self._named_elsewhere(topic, timeout) if found else frozenset()
+        foreign = self._named_elsewhere(topic) if found else frozenset()
         return tuple(each for each in found if each.name not in foreign)
 
     def names(self) -> frozenset[str]:
-        """The names of ``orphans``."""
         return frozenset(each.name for each in self.orphans())
 
     def remove(self, name: str) -> None:
-        """Delete the file of this name."""
         ArchiveDirectory(self.location.directory).remove(name)
 
     def _check_at_rest(self) -> None:
@@ -82,10 +79,10 @@ class ArchiveSweeper:
             code="in-use",
         )
 
-    def _named_elsewhere(self, topic: str, timeout: float) -> frozenset[str]:
+    def _named_elsewhere(self, topic: str) -> frozenset[str]:
         """What the manifests of other archives name: two may share a directory, and their files do not tell them apart."""
         names = sorted(name for name in self.kafka.topic_names() if name.endswith(MANIFEST) and name != topic)
         others = [
             n for n, facts in self.kafka.topics(names).items() if "compact" in facts.config.get("cleanup.policy", "")
         ]
-        return frozenset(name for each in others for name in names_in(newest_records(self.kafka, each, timeout)))
+        return frozenset(name for each in others for name in names_in(newest_records(self.kafka, each)))

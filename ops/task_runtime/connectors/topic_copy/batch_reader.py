@@ -33,15 +33,12 @@ class RecordsOfTopic:
         return sum(map(len, self.records))
 
     def add(self, some: CopiedRecords) -> None:
-        """Put ``some`` behind the others."""
         self.records.append(some)
         self.last[some.partition] = some.last_offset
 
 
 class BatchReader:
-    """See ``source.SourceReader``. What is fetched and not given yet is at most one response. Small batches in a row are
-    put ``together``.
-    """
+    """See ``source.SourceReader``. Holds at most one response. Small batches in a row are put ``together``."""
 
     def __init__(self, source: SourceCluster, together: bool = False):
         self._source, self._together = source, together
@@ -53,7 +50,6 @@ class BatchReader:
 
     @property
     def opened(self) -> bool:
-        """Whether it reads."""
         return self._fetcher is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
@@ -84,11 +80,8 @@ class BatchReader:
             raise self._out_of_range(e) from e
         except TopicGone as e:
             self.close()
-            raise (
-                replaced(self._source.alias, e.topic)
-                if e.replaced
-                else partition_gone(self._source.alias, f"topic {e.topic}")
-            ) from e
+            alias = self._source.alias
+            raise (replaced(alias, e.topic) if e.replaced else partition_gone(alias, f"topic {e.topic}")) from e
         except ConnectctlError:
             self.close()
             raise
@@ -126,11 +119,9 @@ class BatchReader:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets there are to fetch as far as is known, those of markers and aborted records included."""
         return None if self._fetcher is None else self._fetcher.lag
 
     def close(self) -> None:
-        """Let go of it."""
         fetcher, self._fetcher = self._fetcher, None
         self._fetched, self._first = iter(()), None
         if fetcher is not None:

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.connectors.topic_copy import mirror_offsets, remote_topics, source_clients, unopened
+from connectctl.ops.task_runtime.connectors.topic_copy import mirror_offsets, remote_topics, source_clients
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     EXCLUDE,
@@ -37,7 +37,17 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
     policy_of,
     selection_of,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
+from connectctl.ops.task_runtime.connectors.topic_copy.source import (
+    AUTO,
+    UNOPENED,
+    WAY,
+    WAYS,
+    CopiedTopics,
+    TransactionLimits,
+    UnopenedTopics,
+    puts_together,
+    stays_unopened,
+)
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
 from connectctl.ops.task_runtime.spi import tasks_max
@@ -101,9 +111,9 @@ class TopicCopy(SourceConnector):
             default=str(DEFAULT_RECORDS),
         ),
         Setting(
-            unopened.WAY,
+            WAY,
             "auto, unopened or opened: whether record batches are copied as they are; auto opens them where it has to.",
-            default=unopened.AUTO,
+            default=AUTO,
         ),
         Setting(POLL_TIMEOUT, "Timeout of a poll in milliseconds.", default=str(DEFAULT_POLL_TIMEOUT)),
     )
@@ -127,7 +137,6 @@ class TopicCopy(SourceConnector):
         return Outlook(wanted.says(), list(_notes(configs)), tasks)
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Create the remote topics that are missing, and let those grow that are short."""
         super().start(configs)
         source = source_clients.source_of(configs, self.context.target.timeout)
         self._wanted = self._look(source, configs)
@@ -151,9 +160,8 @@ class TopicCopy(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         shares = mirror_offsets.share(self._wanted.places, max_tasks)
-        own = (mirror_offsets.ASSIGNED, mirror_offsets.INDEX)
         return [
-            {**self.configs, **dict(zip(own, (mirror_offsets.encode(places), str(n)), strict=True))}
+            {**self.configs, mirror_offsets.ASSIGNED: mirror_offsets.encode(places), mirror_offsets.INDEX: str(n)}
             for n, places in enumerate(shares)
         ]
 
@@ -169,9 +177,9 @@ class TopicCopy(SourceConnector):
             share.timeout,
             source_clients.reset_given(configs),
         )
-        whole = unopened.stays_unopened(configs, source.consumer, exactly_once=share.delivery.exactly_once)
-        reader = BatchReader(source, unopened.puts_together(configs)) if whole else TopicReader(source)
-        kind, most = (unopened.UnopenedTopics, DEFAULT_UNOPENED) if whole else (CopiedTopics, DEFAULT_RECORDS)
+        whole = stays_unopened(configs, source.consumer, exactly_once=share.delivery.exactly_once)
+        reader = BatchReader(source, puts_together(configs)) if whole else TopicReader(source)
+        kind, most = (UnopenedTopics, DEFAULT_UNOPENED) if whole else (CopiedTopics, DEFAULT_RECORDS)
         return kind(
             reader,
             share.connector,
@@ -203,14 +211,11 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         given = configs.get(name, str(least)).strip()
         if not given.isascii() or not given.isdigit() or int(given) < least:
             yield name, f"Invalid value {given} for configuration {name}: must be an integer of at least {least}"
-    way = configs.get(unopened.WAY, unopened.AUTO).strip().lower()
-    if way not in unopened.WAYS:
-        yield unopened.WAY, f"Invalid value {way} for configuration {unopened.WAY}: must be {', '.join(unopened.WAYS)}"
-    if way == unopened.UNOPENED and not exactly_once(configs):
-        yield (
-            unopened.WAY,
-            f"{unopened.WAY}=unopened needs exactly-once: only a transactional producer writes whole batches",
-        )
+    way = configs.get(WAY, AUTO).strip().lower()
+    if way not in WAYS:
+        yield WAY, f"Invalid value {way} for configuration {WAY}: must be {', '.join(WAYS)}"
+    if way == UNOPENED and not exactly_once(configs):
+        yield (WAY, f"{WAY}=unopened needs exactly-once: only a transactional producer writes whole batches")
     for name in CONVERTERS:
         if configs.get(name, _BYTES[0]) not in _BYTES:
             yield name, f"{name} must be ByteArrayConverter or unset: records are copied byte for byte"
@@ -218,10 +223,8 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         configs.get("exactly.once.support", "").lower() == "required"
         and source_clients.isolation(configs) != "read_committed"
     ):
-        yield (
-            ISOLATION,
-            f"{ISOLATION} must be read_committed: otherwise records of aborted transactions would be copied",
-        )
+        why = f"{ISOLATION} must be read_committed: otherwise records of aborted transactions would be copied"
+        yield ISOLATION, why
 
 
 def _notes(configs: Mapping[str, str]) -> Iterator[str]:

@@ -20,7 +20,6 @@ def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
 
 
 def wrap_offset(offset: int) -> dict[str, int]:
-    """The source offset of the record at ``offset``."""
     return {"offset": offset}
 
 

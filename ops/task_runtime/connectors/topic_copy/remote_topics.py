@@ -36,24 +36,14 @@ class RemoteTopics:
 
     @property
     def places(self) -> list[TopicPartition]:
-        """Every partition that is copied."""
         return [TopicPartition(topic, n) for topic, count in sorted(self.topics.items()) for n in range(count)]
 
     def says(self) -> list[str]:
         """What ``prepare`` will do, a line for each topic."""
-        new = [
-            f"create the topic {remote} with {_partitions(self.topics[topic])}, as for {topic} on the source cluster"
-            for remote, topic in sorted(self.missing.items())
-        ]
-        grown = [
-            f"increase {remote} to {_partitions(self.topics[topic])}, as for {topic} on the source cluster"
-            for remote, topic in sorted(self.short.items())
-        ]
-        return new + grown
-
-
-def _partitions(count: int) -> str:
-    return f"{count} partition{'s' * (count > 1)}"
+        changes = [(f"create the topic {remote} with", topic) for remote, topic in sorted(self.missing.items())]
+        changes += [(f"increase {remote} to", topic) for remote, topic in sorted(self.short.items())]
+        counts = {topic: f"{count} partition{'s' * (count > 1)}" for topic, count in self.topics.items()}
+        return [f"{change} {counts[topic]}, as for {topic} on the source cluster" for change, topic in changes]
 
 
 def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> RemoteTopics:

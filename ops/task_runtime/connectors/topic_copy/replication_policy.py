@@ -36,7 +36,7 @@ def pattern(text: str) -> re.Pattern[str] | None:
 
 
 @dataclass(frozen=True)
-class Policy:
+class ReplicationPolicy:
     """What a topic is called on the target cluster; ``renames`` is DefaultReplicationPolicy, else it is Identity's."""
 
     source: str
@@ -89,13 +89,12 @@ class Policy:
 class Selection:
     """The topics that a configuration asks for."""
 
-    policy: Policy
+    policy: ReplicationPolicy
     wanted: re.Pattern[str] | None
     unwanted: re.Pattern[str] | None
     heartbeats: bool
 
     def takes(self, topic: str) -> bool:
-        """Whether the source's ``topic`` is copied."""
         filtered = _matches(self.wanted, topic) and not _matches(self.unwanted, topic)
         beats = self.heartbeats and self.policy.original(topic) == HEARTBEATS
         return (filtered or beats) and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic)
@@ -105,7 +104,7 @@ def _matches(wanted: re.Pattern[str] | None, topic: str) -> bool:
     return wanted is not None and wanted.fullmatch(topic) is not None
 
 
-def policy_of(config: Mapping[str, str]) -> Policy:
+def policy_of(config: Mapping[str, str]) -> ReplicationPolicy:
     """The policy that ``config`` names. Raises ``BadInput`` for a class of somebody's own."""
     name = config.get("replication.policy.class", "DefaultReplicationPolicy")
     if name not in _POLICIES:
@@ -113,7 +112,7 @@ def policy_of(config: Mapping[str, str]) -> Policy:
             f"Unsupported replication policy {name}",
             next_step="Use DefaultReplicationPolicy or IdentityReplicationPolicy.",
         )
-    return Policy(
+    return ReplicationPolicy(
         config.get("source.cluster.alias", ""),
         config.get("target.cluster.alias", "target"),
         config.get("replication.policy.separator", "."),

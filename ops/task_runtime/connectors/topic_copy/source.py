@@ -8,29 +8,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.connect.source_transactions import Boundary
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import next_offset, wrap_offset, wrap_partition
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
-from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TaskStats, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, CopiedMessages, TaskStats, TransactionBatch
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import Policy
+    from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import RecordsOfTopic
+    from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import ReplicationPolicy
     from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
+WAY, AUTO, UNOPENED, OPENED = "copy.batches", "auto", "unopened", "opened"
+WAYS = (AUTO, UNOPENED, OPENED)
 PRODUCER = {"queue.buffering.max.kbytes": "65536", "message.max.bytes": "50000000"}
 """librdkafka's limits for a copy: 64 MB of records that wait. How large one may be is for the target's brokers to say."""
 
@@ -59,36 +63,33 @@ class SourceReader(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass
 class CopiedTopics:
     """What is copied from ``places`` of the source, each a source partition of ``connector``, to the topics that ``policy``
     names. Raises ``ConnectctlError`` where one of those is the offsets topic.
     """
 
-    copies_batches = False
-    ended = False
+    reader: SourceReader
+    connector: str
+    places: list[TopicPartition]
+    policy: ReplicationPolicy
+    delivery: DeliverySettings
+    pace: TransactionLimits
+    offsets_topic: str
+    stats: TaskStats = field(default_factory=TaskStats)
+    copies_batches: ClassVar[bool] = False
+    ended: ClassVar[bool] = False
     """A topic has no end."""
 
-    def __init__(
-        self,
-        reader: SourceReader,
-        connector: str,
-        places: list[TopicPartition],
-        policy: Policy,
-        delivery: DeliverySettings,
-        pace: TransactionLimits,
-        offsets_topic: str,
-        stats: TaskStats | None = None,
-    ):
-        if delivery.exactly_once and offsets_topic in {policy.remote(topic) for topic, _ in places}:
+    def __post_init__(self) -> None:
+        delivery = self.delivery
+        if delivery.exactly_once and self.offsets_topic in {self.policy.remote(topic) for topic, _ in self.places}:
             raise ConnectctlError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
                 next_step="Exclude the topic (topics.exclude), or give the connector another offsets.storage.topic.",
             )
-        self._reader, self._connector, self._places, self._policy = reader, connector, places, policy
-        self._delivery, self._pace = delivery, pace
-        self._size = TransactionSize(pace.records, delivery.timeout_ms / 1000)
-        self._stats = stats or TaskStats()
-        self._meter, self._reported = self._stats.meter, set[LostRange]()
+        self._size = TransactionSize(self.pace.records, delivery.timeout_ms / 1000)
+        self._meter, self._reported = self.stats.meter, set[LostRange]()
         self._keys: dict[TopicPartition, bytes] = {}
         self._latency = None if delivery.latency is None else LatencyPace(delivery.latency)
         self._flushed = time.monotonic()
@@ -105,18 +106,18 @@ class CopiedTopics:
 
     def resume(self, stored: StoredOffsets) -> None:
         """Read on where all that was given is committed; else begin at what is."""
-        offsets = TaskOffsets(self._connector, stored)
-        partitions = {place: wrap_partition(self._policy.source, place) for place in self._places}
+        offsets = TaskOffsets(self.connector, stored)
+        partitions = {place: wrap_partition(self.policy.source, place) for place in self.places}
         self._keys = {place: offsets.key(partition) for place, partition in partitions.items()}
         begin = {place: next_offset(offsets.offset(partition)) for place, partition in partitions.items()}
-        if self._reader.opened and begin == self._ahead():
+        if self.reader.opened and begin == self._ahead():
             self._go_on(begin)
             return
         if self._count:
             self._size.failed(self._count)
-        latest = self._reader.begin(begin)
+        latest = self.reader.begin(begin)
         self._go_on(begin)
-        for lost in self._reader.lost:
+        for lost in self.reader.lost:
             self._report_lost(lost)
         # That a partition without an offset begins at its end is committed at once: the next lease would begin later.
         self._taken = {place: start - 1 for place, start in latest.items()}
@@ -126,7 +127,7 @@ class CopiedTopics:
         if lost not in self._reported:
             self._reported.add(lost)
             self._meter.lost += lost.count
-            self._stats.lines.append(f"{LOST_RECORDS.id} {lost.left_out}")
+            self.stats.lines.append(f"{LOST_RECORDS.id} {lost.left_out}")
 
     def next_batch(self) -> TransactionBatch | None:
         """The next batch, and the end of the transaction where that has come."""
@@ -134,7 +135,7 @@ class CopiedTopics:
             self._latency.ready(time.monotonic())
         if self._taken and not self._count:
             return TransactionBatch(offsets=self._offsets())
-        batches = self._reader.read(MOST if self._timed else self._size.rows - self._count)
+        batches = self.reader.read(MOST if self._timed else self._size.rows - self._count)
         now = time.monotonic()
         if batches and not self._count:
             self._size.begin()
@@ -150,20 +151,20 @@ class CopiedTopics:
         return self._transaction(batches, more=True) if batches else None
 
     def _transaction(self, batches: Sequence[Any], **more: Any) -> TransactionBatch:
-        copies = [CopiedMessages(self._policy.remote(each.topic), each.messages) for each in batches]
-        return TransactionBatch(copies=copies, describe_record=partial(_named, self._policy.source, batches), **more)
+        copies = [CopiedMessages(self.policy.remote(each.topic), each.messages) for each in batches]
+        return TransactionBatch(copies=copies, describe_record=partial(_named, self.policy.source, batches), **more)
 
     def _due(self, *, busy: bool) -> bool:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
         now = time.monotonic()
         if self._timed:
-            due = now - self._flushed >= self._delivery.interval
+            due = now - self._flushed >= self.delivery.interval
             self._flushed = now if due else self._flushed
             return due or self._is_late(now)
         full = self._count >= self._size.rows or self._size.is_late
         if self._latency is not None:
             return full or self._is_late(now)
-        return full or self._size.took >= self._pace.seconds or not busy or not self._reader.behind
+        return full or self._size.took >= self.pace.seconds or not busy or not self.reader.behind
 
     def _is_late(self, now: float) -> bool:
         """Whether the end cannot wait for another batch, which may take as long as a read waits."""
@@ -172,7 +173,7 @@ class CopiedTopics:
     @property
     def _timed(self) -> bool:
         """Whether transactions, or flushes of offsets, come with the clock alone."""
-        return self._delivery.boundary is Boundary.INTERVAL or not self._delivery.exactly_once
+        return self.delivery.boundary is Boundary.INTERVAL or not self.delivery.exactly_once
 
     def _offsets(self) -> dict[bytes, bytes | None]:
         return {self._keys[place]: connect_json(wrap_offset(last)).encode() for place, last in self._taken.items()}
@@ -191,22 +192,36 @@ class CopiedTopics:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the source is ahead, those of markers and aborted records included."""
-        return self._reader.lag
+        return self.reader.lag
 
     @property
     def has_more(self) -> bool:
-        """Whether the source has more, as far as is known, or cannot be reached."""
-        return self._reader.behind
+        return self.reader.behind
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """What suits records that are read as quickly as they are written."""
         return PRODUCER
 
     def close(self) -> None:
-        """Let go of the source."""
-        self._reader.close()
+        self.reader.close()
+
+
+class UnopenedTopics(CopiedTopics):
+    """See ``CopiedTopics``. ``count`` hears of each batch that is sent, whether it is ``unopened``."""
+
+    copies_batches = True
+
+    def _transaction(self, batches: Sequence[RecordsOfTopic], **more: Any) -> TransactionBatch:
+        copied = [
+            CopiedBatches(
+                self.policy.remote(each.topic),
+                each.records,
+                partial(record_name, self.policy.source, each.topic),
+                self._meter.batch,
+            )
+            for each in batches
+        ]
+        return TransactionBatch(copied_batches=copied, **more)
 
 
 def _named(source: str, batches: Sequence[TopicBatch], number: int) -> str:
@@ -219,3 +234,24 @@ def record_name(source: str, topic: str, partition: int, offset: int) -> str:
     """Which record of the source cluster lies there."""
     place = connect_json(wrap_partition(source, TopicPartition(topic, partition)))
     return f"The record of {place} at {connect_json(wrap_offset(offset))}"
+
+
+def puts_together(configs: Mapping[str, str]) -> bool:
+    """Whether small batches in a row become one: where ``copy.batches`` leaves it open."""
+    return configs.get(WAY, AUTO).strip().lower() == AUTO
+
+
+def stays_unopened(configs: Mapping[str, str], consumer: Mapping[str, Any], *, exactly_once: bool) -> bool:
+    """Whether batches are copied unopened: where ``copy.batches`` leaves it open, as the clients allow it.
+
+    ``consumer`` are librdkafka's properties for the source. Only a transactional producer writes whole batches.
+    """
+    way = configs.get(WAY, AUTO).strip().lower()
+    if way != AUTO or not exactly_once:
+        return way == UNOPENED
+    try:
+        given = arguments(consumer)
+    except BadInput:
+        return False
+    # Kerberos needs a library that is not everywhere where librdkafka's is.
+    return given.get("sasl_mechanism") != "GSSAPI"

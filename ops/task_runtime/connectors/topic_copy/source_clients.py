@@ -14,29 +14,16 @@ from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.java_overrides import from_java
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, UnknownHost, Unreachable
+from connectctl.ops.task_runtime.group.consumer_settings import SAME_FOR_READERS
 
 CLUSTER = "source.cluster."
 CONSUMER, ADMIN = ("consumer.", "source.consumer."), ("admin.", "source.admin.")
 ISOLATION, RESET = "isolation.level", "auto.offset.reset"
 UNREADABLE = "Cannot read the source cluster {}"
 _CONNECTING = ("bootstrap.servers", "security.", "ssl.", "sasl.")
-_SAME = {
-    "client.id",
-    "client.rack",
-    "client.dns.lookup",
-    "fetch.min.bytes",
-    "fetch.max.bytes",
-    "max.partition.fetch.bytes",
-    "check.crcs",
-    "metadata.max.age.ms",
-    "reconnect.backoff.ms",
-    "reconnect.backoff.max.ms",
-    "retry.backoff.ms",
-    "retry.backoff.max.ms",
-    "connections.max.idle.ms",
-    ISOLATION,
-    RESET,
-}
+_OF_CONSUMERS = {"check.crcs", ISOLATION, RESET}
+_OF_ALL = {"client.dns.lookup", "metadata.max.age.ms", "retry.backoff.ms", "retry.backoff.max.ms"}
+_SAME = SAME_FOR_READERS | _OF_CONSUMERS | _OF_ALL
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -66,7 +53,7 @@ def client(config: Mapping[str, str], prefixes: tuple[str, str] = ADMIN) -> dict
     found: dict[str, Any] = {k: v for k, v in given.items() if k in _SAME or k == "bootstrap.servers"}
     found |= {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
     if prefixes == ADMIN:
-        found = {k: v for k, v in found.items() if "fetch" not in k and k not in (ISOLATION, RESET, "check.crcs")}
+        found = {k: v for k, v in found.items() if "fetch" not in k and k not in _OF_CONSUMERS}
     return found | from_java(given)
 
 
@@ -135,5 +122,4 @@ def partition_gone(alias: str, topic: str) -> ConnectctlError:
 
 
 def source_of(config: Mapping[str, str], timeout: float) -> Kafka:
-    """The source cluster, for looking at it."""
     return Kafka(client(config), timeout=timeout)

@@ -64,7 +64,6 @@ class TopicReader:
 
     @property
     def opened(self) -> bool:
-        """Whether it reads."""
         return self._consumer is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
@@ -201,7 +200,6 @@ class TopicReader:
         return total
 
     def close(self) -> None:
-        """Let go of it."""
         from confluent_kafka import KafkaException
 
         consumer, self._consumer = self._consumer, None

@@ -110,20 +110,15 @@ def start_of(source: SourceCluster, place: TopicPartition, at: int | None, exten
     start = end if source.reset == "latest" else extent.first
     lost = None if at is None else LostRange(source.alias, place, at, start - 1)
     if lost is not None and (not source.reset_given or source.reset == "none"):
-        raise lost_records(lost)
+        raise ConnectctlError(
+            f"{lost} were lost before they were copied",
+            why=f"the log now starts at {lost.last + 1:,} (retention, deleted records, or another topic of that name)",
+            next_step=f"Set {RESET_PROPERTY} (earliest or latest) to continue without them.",
+            code="lost-records",
+        )
     if source.reset == "none":
         raise unset(source.alias, str(place))
     return Start(start, source.reset == "latest", lost)
-
-
-def lost_records(lost: LostRange) -> ConnectctlError:
-    """The error for records that nobody can copy any more."""
-    return ConnectctlError(
-        f"{lost} were lost before they were copied",
-        why=f"the log now starts at {lost.last + 1:,} (retention, deleted records, or another topic of that name)",
-        next_step=f"Set {RESET_PROPERTY} (earliest or latest) to continue without them.",
-        code="lost-records",
-    )
 
 
 def unset(alias: str, what: str) -> ConnectctlError:

@@ -14,7 +14,7 @@ from connectctl.ops.task_runtime.spi.subscription import subscription
 from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
 from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 JOB = {"topics": "in", "topic": "out"}
 KAFKA = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
@@ -75,12 +75,12 @@ def test_records_are_written_as_batches_too(
 @pytest.mark.parametrize(
     ("changed", "kind"),
     [
-        ({"producer.override.linger.ms": "5"}, TransactionalProducer),  # which only librdkafka heeds
+        ({"producer.override.linger.ms": "5"}, TaskProducer),  # which only librdkafka heeds
         ({"guarantee": "at-least-once"}, GroupIdempotentProducer),
     ],
 )
 def test_librdkafka_writes_what_it_alone_can(
-    monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str], kind: type[TransactionalProducer]
+    monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str], kind: type[TaskProducer]
 ) -> None:
     spec = spec_for(monkeypatch, made, JOB | changed)
     assert not writes_columns(spec, KAFKA)

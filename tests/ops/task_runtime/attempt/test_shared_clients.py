@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead
-from connectctl.ops.task_runtime.attempt.shared_clients import OffsetsSnapshot, OffsetsView
+from connectctl.ops.task_runtime.attempt.shared_clients import OffsetsView, StoreSnapshot
 
 PATIENCE = 60.0
 
@@ -100,7 +100,7 @@ def test_what_a_reading_raises_is_heard_by_all_who_wait_for_it_and_the_next_one_
 
 
 def test_a_view_stays_as_it_was_until_its_task_asks_again() -> None:
-    found = [OffsetsSnapshot({b"k": b"1"}), OffsetsSnapshot({b"k": b"2", b"l": b"3"})]
+    found = [StoreSnapshot({b"k": b"1"}), StoreSnapshot({b"k": b"2", b"l": b"3"})]
     read = CoalescedRead(lambda: found.pop(0))
     one, other = OffsetsView(read), OffsetsView(read)
     assert (one.value(b"k"), one.known()) == (None, frozenset())

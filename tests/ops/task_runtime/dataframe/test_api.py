@@ -8,7 +8,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.dataframe import api
 from connectctl.ops.task_runtime.dataframe.api import Target, fence_listed
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from fakes.coordinators import FakeCoordinators
 
 TARGET = Target({}, "g", "c", "t", "o", ("source",), "n", patience=0.0)
@@ -67,7 +67,7 @@ def test_a_coordinator_that_does_not_tell_its_ids_may_have_older_tasks(brokers: 
 
 
 def test_a_single_column_makes_the_source_partition_as_a_list_of_one_does() -> None:
-    def columns(partition: str | list[str]) -> Columns:
+    def columns(partition: str | list[str]) -> FrameColumns:
         return Target({}, "g", "c", "t", "o", partition=partition, offset="id").columns
 
     assert columns("shop") == columns(["shop"])

@@ -13,12 +13,12 @@ from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource, co
 from connectctl.ops.task_runtime.dataframe.batch_round import rejection
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry, PartitionRegistryClient
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
-from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_names
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext
 
-COLUMNS = Columns(("shop",), "id", "value", "key", "at", "with")
+COLUMNS = FrameColumns(("shop",), "id", "value", "key", "at", "with")
 TYPES = {"shop": "string", "id": "bigint", "value": "binary", "key": "string", "at": "bigint", "more": "map<int,int>"}
 TYPES["with"] = "array<struct<key:string,value:binary>>"
 
@@ -143,7 +143,7 @@ def test_a_stream_refuses_late_rows_unless_its_configuration_says_otherwise() ->
     kept = GOOD | {"late": "keep", "late.key.columns": "shop, id", "late.window": "50"}
     assert micro_batch(kept, "q", 3, 2) == MicroBatch("q", 3, 2, Late.KEEP, row_key=("shop", "id"), window=50)
     with pytest.raises(BadInput, match=r"The DataFrame has no column nr. Columns: shop, id"):
-        check_keys(TYPES.items(), ["id", "nr"])
+        check_names(TYPES, ["id", "nr"])
 
 
 def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
@@ -152,7 +152,7 @@ def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
     tasks = source.task_configs(2)
     assert [task["task.id"] for task in tasks] == ["0", "1"]
     assert all((task["partition.columns"], task["offset.column"]) == ("shop, day", "id") for task in tasks)
-    assert columns_of(GOOD) == Columns(("shop", "day"), "id", "value")
+    assert columns_of(GOOD) == FrameColumns(("shop", "day"), "id", "value")
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

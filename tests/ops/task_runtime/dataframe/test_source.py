@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe import source as rowsmodule
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, EndReason, TransactionBatch
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
@@ -19,7 +19,7 @@ from fakes.snapshots import Snapshots
 from hypothesis import given
 from hypothesis import strategies as st
 
-COLUMNS = Columns(("table",), "id")
+COLUMNS = FrameColumns(("table",), "id")
 
 
 class Broker(Snapshots):
@@ -88,7 +88,9 @@ def batches(given_: list[dict[str, Any]], *sizes: int, offset: Any = None) -> li
     return found
 
 
-def deliver(broker: Broker, given_: list[Any], size: int = 3, columns: Columns = COLUMNS, **more: Any) -> DataFrameRows:
+def deliver(
+    broker: Broker, given_: list[Any], size: int = 3, columns: FrameColumns = COLUMNS, **more: Any
+) -> DataFrameRows:
     supply = DataFrameRows(given_, "c", "t", columns, size, **more)
     ledger = SourceOffsetsLedger("offsets", broker)
     kernel = ExactlyOnceTask(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
@@ -219,7 +221,7 @@ def test_keys_and_times_travel_with_their_records() -> None:
     batch = pa.RecordBatch.from_pydict(
         {"t": [1, 1], "id": [1, 2], "k": ["x", None], "v": [b"1", None], "at": [5, None]}
     )
-    columns = Columns(("t",), "id", "v", "k", "at")
+    columns = FrameColumns(("t",), "id", "v", "k", "at")
     step = supplied(DataFrameRows([batch], "c", "t", columns, 10))
     assert step.record_batches[0].messages == [
         {"key": b"x", "value": b"1", "timestamp": 5},
@@ -231,7 +233,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def test_headers_travel_with_their_records_and_each_has_a_key() -> None:
-    columns = Columns(("t",), "id", "v", headers="h")
+    columns = FrameColumns(("t",), "id", "v", headers="h")
 
     def batch(*headers: Any) -> pa.RecordBatch:
         count = len(headers)

@@ -12,8 +12,8 @@ from connectctl.ops.connect.source_keys import parse_key
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe import late_rows
 from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
-from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, Late, MicroBatch, Progress
-from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, BatchProgress, Late, MicroBatch
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ops.task_runtime.dataframe.test_source import Broker
 
-COLUMNS = Columns(("table",), "id")
-UNORDERED = Columns((PLACE,), HASH)
+COLUMNS = FrameColumns(("table",), "id")
+UNORDERED = FrameColumns((PLACE,), HASH)
 KEY = b'["c",{"connectctl.stream":"q","task":0}]'
 Row = tuple[str, int, str]
 
@@ -86,8 +86,8 @@ def rows(*offsets: int, table: str = "a") -> list[Row]:
     return [(table, n, f"{table}{n}") for n in offsets]
 
 
-def progress(broker: Broker) -> Progress:
-    return Progress.parse(broker.offsets[KEY] or b"")
+def progress(broker: Broker) -> BatchProgress:
+    return BatchProgress.parse(broker.offsets[KEY] or b"")
 
 
 def test_a_batch_that_is_through_is_skipped_whole_when_it_comes_again() -> None:

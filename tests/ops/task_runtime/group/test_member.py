@@ -15,7 +15,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group import member as member_module
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
-from connectctl.ops.task_runtime.group.member import Member
+from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from fakes.consumergroup import Message
 
@@ -91,12 +91,12 @@ class Stable:
         return member_id != self.holder
 
 
-def joined(committed: int | None) -> tuple[Member, Library]:
+def joined(committed: int | None) -> tuple[TaskMember, Library]:
     library = Library()
     kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
     offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
     stable: Any = Stable(offsets)
-    member = Member(kafka, ConsumerSettings("g"), ["in"], "id", stable)
+    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable)
     member.join(Quiet(), 1.0)  # type: ignore[arg-type]
     return member, library
 
@@ -110,7 +110,7 @@ def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its
     kafka: Any = SimpleNamespace(timeout=1.0, properties=dict, ask=lambda doing, call: library)
     answers = iter([None, "generation 8 is newer than 7"])
     stable: Any = Stable({})
-    older = Member(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
+    older = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers))
     with pytest.raises(UnknownOutcome, match="generation 8 is newer than 7"):
         older.join(Quiet(), 600.0)  # type: ignore[arg-type]
 
@@ -201,7 +201,7 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
     kafka: Any = SimpleNamespace(timeout=0.2, properties=dict, ask=lambda doing, call: library)
     settings = ConsumerSettings("g", properties={"group.protocol": "consumer"})
     stable: Any = None
-    member = Member(kafka, settings, ["in"], "id", stable)
+    member = TaskMember(kafka, settings, ["in"], "id", stable)
     with nullcontext() if has_joined else pytest.raises(TimedOut, match="No assignment received from the group"):
         member.join(Quiet(), 0.1 if not has_joined else 5)  # type: ignore[arg-type]
     assert member.assignment == frozenset()

@@ -12,12 +12,12 @@ from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job import environment, rounds, runner, worker_takeover
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState
+from connectctl.ops.task_runtime.job.environment import Signals
 from connectctl.ops.task_runtime.job.executor_monitor import ExecutorMonitor
 from connectctl.ops.task_runtime.job.job_file import Job
 from connectctl.ops.task_runtime.job.prepare import PreparedJob
 from connectctl.ops.task_runtime.job.runner import JobRunner
 from connectctl.ops.task_runtime.job.scheduler import FinalStatus
-from connectctl.ops.task_runtime.job.stop_signals import Signals
 from connectctl.ops.task_runtime.job.task_count import TooManyTasks
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.retries import RetryPolicy

@@ -169,7 +169,7 @@ PLAIN = st.none() | st.booleans() | st.integers(-(1 << 53), 1 << 53) | st.text(s
 @given(st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)), st.booleans())
 def test_what_a_source_writes_a_sink_reads(value: Any, with_schemas: bool) -> None:
     configs = {"value.converter": JSON, "value.converter.schemas.enable": str(with_schemas).lower()}
-    written = converters(configs).value("t", value)
+    written = converters(configs).of_value(value)
     assert reading_converters(configs).value.read(written)[0] == value
 
 

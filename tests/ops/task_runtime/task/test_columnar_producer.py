@@ -37,7 +37,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
     LogWatcher,
     MemberFenced,
     Rebalancing,
-    TransactionalProducer,
+    TaskProducer,
     UnknownOutcome,
 )
 from fakes.directrequests import SharedWire
@@ -197,15 +197,15 @@ class Raising:
         (Code.NOT_COORDINATOR, UnknownOutcome),
     ],
 )
-@pytest.mark.parametrize("kind", [ColumnarProducer, TransactionalProducer])
+@pytest.mark.parametrize("kind", [ColumnarProducer, TaskProducer])
 def test_what_a_groups_coordinator_refuses_is_told_alike_by_both_producers(
-    handle: ColumnarProducer, kind: type[TransactionalProducer], code: Code, told: type[Exception]
+    handle: ColumnarProducer, kind: type[TaskProducer], code: Code, told: type[Exception]
 ) -> None:
     if kind is ColumnarProducer:
         producer(handle).refuse["send_group_offsets"] = Refusal(code)
-        made: TransactionalProducer = handle
+        made: TaskProducer = handle
     else:
-        made = TransactionalProducer.__new__(TransactionalProducer)
+        made = TaskProducer.__new__(TaskProducer)
         made.id, made._kafka, made._log_watcher = "g-c-0", handle._kafka, LogWatcher()
         made._producer = SimpleNamespace(poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code))
     with pytest.raises(told) as caught:
@@ -498,7 +498,7 @@ def test_a_topic_that_has_enough_is_sent_before_the_commit_and_what_is_aborted_i
     ],
 )
 def test_columns_are_written_as_batches_however_they_are_compressed(
-    codec: str | None, kind: type[TransactionalProducer]
+    codec: str | None, kind: type[TaskProducer]
 ) -> None:
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
     assert dataframe_producer_class(kafka, {} if codec is None else {"compression.type": codec}) is kind

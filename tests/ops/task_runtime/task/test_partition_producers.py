@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
-from connectctl.ops.task_runtime.group.partition_ledger import PartitionLedger
+from connectctl.ops.task_runtime.group.ledger import PartitionLedger
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.connect.source_transactions import Boundary
-from connectctl.ops.task_runtime.attempt.shared_clients import OffsetsSnapshot
+from connectctl.ops.task_runtime.attempt.shared_clients import StoreSnapshot
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
@@ -37,7 +37,7 @@ def polled(
 ) -> tuple[PolledSource, TransactionBatch]:
     kind = type("Task", (Script,), {"batch": batch} | task)
     polling = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
-    polling.resume(OffsetsSnapshot(stored or {}))
+    polling.resume(StoreSnapshot(stored or {}))
     step = polling.next_batch()
     assert step is not None
     return polling, step
@@ -69,7 +69,7 @@ def json_of(value: Any) -> bytes:
 
 def test_a_partition_is_written_as_it_is_stored_time_and_again() -> None:
     stored = {b'["c", {"p": "a", "q": 1}]': b'{"n":4}'}
-    offsets = TaskOffsets("c", OffsetsSnapshot(stored))
+    offsets = TaskOffsets("c", StoreSnapshot(stored))
     for partition in ({"p": "a", "q": 1}, {"q": 1, "p": "a"}) * 2:
         assert (offsets.key(partition), offsets.offset(partition)) == (next(iter(stored)), {"n": 4})
     assert offsets.key({"p": "a", "q": True}) == b'["c",{"p":"a","q":true}]'

@@ -193,9 +193,7 @@ def run(
     return ended
 
 
-def boundaries(
-    boundary: Boundary | None, now: Callable[[], float], interval: float = 60.0
-) -> Boundaries | FlushBoundaries:
+def boundaries(boundary: Boundary | None, now: Callable[[], float], interval: float = 60.0) -> Boundaries:
     return FlushBoundaries(interval, now) if boundary is None else Boundaries(boundary, interval, now, 60.0)
 
 

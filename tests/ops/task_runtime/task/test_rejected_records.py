@@ -21,7 +21,7 @@ from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
 from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory, one_at_a_time
-from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.snapshots import Snapshots
 
 A, B = {"file": "a"}, {"file": "b"}
@@ -213,11 +213,11 @@ def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> N
 
 
 def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> None:
-    opened: list[type[TransactionalProducer]] = []
+    opened: list[type[TaskProducer]] = []
     note: Any = opened.append
-    columns, records = ProducerFactory(ColumnarProducer, note), ProducerFactory(TransactionalProducer, note)
+    columns, records = ProducerFactory(ColumnarProducer, note), ProducerFactory(TaskProducer, note)
     assert not columns.send_one_by_one()
     assert (records.send_one_by_one(), records.send_one_by_one()) == (True, False)
     records()
-    assert issubclass(opened[0], TransactionalProducer)
-    assert opened[0] is not TransactionalProducer
+    assert issubclass(opened[0], TaskProducer)
+    assert opened[0] is not TaskProducer

@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
-from fakes.sinkconsumer import Clock, Rebalance, RecordingSink, SinkConsumer, numbers, place, raising
+from fakes.sinkconsumer import Clock, Rebalance, RecordingSink, SinkConsumer, numbers, place, raising, run_sink
 
 INTERVAL = 60.0
 Action = Callable[[RecordingSink], Any]
@@ -389,18 +389,18 @@ def test_a_poll_waits_no_longer_than_to_the_next_commit() -> None:
 def test_what_open_raises_ends_the_task_which_is_closed() -> None:
     life = Life(on={"open": [raising(ValueError("full"))]})
     with pytest.raises(ValueError, match="full"):
-        life.task.run(lambda: False, 1.0)
+        run_sink(life.task, lambda: False, 1.0)
     assert life.told == [("open", [0, 1]), ("pre_commit", True, {}), ("close", [0, 1]), ("stop",)]
 
 
 def test_a_run_ends_when_it_is_to_and_reports_the_first_failure() -> None:
     life = Life()
-    life.task.run(lambda: bool(life.sink.batches), 1.0)
+    run_sink(life.task, lambda: bool(life.sink.batches), 1.0)
     assert life.told[-1] == ("stop",)
     assert life.consumer.commits == [BOTH]
     failing = Life(on={"put": [raising(ValueError("first"))], "close": [raising(KeyError("second"))]})
     with pytest.raises(ValueError, match="first"):
-        failing.task.run(lambda: False, 1.0)
+        run_sink(failing.task, lambda: False, 1.0)
     assert failing.told[-1] == ("stop",)
 
 
@@ -430,7 +430,7 @@ def test_what_close_raises_in_a_rebalance_ends_the_task(how: str) -> None:
 def test_what_close_raises_at_the_end_is_the_failure_of_the_task_which_is_stopped() -> None:
     life = Life(on={"close": [raising(ValueError("no"))]})
     with pytest.raises(ValueError, match="no"):
-        life.task.run(lambda: bool(life.sink.batches), 1.0)
+        run_sink(life.task, lambda: bool(life.sink.batches), 1.0)
     assert (life.told[-1], life.consumer.commits) == (("stop",), [BOTH])
 
 
@@ -450,7 +450,7 @@ def test_a_failed_pre_commit_rewinds_the_partitions_that_are_its_own_then() -> N
 def test_what_fails_to_start_is_stopped_and_has_no_partitions() -> None:
     life = Life(on={"start": [raising(ValueError("no"))]})
     with pytest.raises(ValueError, match="no"):
-        life.task.run(lambda: False, 1.0)
+        run_sink(life.task, lambda: False, 1.0)
     assert (life.told, life.consumer.listener) == ([("stop",)], None)
 
 

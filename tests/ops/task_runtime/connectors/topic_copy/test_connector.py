@@ -17,15 +17,14 @@ from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCop
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import decode, encode, share
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     JAVA,
-    Policy,
+    ReplicationPolicy,
     Selection,
     pattern,
     selection_of,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
+from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits, stays_unopened
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange
-from connectctl.ops.task_runtime.connectors.topic_copy.unopened import stays_unopened
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
 from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
@@ -46,7 +45,7 @@ BASE = {
     "topics": "orders.*",
 }
 THEIRS = BASE | {"connector.class": f"{JAVA}MirrorSourceConnector"}
-DEFAULT, IDENTITY = Policy("east", "west"), Policy("east", "west", renames=False)
+DEFAULT, IDENTITY = ReplicationPolicy("east", "west"), ReplicationPolicy("east", "west", renames=False)
 
 # -------------------------------------------------------------------------------------------------- topics and their names
 
@@ -58,14 +57,14 @@ DEFAULT, IDENTITY = Policy("east", "west"), Policy("east", "west", renames=False
         (DEFAULT, "north.t", "east.north.t", "north", "t"),
         (DEFAULT, "t.", "east.t.", None, None),
         (DEFAULT, ".t", "east..t", "", "t"),
-        (Policy("east", "west", "__"), "a__t", "east__a__t", "a", "t"),
+        (ReplicationPolicy("east", "west", "__"), "a__t", "east__a__t", "a", "t"),
         (IDENTITY, "north.t", "north.t", "east", "north.t"),
         (IDENTITY, "heartbeats", "east.heartbeats", None, None),
         (IDENTITY, "north.heartbeats", "east.north.heartbeats", "north", "heartbeats"),
     ],
 )
 def test_remote_topics_are_called_as_mirrormakers_policies_call_them(
-    policy: Policy, topic: str, remote: str, source: str | None, upstream: str | None
+    policy: ReplicationPolicy, topic: str, remote: str, source: str | None, upstream: str | None
 ) -> None:
     assert (policy.remote(topic), policy.source_of(topic), policy.upstream(topic)) == (remote, source, upstream)
 
@@ -121,7 +120,7 @@ class Cluster:
         return {topic: self.there[topic] for topic in topics}
 
 
-def looked(source: Any, target: Any, policy: Policy = DEFAULT) -> remote_topics.RemoteTopics:
+def looked(source: Any, target: Any, policy: ReplicationPolicy = DEFAULT) -> remote_topics.RemoteTopics:
     return remote_topics.plan_remote_topics(
         source, target, Selection(policy, pattern("orders.*"), None, heartbeats=False)
     )
