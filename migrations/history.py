@@ -26,7 +26,7 @@ class Listed:
     id: str
     name: str
     title: str
-    story: str
+    description: str
     status: Status
     why: str
     applied_at: str | None
@@ -64,7 +64,7 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
         id=migration.id,
         name=migration.name,
         title=migration.title,
-        story=migration.story,
+        description=migration.description,
         status=status.status,
         why=status.why,
         applied_at=run.ended_at if run else None,

@@ -20,11 +20,11 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 NAME = "prepare-exactly-once"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Every worker that is less than preparing becomes it; those that are enabled stay."""
-    stay = {w.address: SourceSupport.ENABLED for w in ask.snapshot.workers if w.value is SourceSupport.ENABLED}
+    stay = {w.address: SourceSupport.ENABLED for w in inputs.snapshot.workers if w.value is SourceSupport.ENABLED}
     return planning.plan(
-        ask.snapshot, UpgradeRequest(SourceSupport.PREPARING, NAME, targets=stay), ask.findings, ask.before
+        inputs.snapshot, UpgradeRequest(SourceSupport.PREPARING, NAME, targets=stay), inputs.findings, inputs.before
     )
 
 

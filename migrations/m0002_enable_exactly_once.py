@@ -22,9 +22,9 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 NAME = "enable-exactly-once"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Every worker becomes enabled."""
-    return planning.plan(ask.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), ask.findings, ask.before)
+    return planning.plan(inputs.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), inputs.findings, inputs.before)
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

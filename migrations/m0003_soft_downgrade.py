@@ -23,10 +23,10 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 NAME = "soft-downgrade"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Every worker becomes disabled, in one roll."""
     return planning.plan(
-        ask.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), ask.findings, ask.before
+        inputs.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), inputs.findings, inputs.before
     )
 
 

@@ -21,9 +21,9 @@ from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRe
 NAME = "hard-downgrade-two-steps"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Disabled in one roll, then older binaries in another."""
-    return hard_downgrade.plan(ask, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
+    return hard_downgrade.plan(inputs, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
 
 
 MIGRATION = hard_downgrade.migration(4, NAME, __doc__, plan)

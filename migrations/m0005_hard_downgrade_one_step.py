@@ -20,9 +20,9 @@ from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRe
 NAME = "hard-downgrade-one-step"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Older binaries in one roll, then a restart of what failed meanwhile."""
-    return hard_downgrade.plan(ask, UpgradeRequest(None, NAME, binaries=True))
+    return hard_downgrade.plan(inputs, UpgradeRequest(None, NAME, binaries=True))
 
 
 MIGRATION = hard_downgrade.migration(5, NAME, __doc__, plan)

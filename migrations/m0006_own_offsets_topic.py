@@ -50,12 +50,14 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return offset_moves.merges(access, {name: topic}, request)
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """The merge into the connector's own topic; ``ask.before`` are its steps."""
-    name = single_run.needed(ask, "connector", "connector")
-    single_run.refuse_without_workers(ask)
-    steps = single_run.borrowing(ask, "workers do not fall back to the global topic, so its own must be filled first")
-    return single_run.plan(ask, NAME, steps, remarks=ask.seen or (), unknown=_unknown(name) if steps else ())
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """The merge into the connector's own topic; ``inputs.before`` are its steps."""
+    name = single_run.required_parameter(inputs, "connector", "connector")
+    single_run.refuse_without_workers(inputs)
+    steps = single_run.included_steps(
+        inputs, "workers do not fall back to the global topic, so its own must be filled first"
+    )
+    return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or (), unknown=_unknown(name) if steps else ())
 
 
 def _unknown(name: str) -> tuple[str, ...]:

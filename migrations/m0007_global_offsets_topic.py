@@ -24,11 +24,11 @@ PARAMETERS = {
 }
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """The merge into the global topic; ``ask.before`` are its steps, ``ask.seen`` lines on how the topics differ."""
-    single_run.refuse_without_workers(ask)
-    steps = single_run.borrowing(ask, "the global topic is written outside of transactions, and may be behind")
-    return single_run.plan(ask, NAME, steps, remarks=ask.seen or ())
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how the topics differ."""
+    single_run.refuse_without_workers(inputs)
+    steps = single_run.included_steps(inputs, "the global topic is written outside of transactions, and may be behind")
+    return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or ())
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

@@ -64,20 +64,20 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return steps, (*lines, *remarks)
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """What ``--set stale=`` asks for, for every connector whose topic is stale. Raises ``BadInput`` where it is not said."""
-    wanted = ask.given.get("stale")
+    wanted = inputs.given.get("stale")
     if wanted not in (None, MERGE, UNSET):
         raise BadInput(f"stale={wanted} is neither {MERGE} nor {UNSET}")
-    if ask.seen and wanted is None:
+    if inputs.observed and wanted is None:
         raise BadInput(
             "Stale offsets topics found; missing parameter stale",
-            why="; ".join(ask.seen),
+            why="; ".join(inputs.observed),
             next_step=f"Give --set stale={MERGE} or --set stale={UNSET}.",
             code="stale-topics",
         )
     why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
-    return single_run.plan(ask, NAME, single_run.borrowing(ask, why), remarks=ask.seen or ())
+    return single_run.plan(inputs, NAME, single_run.included_steps(inputs, why), remarks=inputs.observed or ())
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

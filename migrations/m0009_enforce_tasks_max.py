@@ -47,11 +47,11 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return (), (access.tasks(), None if version is None else Release.parse(version))
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """Two steps for each connector that will fail; ``ask.seen`` is ``(TasksSeen, Release | None)``."""
-    seen, release = ask.seen
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """Two steps for each connector that will fail; ``inputs.observed`` is ``(TasksSeen, Release | None)``."""
+    seen, release = inputs.observed
     found = remedies.remedies_for(seen, release)
-    chosen = remedies.choices(found, ask.given)
+    chosen = remedies.choices(found, inputs.given)
     patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
     steps = tuple(remedies.steps(found, chosen, patch=patch))
     remarks = [remedy.describe(chosen[remedy.connector]) for remedy in found]
@@ -60,12 +60,12 @@ def plan(ask: MigrationInput) -> PlannedUpgrade:
         for remedy in found
         if chosen[remedy.connector] is Choice.RAISE
     ]
-    return single_run.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
+    return single_run.plan(inputs, NAME, steps, remarks=remarks, unknown=unknown)
 
 
 def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     """What reconfigured connectors had."""
-    return runs.tasks_back(restored), ()
+    return runs.reconfigure_rollback(restored), ()
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

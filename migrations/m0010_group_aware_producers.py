@@ -26,9 +26,9 @@ NAME = "group-aware-producers"
 PARAMETERS = streams.PARAMETERS | {"value": "exactly_once_v2 or exactly_once_beta; by default as its release supports"}
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """The rolls that are still to be done, and the fencing of what is left of the old kind."""
-    return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
+    return streams.plan(inputs, NAME, ProducerModel.GROUP_AWARE, value=inputs.given.get("value"))
 
 
 MIGRATION = streams.migration(10, NAME, __doc__, plan, PARAMETERS)

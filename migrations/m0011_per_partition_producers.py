@@ -23,12 +23,12 @@ NAME = "per-partition-producers"
 PARAMETERS = streams.PARAMETERS | {"binaries": "older: a release before 2.6 is installed afterwards, in another roll"}
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """The property back in one roll, then older binaries where they are asked for."""
-    binaries = ask.given.get("binaries")
+    binaries = inputs.given.get("binaries")
     if binaries not in (None, "older"):
         raise BadInput(f"binaries={binaries} is not older", next_step="Leave it out to stay on the release.")
-    return streams.plan(ask, NAME, ProducerModel.PER_PARTITION, older=binaries == "older")
+    return streams.plan(inputs, NAME, ProducerModel.PER_PARTITION, older=binaries == "older")
 
 
 MIGRATION = streams.migration(11, NAME, __doc__, plan, PARAMETERS)

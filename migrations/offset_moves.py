@@ -74,4 +74,4 @@ def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, backs[subject.name].request) for subject in subjects]
     changes = plan_changes("offsets undo", access.snapshot.cluster_id, pairs, stop=True, view=view)
     why = f"as it was before {restored.run.id}"
-    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects)), ()
+    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.restart_steps(restored, subjects)), ()

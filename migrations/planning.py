@@ -47,7 +47,7 @@ def _planned(access: ClusterAccess, what: Migration | str, given: Mapping[str, s
     return what.plan(MigrationInput(access.snapshot, _findings(access, what.leads_to), before, given, seen))
 
 
-OWN = ("WORKER005", "WORKER006")
+STATED_BY_PLAN = ("WORKER005", "WORKER006")
 """That workers are not seen to be preparing: a plan makes them so, and says itself of each worker what is known."""
 
 
@@ -55,7 +55,7 @@ def _findings(access: ClusterAccess, leads_to: str | None) -> tuple[Finding, ...
     """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
     if leads_to is None or not access.snapshot.workers:
         return ()
-    return tuple(finding for finding in access.findings(leads_to) if finding.id not in OWN)
+    return tuple(finding for finding in access.findings(leads_to) if finding.id not in STATED_BY_PLAN)
 
 
 def saved_plan(
@@ -91,7 +91,7 @@ def saved_plan(
 
 def rollback_plan(access: ClusterAccess, restored: LoadedRun) -> PlannedUpgrade:
     """The plan that rolls a run back from where it stands."""
-    if not runs.has_own_way_back(restored):
+    if not runs.has_own_rollback(restored):
         notes = run_state.UpgradeNotes.load(access.journal, restored.run.id)
         return planning.plan(access.snapshot, runs.rollback_request(restored, notes))
     name, given = restored.request.name or "", dict(restored.request.given)

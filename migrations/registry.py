@@ -67,7 +67,7 @@ class MigrationStatus:
 
 @dataclass(frozen=True)
 class MigrationInput:
-    """What a planner gets. ``before`` are steps of other operations that have to come first, and ``seen`` is what else its
+    """The input of a planner. ``before`` are steps of other operations that come first; ``observed`` is what else its
     ``observe`` found; ``given`` what was said with ``--set NAME=VALUE``.
     """
 
@@ -75,7 +75,7 @@ class MigrationInput:
     findings: Sequence[Finding] = ()
     before: Sequence[Any] = ()
     given: Given = field(default_factory=dict)
-    seen: Any = None
+    observed: Any = None
 
 
 class ClusterAccess(Protocol):
@@ -100,7 +100,7 @@ class ClusterAccess(Protocol):
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]: ...
 
 
-def _nothing(access: ClusterAccess, of: Given | LoadedRun) -> Observed:
+def _observe_nothing(access: ClusterAccess, of: Given | LoadedRun) -> Observed:
     return (), ()
 
 
@@ -111,20 +111,20 @@ class Migration:
     ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
     nothing. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters`` are the names for
     ``--set`` with their meaning. ``observe`` looks at what ``plan`` has to know besides the workers; ``roll_back`` gives the
-    steps, and remarks on them, that take a run back which changed no worker. ``of_workers``: whether it needs any.
+    steps, and remarks on them, that take a run back which changed no worker. ``needs_workers``: whether it needs any.
     """
 
     number: int
     name: str
-    story: str
+    description: str
     plan: Callable[[MigrationInput], PlannedUpgrade]
     status: Callable[[RollingSnapshot], MigrationStatus]
     leads_to: str | None = None
     satisfies: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
-    observe: Callable[[ClusterAccess, Given], Observed] = _nothing
-    roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _nothing
-    of_workers: bool = True
+    observe: Callable[[ClusterAccess, Given], Observed] = _observe_nothing
+    roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _observe_nothing
+    needs_workers: bool = True
 
     def check(self, given: Given) -> None:
         """Raises ``BadInput`` for a name that the migration does not take."""
@@ -138,7 +138,7 @@ class Migration:
     @property
     def title(self) -> str:
         """What it is for, in one line."""
-        return self.story.strip().splitlines()[0].replace("`", "")
+        return self.description.strip().splitlines()[0].replace("`", "")
 
     @property
     def id(self) -> str:

@@ -45,13 +45,13 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
 
 
 def plan(
-    ask: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
+    inputs: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
 ) -> PlannedUpgrade:
-    """The plan for the application that ``ask.seen`` is the snapshot of."""
-    single_run.needed(ask, "application", "application")
-    request = planning.ApplicationRequest(to, value, older, _members(ask.given.get("members")))
-    made = planning.plan(ask.seen, request)
-    return single_run.plan(ask, name, made.steps, remarks=made.remarks, unknown=made.unknown)
+    """The plan for the application that ``inputs.observed`` is the snapshot of."""
+    single_run.required_parameter(inputs, "application", "application")
+    request = planning.ApplicationRequest(to, value, older, _members(inputs.given.get("members")))
+    made = planning.plan(inputs.observed, request)
+    return single_run.plan(inputs, name, made.steps, remarks=made.remarks, unknown=made.unknown)
 
 
 def _members(text: str | None) -> int | None:
@@ -72,16 +72,24 @@ def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
-    request, given = runs.application_back(restored, was), restored.request.given
+    request, given = runs.application_rollback(restored, was), restored.request.given
     reader, known = access.application(given["application"].strip())
     made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
     return made.steps, made.remarks
 
 
 def migration(
-    number: int, name: str, story: str, plan: Callable[[MigrationInput], PlannedUpgrade], parameters: Mapping[str, str]
+    number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedUpgrade], parameters: Mapping[str, str]
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(
-        number, name, story, plan, status, parameters=parameters, observe=observe, roll_back=roll_back, of_workers=False
+        number,
+        name,
+        doc,
+        plan,
+        status,
+        parameters=parameters,
+        observe=observe,
+        roll_back=roll_back,
+        needs_workers=False,
     )

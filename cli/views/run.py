@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.scheduler import JobRun
     from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 
-OFTEN, SELDOM = 1.0, 10.0
+REDRAW_INTERVAL, LINE_INTERVAL = 1.0, 10.0
 """Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
 MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX", "VISIBLE MS P50/P99")
 """Columns for people who look at speed."""
 SIZES = ("min", "avg", "max")
-Tell = Callable[["JobRun", "DriverChannel"], None]
+Report = Callable[["JobRun", "DriverChannel"], None]
 
 
 @contextmanager
-def progress(ready: PreparedJob) -> Iterator[Tell]:
+def progress(ready: PreparedJob) -> Iterator[Report]:
     """Yields what is called while a run lasts; a line on standard error that is drawn again, or one now and then."""
     redrawn = not terminal.plain(sys.stderr)
-    every = OFTEN if redrawn else SELDOM
+    every = REDRAW_INTERVAL if redrawn else LINE_INTERVAL
     began = last = time.monotonic()
     records = 0
 
-    def tell(run: JobRun, board: DriverChannel) -> None:
+    def report(run: JobRun, board: DriverChannel) -> None:
         nonlocal last, records
         now = time.monotonic()
         if now - last < every:
@@ -52,7 +52,7 @@ def progress(ready: PreparedJob) -> Iterator[Tell]:
             terminal.note(f"{line}, {terminal.duration(now - began)}")
 
     try:
-        yield tell
+        yield report
     finally:
         if redrawn:
             sys.stderr.write("\r\x1b[2K")
@@ -62,12 +62,12 @@ def progress_line(
     name: str, run: JobRun, task_reports: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
     """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
-    now = {n: dict(said) for n, said in list(task_reports.items())}
-    records = run.records + sum(int(said["records"]) for said in now.values())
+    now = {n: dict(report) for n, report in list(task_reports.items())}
+    records = run.records + sum(int(report["records"]) for report in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
     rate = max(0.0, (records - before) / seconds)
     parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
-    lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
+    lags = [int(report["lag"]) for report in now.values() if report.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += [late] if (late := worst(now)) is not None else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []

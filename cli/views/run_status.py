@@ -8,11 +8,11 @@ from typing import Any
 from connectctl.cli.output import terminal
 from connectctl.cli.views.run import MEASURED, measured, sizes
 
-OLD = 90.0
+STALE = 90.0
 """Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
 
 
-def late(connector: Mapping[str, Any]) -> Iterator[str]:
+def latency_lines(connector: Mapping[str, Any]) -> Iterator[str]:
     """A line for each task that runs and did not keep its promised latency in its last lease."""
     for task in connector["tasks"]:
         metrics = task["metrics"] or {}
@@ -30,7 +30,7 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     for each in found["connectors"]:
         for part in ({"task": "", **each["connector"]}, *each["tasks"]):
             ago = part["secondsAgo"]
-            silent = part["state"] == "RUNNING" and ago is not None and ago > OLD
+            silent = part["state"] == "RUNNING" and ago is not None and ago > STALE
             trace = str(part["trace"] or "").strip().split("\n")
             row = [each["name"], str(part["task"]), str(part["state"] or "-"), str(part["workerId"] or "-")]
             row.append(terminal.duration(ago) + " ago" + (" !" if silent else ""))
@@ -43,7 +43,7 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     spare = () if wide else ("BY",)
     terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")
     for each in found["connectors"]:
-        for line in late(each):
+        for line in latency_lines(each):
             terminal.say(line)
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.operations.upgrade.steps import in_words
+from connectctl.ops.operations.upgrade.steps import mode_label
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
@@ -24,7 +24,7 @@ def nothing_to_do(plan: PlannedUpgrade) -> str:
         return "  Nothing to do."
     left_out = f", without {', '.join(plan.request.without)}" if plan.request.without else ""
     workers = plan.snapshot.workers
-    modes = sorted({in_words(worker.value) for worker in workers})
+    modes = sorted({mode_label(worker.value) for worker in workers})
     return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
 
 
@@ -73,11 +73,11 @@ def group_block(snapshot: RollingSnapshot) -> Block:
     return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
 
 
-def unhealthy_line(trouble: UnhealthyComponent) -> str:
+def unhealthy_line(component: UnhealthyComponent) -> str:
     """What is wrong with a connector or task, and whether it passes by itself."""
-    if not trouble.passes:
-        return f"Unhealthy: {trouble}"
-    return f"In transition: {trouble}. It resolves when the rebalance or restart is over; check again."
+    if not component.is_transient:
+        return f"Unhealthy: {component}"
+    return f"In transition: {component}. It resolves when the rebalance or restart is over; check again."
 
 
 def run_lines(restored: LoadedRun) -> list[str]:
@@ -132,8 +132,8 @@ def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> di
         "driver": snapshot.driver,
         "workers": [worker_json(worker) for worker in snapshot.workers],
         "notSeen": list(snapshot.unseen),
-        "notWell": [str(trouble) for trouble in snapshot.baseline],
-        "transient": [str(trouble) for trouble in snapshot.baseline if trouble.passes],
+        "notWell": [str(component) for component in snapshot.baseline],
+        "transient": [str(component) for component in snapshot.baseline if component.is_transient],
         "run": run_json(last) if last else None,
         "unfinished": unfinished,
         "lock": lock_of(scene),

@@ -59,22 +59,22 @@ def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved:
 def _access(session: Session) -> RunAccess:
     conf = session.settings.section("spark.conf")
     master = str(session.settings.get("spark.master"))
-    opened = (partial(meet, session), lambda job: scene_of(session, job))
+    opened = (partial(contact_clusters, session), lambda job: scene_of(session, job))
     return RunAccess(*opened, session.timeout, master, conf, session.spark_log, terminal.note)
 
 
 def _carry_out(session: Session, run: PlannedRun, output: Output) -> None:
     """Do the plan as a run of the journal, and print what came of it. Exits with the code that it amounts to."""
     ready, metrics = run.job, run.request.metrics
-    written = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
+    metrics_file = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
     lock = session.cluster_lock if ready.take_over else None
     with recorded(apply.open_journal(), run.plan, ready.name, lock, run.outage) as parts:
         if refused := run.refusal:
             run.store_refusal(refused, parts)
         try:
-            result = run.perform(parts, lambda: _followed(run, written))
-            if written is not None:
-                written.follow(result.run)
+            result = run.perform(parts, lambda: _watching(run, metrics_file))
+            if metrics_file is not None:
+                metrics_file.follow(result.run)
         finally:
             if parts.hand_back_left:
                 terminal.note(
@@ -94,16 +94,16 @@ def _carry_out(session: Session, run: PlannedRun, output: Output) -> None:
 
 
 @contextmanager
-def _followed(planned: PlannedRun, written: MetricsFile | None) -> Iterator[Watch]:
+def _watching(planned: PlannedRun, metrics_file: MetricsFile | None) -> Iterator[Watch]:
     """What is called while the run lasts: it shows the progress, and writes the file of metrics."""
-    with run_view.progress(planned.job) as tell:
+    with run_view.progress(planned.job) as report:
 
-        def both(run: JobRun, board: DriverChannel) -> None:
-            tell(run, board)
-            if written is not None:
-                written.follow(run)
+        def watch(run: JobRun, board: DriverChannel) -> None:
+            report(run, board)
+            if metrics_file is not None:
+                metrics_file.follow(run)
 
-        yield both
+        yield watch
 
 
 def show_status(session: Session, names: Sequence[str], output: Output) -> None:
@@ -119,7 +119,7 @@ def remove_members(session: Session, names: Sequence[str], options: ApplyOptions
     apply.apply(session, plan, status_report.members_context(scene, session.group_id), options)
 
 
-def meet(session: Session, job: Job) -> None:
+def contact_clusters(session: Session, job: Job) -> None:
     """The first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, which others are told apart from."""
     with first_contact(str(session.settings.get("bootstrap_servers"))):
         session.kafka.cluster_id()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.upgrade.plan import confirm, show
-from connectctl.cli.commands.upgrade.scene import Scene, look, tell
+from connectctl.cli.commands.upgrade.scene import Scene, observe_cluster, tell
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views import upgrade
@@ -23,7 +23,7 @@ from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
-from connectctl.ops.operations.upgrade.steps import IncludedStep, as_taken, planned_turns
+from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns, with_taken_workers
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.options import GateOptions
@@ -41,7 +41,7 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         journal=scene.journal,
         reader=scene.reader,
         driver=scene.driver,
-        ground=restored.ground,
+        baseline=restored.baseline,
         planned=planned_turns(restored.steps),
         patience=patience,
         tell=tell,
@@ -64,7 +64,7 @@ def progress(line: str) -> None:
 
 def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: GateOptions) -> None:
     """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
-    scene = look(session, workers=False)
+    scene = observe_cluster(session, workers=False)
     if aborts := data.get("aborts"):
         restored = runs.pick_resumable(scene.journal, scene.where, str(aborts))
         _roll_back(scene, restored, saved_plan(scene, data, path, lambda: rollback_plan(scene, restored)), options)
@@ -89,7 +89,7 @@ def apply_plan(scene: Scene, made: PlannedUpgrade, options: GateOptions) -> None
 
 def start(scene: Scene, plan: PlannedUpgrade, options: GateOptions, patience: GateSettings) -> None:
     """Ask, begin a run of the plan and execute it."""
-    check_somebody(plan.steps, options)
+    require_terminal(plan.steps, options)
     confirm(scene, plan, options.output, yes=options.yes)
     patience = options.over(patience)
     run = runs.begin(scene.journal, plan, patience)
@@ -142,7 +142,7 @@ def check_pause(pause_after: int | None, count: int) -> None:
         raise BadInput(f"Invalid --pause-after {pause_after}: the plan has steps 1 to {count}")
 
 
-def check_somebody(steps: Sequence[Any], options: GateOptions) -> None:
+def require_terminal(steps: Sequence[Any], options: GateOptions) -> None:
     """Raises ``BadInput`` where workers must be restarted by hand and there is no terminal to ask on."""
     workers = by_hand(steps)
     if workers and options.by_hand is None and not apply.somebody_is_there():
@@ -176,7 +176,7 @@ def _emit(
 
 def take_up(session: Session, name: str | None, options: GateOptions) -> None:
     """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
-    scene = look(session, workers=False)
+    scene = observe_cluster(session, workers=False)
     _resume(scene, runs.pick_resumable(scene.journal, scene.where, name), options)
 
 
@@ -184,19 +184,19 @@ def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
     session, notes = scene.session, run_state.UpgradeNotes.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(options.pause_after, len(restored.steps))
-    steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
+    steps = tuple(with_taken_workers(step, notes.turns) for step in restored.steps[restored.first_undone :])
     left = Plan("resume upgrade", scene.snapshot.cluster_id, steps, group_id=scene.snapshot.group_id)
     if options.dry_run:
         apply.show(left, options.output)
         return
-    check_somebody(steps, options)
+    require_terminal(steps, options)
     apply.confirm(session, left, options.for_people, yes=options.yes)
     carry_out(scene, restored, options.over(restored.patience), options, resumed=True)
 
 
-def take_back(session: Session, name: str | None, options: GateOptions, *, leave: bool) -> None:
+def abort_run(session: Session, name: str | None, options: GateOptions, *, leave: bool) -> None:
     """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
-    scene = look(session, workers=False)
+    scene = observe_cluster(session, workers=False)
     restored = runs.pick(scene.journal, scene.where, name)
     back = runs.rollback_run(scene.journal, restored.run)
     if leave:

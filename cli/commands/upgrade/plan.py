@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
-from connectctl.cli.commands.upgrade.scene import look
+from connectctl.cli.commands.upgrade.scene import observe_cluster
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
@@ -33,7 +33,7 @@ def planned(
     """The cluster, and the plan of a mode, or of a migration with what it is given; ``begins``: it is to be carried out."""
     to, migration, given = request
     what = to if migration is None else named(migration)
-    scene = look(session, workers=isinstance(what, str) or what.of_workers)
+    scene = observe_cluster(session, workers=isinstance(what, str) or what.needs_workers)
     if begins:
         refuse_unfinished(scene.journal, scene.where)
     return scene, make_plan(scene, what, given, without or ())
@@ -48,7 +48,7 @@ def write_plan(plan: PlannedUpgrade, path: Path) -> None:
         raise BadInput(f"The plan cannot be written to {path}", why=e.strerror) from e
 
 
-def usage_of(
+def checked_parameters(
     plan_file: Path | None,
     to: str | None,
     migration: str | None,
@@ -65,10 +65,10 @@ def usage_of(
         )
     if pairs and migration is None:
         raise BadInput("--set requires --migration")
-    return given_of(pairs or ())
+    return parse_parameters(pairs or ())
 
 
-def given_of(pairs: Sequence[str]) -> dict[str, str]:
+def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
     """What was given with ``--set NAME=VALUE``. Raises ``BadInput``."""
     found: dict[str, str] = {}
     for pair in pairs:

@@ -84,7 +84,7 @@ class Scene:
         return ApplicationReader(name, session.client_groups, session.transactions, session.brokers, driver), instances
 
 
-def look(session: Session, *, workers: bool = True) -> Scene:
+def observe_cluster(session: Session, *, workers: bool = True) -> Scene:
     """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
     journal = Journal(paths.journal_directory())
     kafka = session.kafka

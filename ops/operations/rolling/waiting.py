@@ -54,20 +54,20 @@ class GateResult(Generic[S]):
         return Missing(self.unhealthy[0] if self.unhealthy else "", "; ".join(self.unhealthy[:3]))
 
 
-def wait_for(clock: Clock, look: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
-    """The first answer of ``look`` that is not ``Missing``; the last ``Missing`` where there is none after ``seconds``."""
-    last, shown = Missing(""), ""
+def wait_for(clock: Clock, probe: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
+    """The first answer of ``probe`` that is not ``Missing``; the last ``Missing`` where there is none after ``seconds``."""
+    last, reported = Missing(""), ""
 
-    def probe() -> list[T] | None:
-        nonlocal last, shown
-        found = look()
+    def poll() -> list[T] | None:
+        nonlocal last, reported
+        found = probe()
         if not isinstance(found, Missing):
             return [found]
         last = found
-        if found.reason not in ("", shown):
-            shown = found.reason
-            clock.progress(f"waiting: {found.detail or shown}")
+        if found.reason not in ("", reported):
+            reported = found.reason
+            clock.progress(f"waiting: {found.detail or reported}")
         return None
 
-    found = wait_until(probe, seconds, POLL, now=clock.now, sleep=clock.sleep)
+    found = wait_until(poll, seconds, POLL, now=clock.now, sleep=clock.sleep)
     return last if found is None else found[0]

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class ApplicationContext:
-    """The application of a run. ``whole`` is the context of the run: journal, clock, patience, the person's ear."""
+    """The application of a run. ``upgrade`` is the context of the run: journal, clock, patience, the person's ear."""
 
     reader: ApplicationReader
-    whole: UpgradeContext
+    upgrade: UpgradeContext
 
     @property
     def notes(self) -> ApplicationNotes:
         """The notes of the run that is being carried out."""
-        journal, run = self.whole.journal_and_run()
+        journal, run = self.upgrade.journal_and_run()
         return ApplicationNotes.load(journal, run.id)
 
     def keep(self, notes: ApplicationNotes) -> None:
         """Write the notes down."""
-        journal, run = self.whole.journal_and_run()
+        journal, run = self.upgrade.journal_and_run()
         notes.save(journal, run.id)
 
     def write(self, roll: int, instance: str, entry: InstanceProgress) -> None:
@@ -52,32 +52,32 @@ class ApplicationContext:
         """The application's group as it is now."""
         return self.reader.groups.group(self.reader.application)
 
-    def see(self) -> ApplicationHealth:
+    def health(self) -> ApplicationHealth:
         """The application at this moment."""
-        return observe.health(self.reader, self.whole.now())
+        return observe.health(self.reader, self.upgrade.now())
 
     def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
         """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
 
-        def look() -> bool | Missing:
+        def probe() -> bool | Missing:
             try:
                 missing = what()
             except TimedOut as e:
                 missing = str(e)
             return True if missing is None else Missing(missing)
 
-        found = wait_for(self.whole, look, patience)
+        found = wait_for(self.upgrade, probe, patience)
         return found.reason if isinstance(found, Missing) else None
 
     def gate(self, members: int, lag: int) -> str:
         """Wait until the application is healthy; returns the step's detail. Raises ``TimedOut``."""
-        patience = self.whole.patience
+        patience = self.upgrade.patience
         criteria = ApplicationCriteria(members, lag, patience.looks, patience.timeout)
-        watch = ApplicationGateState(self.whole.now())
+        watch = ApplicationGateState(self.upgrade.now())
 
-        def look() -> str | Missing:
+        def probe() -> str | Missing:
             nonlocal watch
-            seen = evaluate(watch, self.see(), criteria)
+            seen = evaluate(watch, self.health(), criteria)
             watch = seen.watch
             if seen.passed:
                 waits = watch.last.lag if watch.last else None
@@ -91,10 +91,10 @@ class ApplicationContext:
                 )
             return seen.missing
 
-        return str(wait_for(self.whole, look))
+        return str(wait_for(self.upgrade, probe))
 
 
-def of(context: UpgradeContext) -> ApplicationContext:
+def application_context(context: UpgradeContext) -> ApplicationContext:
     """The context for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
     if context.application is None:
         raise ConnectctlError("The run changes a stream application, but its instances are not configured")

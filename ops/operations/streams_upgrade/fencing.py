@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-from connectctl.ops.operations.streams_upgrade import context as its
+from connectctl.ops.operations.streams_upgrade.context import application_context
 from connectctl.ops.operations.streams_upgrade.observe import transactional_ids
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class FenceUnusedIds(Step["UpgradeContext"]):
         return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        own, kind = its.of(context), ProducerModel(self.to)
+        own, kind = application_context(context), ProducerModel(self.to)
         ids, missing = transactional_ids(own.reader)
 
         def health() -> str | None:
@@ -97,7 +97,7 @@ class FenceUnusedIds(Step["UpgradeContext"]):
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
     """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
-    failed = fence_ids(own.reader.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
+    failed = fence_ids(own.reader.transactions, ids, own.upgrade.timeout, now=own.upgrade.now, sleep=own.upgrade.sleep)
     if failed:
         text = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
         raise ConnectctlError("Not every transactional id could be fenced", why=text, code="not-fenced")

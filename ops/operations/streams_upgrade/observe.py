@@ -50,12 +50,12 @@ def _instance(driver: WorkerDriver, address: str) -> Instance:
     obstacle = driver.check(address)
     try:
         reported = driver.configured(address, PROPERTY)
-        ways = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
+        changes = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
     by_hand = driver.restart_mode(address).by_hand
     return Instance(
-        address, reported.value if reported else None, reported.source if reported else "", obstacle, by_hand, ways
+        address, reported.value if reported else None, reported.source if reported else "", obstacle, by_hand, changes
     )
 
 
@@ -88,8 +88,8 @@ def health(reader: ApplicationReader, at: float) -> ApplicationHealth:
     try:
         group = reader.groups.group(reader.application)
         committed = reader.groups.committed(reader.application)
-        satisfies = reader.groups.ends(list(committed)) if committed else {}
+        end_offsets = reader.groups.ends(list(committed)) if committed else {}
     except ConnectctlError as e:
         return ApplicationHealth(at, problem=f"cannot describe the group {reader.application}: {e}")
-    lag = sum(max(0, end - committed[place]) for place, end in satisfies.items()) if committed else None
+    lag = sum(max(0, end - committed[partition]) for partition, end in end_offsets.items()) if committed else None
     return ApplicationHealth(at, group, lag, sum(committed.values()))

@@ -15,7 +15,7 @@ from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_o
 class Instance:
     """An instance of the application. ``configured`` is its driver's ``processing.guarantee``, None if unknown.
 
-    ``obstacle``: why it could not be changed. ``ways`` says what changing it to a value and restarting it will do.
+    ``obstacle``: why it could not be changed. ``change_descriptions``: how its driver sets each value.
     """
 
     address: str
@@ -23,7 +23,7 @@ class Instance:
     source: str = ""
     obstacle: str | None = None
     by_hand: bool = False
-    ways: Mapping[str, str] = field(default_factory=dict)
+    change_descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> ProducerModel | None:
@@ -65,14 +65,14 @@ class ApplicationSnapshot:
         return frozenset(m.streams.process for m in self.group.members if m.streams)
 
     @property
-    def all_tell(self) -> bool:
+    def all_streams(self) -> bool:
         """Whether every member says that it is Kafka Streams, and which."""
         return bool(self.group.members) and all(m.streams for m in self.group.members)
 
     @property
     def group_aware(self) -> bool:
         """Whether it is proven that every member commits with its generation: that it is Streams of 2.6 or newer."""
-        return self.all_tell and min(self.protocols) >= GROUP_AWARE
+        return self.all_streams and min(self.protocols) >= GROUP_AWARE
 
     def ids_of(self, kind: ProducerModel) -> tuple[TransactionalId, ...]:
         """Its transactional ids of one kind."""

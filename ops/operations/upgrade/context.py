@@ -51,7 +51,7 @@ class UpgradeContext(StepContext):
 
     reader: ClusterReader = field(kw_only=True)
     driver: WorkerDriver = field(kw_only=True)
-    ground: Baseline = field(default_factory=Baseline)
+    baseline: Baseline = field(default_factory=Baseline)
     planned: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     patience: GateSettings = field(default_factory=GateSettings)
     tell: Callable[[str], None] = lambda line: None
@@ -87,20 +87,20 @@ class UpgradeContext(StepContext):
         """What a worker says of itself, None where it is not in the group."""
         return observe.support_of(self.reader, worker)
 
-    def see(self) -> HealthSnapshot:
+    def health(self) -> HealthSnapshot:
         """The cluster at this moment."""
         return observe.health(self.reader, self.now())
 
     def expected(self) -> tuple[str, ...]:
         """The workers that must be there: all but those that were broken before and have not had their turn."""
         had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
-        return tuple(w for w in self.ground.workers if w not in self.ground.broken or w in had_turn)
+        return tuple(w for w in self.baseline.workers if w not in self.baseline.broken or w in had_turn)
 
     def criteria(self, *, forgives_fencing: bool = False) -> HealthCriteria:
         """What a gate of this run wants."""
         return HealthCriteria(
             expected=self.expected(),
-            baseline=self.ground.ranks(),
+            baseline=self.baseline.ranks(),
             looks=self.patience.looks,
             timeout=self.patience.timeout,
             max_failures=self.patience.max_failures,
@@ -112,13 +112,13 @@ class UpgradeContext(StepContext):
         others = [worker for worker in self.expected() if worker not in workers]
         health: list[HealthSnapshot] = []
 
-        def look() -> bool | Missing:
-            health[:] = [seen := self.see()]
+        def probe() -> bool | Missing:
+            health[:] = [seen := self.health()]
             away = [worker for worker in others if worker not in seen.members or worker in seen.silent]
             missing = seen.problem or (f"{', '.join(away)} is not in the group, or does not answer" if away else None)
             return True if missing is None else Missing(missing)
 
-        missing = wait_for(self, look, self.patience.timeout)
+        missing = wait_for(self, probe, self.patience.timeout)
         if isinstance(missing, Missing):
             unseen = health[0].problem is not None
             raise ConnectctlError(
@@ -137,24 +137,24 @@ class UpgradeContext(StepContext):
         journal, run = self.journal_and_run()
         found: dict[str, WorkerMode] = {}
 
-        def look() -> bool | Missing:
+        def probe() -> bool | Missing:
             self.remember_leader()
             group = self.reader.group()
             known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
             found.clear()
             found.update(observe.modes(self.reader, group, known))
-            misfits = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
+            mismatched = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
             # No waiting makes another process of a worker that is proven to be enabled, or too old.
-            for_good = any(
+            permanent = any(
                 m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
-                for m in misfits.values()
+                for m in mismatched.values()
             )
             if group.state != "Stable":
                 return Missing(f"the group is {group.state}")
-            words = "; ".join(f"{worker} is {mode}" for worker, mode in misfits.items())
-            return Missing(words) if misfits and not for_good else True
+            words = "; ".join(f"{worker} is {mode}" for worker, mode in mismatched.items())
+            return Missing(words) if mismatched and not permanent else True
 
-        wait_for(self, look, min(self.patience.timeout, SETTLING))
+        wait_for(self, probe, min(self.patience.timeout, SETTLING))
         return found
 
     def remember_leader(self) -> None:
@@ -166,16 +166,16 @@ class UpgradeContext(StepContext):
         """
         with suppress(ConnectctlError):
             group = self.reader.group()
-            members, where = observe.members_of(group), observe.leader_of(group)
+            members, leader = observe.members_of(group), observe.leader_of(group)
             known = observe.leader_id(self.reader)
-            if where is None or where not in members or isinstance(known, Gap):
+            if leader is None or leader not in members or isinstance(known, Gap):
                 return
-            before, now = self.notes.leader, (members[where], known.who)
-            entry = self.notes.workers.get(where)
+            before, now = self.notes.leader, (members[leader], known.who)
+            entry = self.notes.workers.get(leader)
             moved = before is not None and known.who is not None and before[1] != known.who
-            its_own = before is not None and (before[0] == members[where] or before[1] is None or known.fresh)
-            if moved and its_own and entry is not None and entry.member == members[where] and not entry.leads:
-                self.notes.workers[where] = replace(entry, leads=True)
+            by_it = before is not None and (before[0] == members[leader] or before[1] is None or known.fresh)
+            if moved and by_it and entry is not None and entry.member == members[leader] and not entry.leads:
+                self.notes.workers[leader] = replace(entry, leads=True)
             if now != before:
                 self.notes.leader = now
                 self.save()

@@ -30,23 +30,23 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
     criteria = replace(context.criteria(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
     watch = GateState(context.now())
 
-    def look() -> str | Missing:
+    def probe() -> str | Missing:
         nonlocal watch
-        health = context.see()
+        health = context.health()
         seen = evaluate(watch, health, criteria)
         watch = seen.watch
         if seen.passed:
             context.remember_leader()
             return _passed(context, gate, watch)
         if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.name}" not in context.notes.recovered]):
-            for trouble in again:
-                restart_once(context, gate, trouble)
+            for component in again:
+                restart_once(context, gate, component)
             watch = GateState(watch.began, delay=watch.delay)
         elif seen.stopped:
             raise _stop(context, watch, seen.stopped, health)
         return seen.missing
 
-    return str(wait_for(context, look))
+    return str(wait_for(context, probe))
 
 
 def settle_seconds(context: UpgradeContext) -> float:
@@ -77,26 +77,26 @@ def _serving(context: UpgradeContext, health: HealthSnapshot) -> str | None:
     """The workers in the last snapshot; None if it could not be taken."""
     if health.problem:
         return None
-    workers = context.ground.workers
+    workers = context.baseline.workers
     there = sum(worker in health.members and worker not in health.silent for worker in workers)
     return f"{there} of {len(workers)} workers are in the group and respond"
 
 
-def restart_once(context: UpgradeContext, gate: str, trouble: UnhealthyComponent) -> None:
+def restart_once(context: UpgradeContext, gate: str, component: UnhealthyComponent) -> None:
     """Restart a task that failed by fencing alone, and record it: Connect does not retry."""
-    context.notes.recovered.append(f"{gate}:{trouble.name}")
+    context.notes.recovered.append(f"{gate}:{component.name}")
     context.save()
     why = (
         "the leader restarted during its zombie fencing"
-        if trouble.fencing
+        if component.fencing
         else "its producer was fenced, or its transaction expired"
     )
-    context.progress(f"restarting {trouble.name}: {why}")
-    tail = () if trouble.task == CONNECTOR_INSTANCE else ("tasks", str(trouble.task))
+    context.progress(f"restarting {component.name}: {why}")
+    tail = () if component.task == CONNECTOR_INSTANCE else ("tasks", str(component.task))
     try:
-        context.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
+        context.calls.send("POST", path_of("connectors", component.connector, *tail, "restart"))
     except ConnectctlError as e:
-        context.progress(f"could not restart {trouble.name}: {e}")
+        context.progress(f"could not restart {component.name}: {e}")
 
 
 def _passed(context: UpgradeContext, gate: str, watch: GateState) -> str:

@@ -101,7 +101,7 @@ def observe(
             next_step="Try again when the rebalance is over: connectctl cluster show --watch.",
             code="rebalancing",
         )
-    answers = [*ask_all(reader.calls, group), *_outside(reader, group)]
+    answers = [*ask_all(reader.calls, group), *_absent_workers(reader, group)]
     members, known = members_of(group), leader_id(reader)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         asked = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
@@ -118,7 +118,7 @@ def observe(
         protocol=group.protocol,
         delay_ms=group.delay_ms,
         max_delay=_value(_configured(reader, leader.address, MAX_DELAY)[0]) if leader else None,
-        baseline=troubles(found or [], owners_of(group)),
+        baseline=unhealthy_components(found or [], owners_of(group)),
         dedicated=tuple(sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))),
         exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
         connectors=None if found is None else len(found),
@@ -128,20 +128,21 @@ def observe(
     )
 
 
-def _outside(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
+def _absent_workers(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
     """The workers that are named in the settings or remembered from an earlier run, and are not in the group."""
     inside = {address(member.url) for member in group.members}
-    named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost(reader)}
-    return [Worker(where, url, problem=_absence(reader, where)) for where, url in named.items() if where not in inside]
+    named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost_workers(reader)}
+    absent = {where: url for where, url in named.items() if where not in inside}
+    return [Worker(where, url, problem=_absence_reason(reader, where)) for where, url in absent.items()]
 
 
-def _lost(reader: ClusterReader) -> dict[str, str]:
+def _lost_workers(reader: ClusterReader) -> dict[str, str]:
     """The workers that only an earlier run knows of, with its id."""
     named = {address(url) for url in reader.extra}
     return {worker: run for worker, run in reader.remembered.items() if worker not in named}
 
 
-def _absence(reader: ClusterReader, worker: str) -> str:
+def _absence_reason(reader: ClusterReader, worker: str) -> str:
     run = reader.remembered.get(worker)
     return f"it is not in the group, and was in run {run}" if run else "it is not in the group"
 
@@ -178,15 +179,15 @@ def _worker(
         member=members.get(answer.address),
         problem=answer.problem,
         obstacle=obstacle or (reader.driver.check(answer.address) if reader.driver else None),
-        together=restart_mode.together if restart_mode else None,
+        restart_group=restart_mode.together if restart_mode else None,
         by_hand=restart_mode.by_hand if restart_mode else True,
         configured=_value(configured),
-        lost=None if answer.address in members else _lost(reader).get(answer.address),
-        ways=_ways(reader, answer.address),
+        lost=None if answer.address in members else _lost_workers(reader).get(answer.address),
+        change_descriptions=_change_descriptions(reader, answer.address),
     )
 
 
-def _ways(reader: ClusterReader, worker: str) -> dict[str, str]:
+def _change_descriptions(reader: ClusterReader, worker: str) -> dict[str, str]:
     values = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
     try:
         return {v: reader.driver.says(worker, PROPERTY, v) for v in values} if reader.driver else {}
@@ -226,21 +227,21 @@ def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connec
     return None, [f"connector status: {why}"]
 
 
-def troubles(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
+def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
     """Every connector and task that is not well; without ``owners`` statuses are taken at their word."""
     return tuple(
-        trouble
+        component
         for connector in connectors
         for task, status in sorted(connector.parts.items())
-        if (trouble := _trouble(connector, task, status, owners))
+        if (component := _unhealthy_component(connector, task, status, owners))
     )
 
 
-def _trouble(
+def _unhealthy_component(
     connector: Connector, task: int, status: Status | None, owners: Owners | None
 ) -> UnhealthyComponent | None:
     state, remark = (status.state if status else "UNASSIGNED"), ""
-    if owners is not None and not _at_rest(connector):
+    if owners is not None and not _is_stopped(connector):
         state, remark = owners.now(connector.name, task, status)
     if state in ("RUNNING", "PAUSED", "STOPPED"):
         return None
@@ -251,7 +252,7 @@ def _trouble(
     return UnhealthyComponent(connector.name, task, state, cause, fencing, fenced)
 
 
-def _at_rest(connector: Connector) -> bool:
+def _is_stopped(connector: Connector) -> bool:
     """Whether no worker needs to run it: a stopped connector without tasks."""
     return connector.status is not None and connector.status.state == "STOPPED" and not connector.tasks
 
@@ -264,7 +265,8 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
         return HealthSnapshot(at, problem=f"cannot describe the worker group: {e}")
     urls = {address(member.url): member.url for member in group.members if member.url}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        answers = dict(zip(urls, pool.map(lambda url: _silence(reader.calls, url), urls.values()), strict=True))
+        problems = pool.map(lambda url: _response_problem(reader.calls, url), urls.values())
+        answers = dict(zip(urls, problems, strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
     found, unseen = _connectors(reader, [url for worker, url in urls.items() if worker not in silent])
     if found is None and urls and group.state == "Stable":
@@ -278,7 +280,7 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
         silent=silent,
         delay_ms=group.delay_ms,
         leader=leader_of(group),
-        troubles=troubles(found or [], owners_of(group)),
+        unhealthy_components=unhealthy_components(found or [], owners_of(group)),
         assigned={part: member.id for part, member in group.owners.items()},
     )
 
@@ -288,7 +290,7 @@ def leader_of(group: ConnectGroup) -> str | None:
     return address(group.leader_url) if group.leader_url else None
 
 
-def _silence(calls: ConnectCalls, url: str) -> str | None:
+def _response_problem(calls: ConnectCalls, url: str) -> str | None:
     """Why the worker's REST server does not answer, None where it does."""
     try:
         calls.get("/", url=url, timeout=PATIENCE)

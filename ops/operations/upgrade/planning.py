@@ -163,15 +163,15 @@ Phase = tuple[list["RollingWorker"], SourceSupport]
 
 def _phases(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[Phase]:
     """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
-    everybody = [w for w in snapshot.workers if request.only is None or w.address in request.only]
+    selected = [w for w in snapshot.workers if request.only is None or w.address in request.only]
     if request.to is not None:
-        through = [w for w in everybody if not request.straight and passes_preparing(w, request.target(w))]
-        yield through, PREPARING
-        last = [w for w in everybody if request.target(w) is not PREPARING and not _is(w, request.target(w))]
+        to_preparing = [w for w in selected if not request.straight and passes_preparing(w, request.target(w))]
+        yield to_preparing, PREPARING
+        last = [w for w in selected if request.target(w) is not PREPARING and not _has_reached(w, request.target(w))]
         for value in (ENABLED, DISABLED):
             yield [w for w in last if request.target(w) is value], value
     if request.binaries:
-        yield [w for w in everybody if w.value is not OLD], OLD
+        yield [w for w in selected if w.value is not OLD], OLD
 
 
 def passes_preparing(worker: RollingWorker, target: SourceSupport) -> bool:
@@ -185,7 +185,7 @@ def passes_preparing(worker: RollingWorker, target: SourceSupport) -> bool:
     return worker.maybe_enabled
 
 
-def _is(worker: RollingWorker, target: SourceSupport) -> bool:
+def _has_reached(worker: RollingWorker, target: SourceSupport) -> bool:
     return worker.value is target or (target is DISABLED and worker.value is OLD)
 
 
@@ -209,9 +209,9 @@ def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequenc
     yield from _too_old(touched.values(), request)
     yield from (f"{w.address} cannot be changed: {w.obstacle}" for w in touched.values() if w.obstacle)
     urls = [w.url for w in snapshot.workers if w.url]
-    twice = sorted({url for url in urls if urls.count(url) > 1})
-    if twice:
-        yield f"several workers advertise {', '.join(twice)}, and cannot be distinguished"
+    duplicates = sorted({url for url in urls if urls.count(url) > 1})
+    if duplicates:
+        yield f"several workers advertise {', '.join(duplicates)}, and cannot be distinguished"
 
 
 def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:
@@ -273,32 +273,32 @@ def _turn(
     modes: Mapping[str, str],
 ) -> Iterator[Any]:
     members = [worker for worker in snapshot.workers if worker.address in group]
-    subject = members[0].together or group[0]
+    subject = members[0].restart_group or group[0]
     untouched = all(modes[w.address] == w.value for w in members)
     now = ", ".join(dict.fromkeys(str(w.value) for w in members)) if untouched else ""
 
-    def made(kind: Any, reason: str, **more: Any) -> Any:
+    def new_step(kind: Any, reason: str, **more: Any) -> Any:
         return kind(subject, phase, slot, group, str(value), reason, **more)
 
     if value is OLD:
-        yield made(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
-        yield made(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
+        yield new_step(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
+        yield new_step(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
     else:
         back = value is PREPARING and all(request.target(w) is DISABLED for w in members)
         hand = any(w.by_hand for w in members)
-        yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
-        yield made(RestartWorker, _why_restarted(members, value), by_hand=hand)
-        yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
+        yield new_step(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
+        yield new_step(RestartWorker, _why_restarted(members, value), by_hand=hand)
+        yield new_step(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
     forgives = request.binaries and request.to is None
-    yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
+    yield new_step(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
 
 
 def _why_restarted(workers: Sequence[RollingWorker], value: SourceSupport) -> str:
-    way = workers[0].ways.get(value)
-    if workers[0].together:
-        return f"{workers[0].together} restarts its workers itself, in an order of its own: {way}"
+    description = workers[0].change_descriptions.get(value)
+    if workers[0].restart_group:
+        return f"{workers[0].restart_group} restarts its workers itself, in an order of its own: {description}"
     return (
-        f"a worker reads its properties when it starts: {way}"
-        if way
+        f"a worker reads its properties when it starts: {description}"
+        if description
         else "a worker reads its properties when it starts"
     )

@@ -26,7 +26,7 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
     would only need longer. The time is that of a gate, counted from the order.
     """
 
-    def look() -> bool | Missing:
+    def probe() -> bool | Missing:
         members, notes = context.members(), context.notes.workers
         left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
         if not left:
@@ -35,7 +35,7 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
             return False
         return Missing(f"{' and '.join(left)} was being restarted when this run was interrupted")
 
-    return waiting.wait_for(context, look) is True
+    return waiting.wait_for(context, probe) is True
 
 
 def _starting(context: UpgradeContext, entry: WorkerProgress | None, member: str | None, by_hand: bool) -> bool:
@@ -53,7 +53,7 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
     began = context.now()
     members: dict[str, str] | None = None
 
-    def look() -> str | Missing:
+    def probe() -> str | Missing:
         nonlocal members
         try:
             members = context.members()
@@ -71,12 +71,12 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
         if not by_hand:
             # Taken up again, it is changed and restarted again: something else may have undone the change.
             context.write(worker, WorkerProgress(value, CHANGED, members[worker]))
-            raise _wrong(worker, wrong)
+            raise _wrong_mode(worker, wrong)
         return Missing(wrong)
 
-    found = waiting.wait_for(context, look, patience)
+    found = waiting.wait_for(context, probe, patience)
     if isinstance(found, Missing):
-        raise _late(worker, patience, found.reason, members)
+        raise _timed_out(worker, patience, found.reason, members)
     return found
 
 
@@ -112,7 +112,7 @@ def contradiction(answer: Worker, value: str) -> str | None:
     return None
 
 
-def _wrong(worker: str, why: str) -> ConnectctlError:
+def _wrong_mode(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
         f"{worker} restarted in a different mode than planned",
         why=why,
@@ -121,7 +121,7 @@ def _wrong(worker: str, why: str) -> ConnectctlError:
     )
 
 
-def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
+def _timed_out(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
     others = "" if members is None else f"; current members: {', '.join(sorted(members)) or 'none'}"
     return TimedOut(
         f"Timed out after {patience:g} s waiting for {worker} to rejoin the group",

@@ -29,8 +29,8 @@ def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] 
 
     groups: dict[str, list[str]] = {}
     for worker in sorted(workers, key=rank):
-        groups.setdefault(worker.together or worker.address, []).append(worker.address)
-    leading = {worker.together or worker.address for worker in workers if worker.leader and not worker.broken}
+        groups.setdefault(worker.restart_group or worker.address, []).append(worker.address)
+    leading = {worker.restart_group or worker.address for worker in workers if worker.leader and not worker.broken}
     ordered = [name for name in groups if name not in leading] + [name for name in groups if name in leading]
     return tuple(tuple(groups[name]) for name in ordered)
 

@@ -23,7 +23,7 @@ from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import Baseline
-from connectctl.ops.operations.upgrade.steps import Gate, IncludedStep, WorkerStep, as_taken
+from connectctl.ops.operations.upgrade.steps import Gate, IncludedStep, WorkerStep, with_taken_workers
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -41,14 +41,14 @@ class LoadedRun:
 
     run: Run
     steps: tuple[Step[Any], ...]
-    ground: Baseline
+    baseline: Baseline
     request: UpgradeRequest
     patience: GateSettings
     turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def taken(self, number: int) -> Any:
         """A step with the workers that were taken at its turn, where that is decided."""
-        return as_taken(self.steps[number], self.turns)
+        return with_taken_workers(self.steps[number], self.turns)
 
     @property
     def first_undone(self) -> int:
@@ -80,7 +80,7 @@ def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run
     data = {
         "operation": run_state.OPERATION,
         "steps": [step_to_data(step) for step in plan.steps],
-        "ground": snapshot.ground().to_data(),
+        "ground": snapshot.to_baseline().to_data(),
         "wish": asdict(plan.request),
         "patience": asdict(patience),
         "plan": plan.as_json(),
@@ -112,13 +112,13 @@ def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
     return UpgradeRequest(**values)
 
 
-def contradictions(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> list[str]:
+def contradictions(loaded: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> list[str]:
     """What speaks against going on: workers that this run has changed and that are proven to be otherwise now."""
     now = {worker.address: worker for worker in snapshot.workers}
     done = {
         worker
-        for number, step in enumerate(taken_up.steps)
-        if isinstance(step, WorkerStep) and step.kind == "rejoin" and taken_up.run.done(number)
+        for number, step in enumerate(loaded.steps)
+        if isinstance(step, WorkerStep) and step.kind == "rejoin" and loaded.run.done(number)
         for worker in notes.turns.get(f"{step.phase}.{step.slot}", ())
     }
     found = []
@@ -135,11 +135,11 @@ def contradictions(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot:
     return found
 
 
-def check_resumable(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> None:
+def check_resumable(loaded: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> None:
     """Raises ``Refused`` if what this run did was changed meanwhile."""
-    if found := contradictions(taken_up, notes, snapshot):
+    if found := contradictions(loaded, notes, snapshot):
         raise Refused(
-            f"The run {taken_up.run.id} cannot be resumed: its workers have been changed meanwhile",
+            f"The run {loaded.run.id} cannot be resumed: its workers have been changed meanwhile",
             why="; ".join(found),
             next_step="Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave.",
             code="contradicted",
@@ -155,20 +155,20 @@ def rollback_run(journal: Journal, run: Run) -> Run | None:
     return None
 
 
-def rollback_request(taken_up: LoadedRun, notes: run_state.UpgradeNotes) -> UpgradeRequest:
+def rollback_request(loaded: LoadedRun, notes: run_state.UpgradeNotes) -> UpgradeRequest:
     """The request that takes a run back from where it stands: every worker to what it was, the last one changed first.
 
     What is not known to have been anything goes to ``preparing``, from which nothing is far.
     """
     targets: dict[str, SourceSupport] = {}
     for worker in notes.workers:
-        was = taken_up.ground.modes.get(worker, SourceSupport.UNKNOWN)
+        was = loaded.baseline.modes.get(worker, SourceSupport.UNKNOWN)
         targets[worker] = SourceSupport.PREPARING if was == SourceSupport.UNKNOWN else SourceSupport(was)
     common = set(targets.values())
     to = common.pop() if len(common) == 1 else _lowest(common)
     exceptions = {worker: value for worker, value in targets.items() if value is not to}
     touched = tuple(notes.workers)
-    return UpgradeRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=taken_up.run.id)
+    return UpgradeRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=loaded.run.id)
 
 
 def _lowest(values: set[SourceSupport]) -> SourceSupport:
@@ -176,17 +176,17 @@ def _lowest(values: set[SourceSupport]) -> SourceSupport:
     return next((value for value in order if value in values), SourceSupport.DISABLED)
 
 
-def has_own_way_back(restored: LoadedRun) -> bool:
+def has_own_rollback(loaded: LoadedRun) -> bool:
     """Whether the run changed no worker, but offsets, connectors or a stream application."""
-    own = any(isinstance(step, IncludedStep | Reconfigure | InstanceStep) for step in restored.steps)
-    return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
+    own = any(isinstance(step, IncludedStep | Reconfigure | InstanceStep) for step in loaded.steps)
+    return own and not any(isinstance(step, WorkerStep) for step in loaded.steps)
 
 
-def resumed(restored: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
+def restart_steps(loaded: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
     """The steps that start again what the run has stopped and not yet started."""
     found: list[Any] = []
     for subject in subjects:
-        was = next((s.now for s in restored.steps if _stops(s, subject.name)), None)
+        was = next((s.now for s in loaded.steps if _stops(s, subject.name)), None)
         if was is None or subject.state is not State.STOPPED:
             continue
         verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
@@ -200,17 +200,17 @@ def _stops(step: Any, connector: str) -> bool:
     return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
 
 
-def tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
+def reconfigure_rollback(loaded: LoadedRun) -> tuple[Any, ...]:
     """The steps that give reconfigured connectors what they had, the last one first."""
-    begun = {mark.step for mark in restored.run.marks if mark.what in ("begun", "done")}
-    done = [step for number, step in enumerate(restored.steps) if number in begun and isinstance(step, Reconfigure)]
+    begun = {mark.step for mark in loaded.run.marks if mark.what in ("begun", "done")}
+    done = [step for number, step in enumerate(loaded.steps) if number in begun and isinstance(step, Reconfigure)]
     return tuple(
-        Reconfigure(step.subject, step.was, step.values, step.patch, f"as it was before {restored.run.id}")
+        Reconfigure(step.subject, step.was, step.values, step.patch, f"as it was before {loaded.run.id}")
         for step in reversed(done)
     )
 
 
-def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> ApplicationRequest:
+def application_rollback(loaded: LoadedRun, was: Mapping[str, str | None]) -> ApplicationRequest:
     """What takes instances back to ``was``, their ``processing.guarantee`` by instance, the last one changed first.
 
     Raises ``Refused`` where that is not known of all, or not one producer model.
@@ -224,7 +224,7 @@ def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> Appl
             next_step="Plan the other migration instead, or end the run: connectctl upgrade abort --leave.",
             code="unknown-before",
         )
-    members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
+    members = next((step.members for step in loaded.steps if hasattr(step, "members")), None)
     return ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed([*was])))
 
 
@@ -241,11 +241,11 @@ def refuse_unfinished(journal: Journal, where: tuple[str, str]) -> None:
 def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
     """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
     if name is None:
-        open_ = run_state.unfinished(journal, *where)
-        if not open_:
+        unfinished = run_state.unfinished(journal, *where)
+        if not unfinished:
             hint = "See connectctl upgrade status."
             raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
-        run = open_[0]
+        run = unfinished[0]
     else:
         run = journal.get(name)
     check_same_cluster(run, *where)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RollingWorker:
-    """A worker as a roll sees it. ``problem``: it does not answer. ``obstacle``: why it could not be changed.
+    """A worker as a roll observes it. ``problem``: why it does not respond. ``obstacle``: why it could not be changed.
 
-    ``ways`` says what changing it to a value and restarting it will do; ``configured`` is the property as reported.
-    ``lost`` is the run that knew it, where it is not in the group and only that run tells that there is such a worker.
+    ``change_descriptions``: for each value, how the driver sets it and restarts the worker. ``configured``: the value that
+    the driver reports. ``lost``: for a worker outside the group that only an earlier run recorded, the id of that run.
     """
 
     address: str
@@ -35,11 +35,11 @@ class RollingWorker:
     member: str | None = None
     problem: str | None = None
     obstacle: str | None = None
-    together: str | None = None
+    restart_group: str | None = None
     by_hand: bool = False
     configured: str | None = None
     lost: str | None = None
-    ways: Mapping[str, str] = field(default_factory=dict)
+    change_descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def broken(self) -> bool:
@@ -118,7 +118,7 @@ class RollingSnapshot:
         depends = [self.cluster_id, self.group_id, [[w.address, w.value, w.version] for w in self.workers]]
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
 
-    def ground(self) -> Baseline:
+    def to_baseline(self) -> Baseline:
         """What the steps have to remember of it."""
         return Baseline(
             workers=tuple(w.address for w in self.workers),
@@ -139,7 +139,7 @@ class Baseline:
 
     def ranks(self) -> dict[Part, int]:
         """How unwell each part was."""
-        return {trouble.part: trouble.rank for trouble in self.baseline}
+        return {component.part: component.rank for component in self.baseline}
 
     def to_data(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -151,6 +151,6 @@ class Baseline:
         return cls(
             workers=tuple(data["workers"]),
             broken=tuple(data["broken"]),
-            baseline=tuple(UnhealthyComponent(**trouble) for trouble in data["baseline"]),
+            baseline=tuple(UnhealthyComponent(**component) for component in data["baseline"]),
             modes=dict(data["modes"]),
         )

@@ -2,7 +2,7 @@
 
 A worker's turn is four steps: its property is changed, it is restarted, it is waited for until it is back in the group
 with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step; from then on the
-steps of the turn name the worker that was taken (``as_taken``).
+steps of the turn name the worker that was taken (``with_taken_workers``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
-def in_words(value: str) -> str:
+def mode_label(value: str) -> str:
     """A mode as steps name it."""
     return "on a release before 3.3" if value == SourceSupport.NOT_SUPPORTED else value
 
@@ -59,23 +59,23 @@ class WorkerStep(Step["UpgradeContext"]):
         return self.workers[0] if len(self.workers) == 1 else None
 
     @property
-    def whom(self) -> str:
+    def worker_names(self) -> str:
         """The workers in words."""
         return " and ".join(self.workers)
 
     @property
-    def hand(self) -> str:
+    def manual_suffix(self) -> str:
         """What to add if it is done by hand."""
         return " (by hand)" if self.by_hand else ""
 
     def decided(self, context: UpgradeContext) -> WorkerStep:
         """The step with the workers that are taken at its turn, which is decided at the first step of it."""
-        found: WorkerStep = as_taken(self, {self.turn: self._taken(context)})
+        found: WorkerStep = with_taken_workers(self, {self.turn: self._workers_taken(context)})
         if not found.planned or self.value == SourceSupport.NOT_SUPPORTED:
             return found
         return replace(found, by_hand=any(context.driver.restart_mode(worker).by_hand for worker in found.workers))
 
-    def _taken(self, context: UpgradeContext) -> tuple[str, ...]:
+    def _workers_taken(self, context: UpgradeContext) -> tuple[str, ...]:
         """Who is taken at this turn; decided when first asked, and written down."""
         turns, key = context.notes.turns, self.turn
         if key not in turns:
@@ -83,24 +83,24 @@ class WorkerStep(Step["UpgradeContext"]):
             taken = {int(k.removeprefix(prefix)): v for k, v in turns.items() if k.startswith(prefix)}
             leader = leader_of(context.reader.group())
             planned = context.planned.get(self.phase) or (self.workers,)
-            turns[key] = next_workers(planned, taken, self.slot, leader, context.ground.broken)
+            turns[key] = next_workers(planned, taken, self.slot, leader, context.baseline.broken)
             context.save()
         return turns[key]
 
-    def swapped(self, turns: Mapping[str, tuple[str, ...]]) -> str:
+    def replacement_note(self, turns: Mapping[str, tuple[str, ...]]) -> str:
         """What to add where another worker was taken than planned, and why."""
         if not self.planned:
             return ""
         earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
         why = "was restarted already" if self.planned in earlier else "is the leader now and is restarted last"
-        return f"{self.whom} instead of {' and '.join(self.planned)}, which {why}"
+        return f"{self.worker_names} instead of {' and '.join(self.planned)}, which {why}"
 
     def _is_earlier(self, turn: str) -> bool:
         phase, slot = map(int, turn.split("."))
         return phase == self.phase and slot < self.slot
 
 
-def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
+def with_taken_workers(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
     """``step`` with the workers that were taken at its turn, where ``turns`` has them; any other step as it is."""
     taken = turns.get(step.turn) if isinstance(step, WorkerStep) else None
     if taken is None or taken == step.workers:
@@ -113,22 +113,22 @@ class ChangeProperty(WorkerStep):
     """Give the worker's property its value; what it runs with is not changed by that."""
 
     def describe(self) -> str:
-        return f"set {PROPERTY}={self.value} on {self.whom}{self.hand}"
+        return f"set {PROPERTY}={self.value} on {self.worker_names}{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         entries = [context.notes.workers.get(worker) for worker in self.workers]
         kept = (RESTARTING, RESTARTED, JOINED)
         if all(e is not None and e.value == self.value and e.state in kept for e in entries):
-            return "; ".join(filter(None, ["already set by this run", self.swapped(context.notes.turns)]))
+            return "; ".join(filter(None, ["already set by this run", self.replacement_note(context.notes.turns)]))
         return None
 
     def apply(self, context: UpgradeContext) -> str | None:
         members = context.members()
-        said: list[str | None] = []
+        details: list[str | None] = []
         for worker in self.workers:
             context.write(worker, WorkerProgress(self.value, CHANGED, members.get(worker)))
-            said.append(context.driver.change(worker, PROPERTY, self.value))
-        return "; ".join(dict.fromkeys(filter(None, [*said, self.swapped(context.notes.turns)]))) or None
+            details.append(context.driver.change(worker, PROPERTY, self.value))
+        return "; ".join(dict.fromkeys(filter(None, [*details, self.replacement_note(context.notes.turns)]))) or None
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class RestartWorker(WorkerStep):
     kind: ClassVar[str] = "restart"
 
     def describe(self) -> str:
-        return f"restart {self.whom}{self.hand}"
+        return f"restart {self.worker_names}{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         done = "already restarted since its property was changed"
@@ -148,15 +148,15 @@ class RestartWorker(WorkerStep):
         context.refuse_two_at_once(self.workers)
         members = context.members()
         context.remember_leader()
-        said = []
+        details = []
         for worker in self.workers:
             before = context.notes.workers.get(worker)
             # Who is restarted with others may be back already, and its old member id is the one from before the change.
             known = before.before if before is not None and self.worker is None else members.get(worker)
             context.write(worker, WorkerProgress(self.value, RESTARTING, known, at=context.wall()))
-            said.append(context.driver.restart(worker))
+            details.append(context.driver.restart(worker))
             context.write(worker, WorkerProgress(self.value, RESTARTED, known, at=context.wall()))
-        return "; ".join(dict.fromkeys(filter(None, said))) or None
+        return "; ".join(dict.fromkeys(filter(None, details))) or None
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class ReplaceBinaries(WorkerStep):
     """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
 
     def describe(self) -> str:
-        return f"install a release before 3.3 on {self.whom} and wait until it rejoins{self.hand}"
+        return f"install a release before 3.3 on {self.worker_names} and wait until it rejoins{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         answers = [context.answer(worker) for worker in self.workers]
@@ -176,8 +176,8 @@ class ReplaceBinaries(WorkerStep):
         members = context.members()
         for worker in self.workers:
             context.write(worker, WorkerProgress(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
-        context.tell(f"Stop {self.whom} and no other worker, install a release before 3.3, then start it.")
-        return "; ".join(filter(None, ["instructions printed", self.swapped(context.notes.turns)]))
+        context.tell(f"Stop {self.worker_names} and no other worker, install a release before 3.3, then start it.")
+        return "; ".join(filter(None, ["instructions printed", self.replacement_note(context.notes.turns)]))
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Rejoin(WorkerStep):
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        return f"wait for {self.whom} to rejoin the group ({in_words(self.value)})"
+        return f"wait for {self.worker_names} to rejoin the group ({mode_label(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
         return "; ".join(wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers)
@@ -201,7 +201,7 @@ class Gate(WorkerStep):
     forgives_fencing: bool = False
 
     def describe(self) -> str:
-        return f"wait for the cluster to be healthy with {self.whom}"
+        return f"wait for the cluster to be healthy with {self.worker_names}"
 
     def apply(self, context: UpgradeContext) -> str | None:
         return wait(context, self.turn, forgives_fencing=self.forgives_fencing)
@@ -240,7 +240,7 @@ class CheckModes(Step["UpgradeContext"]):
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        values = sorted({in_words(value) for value in self.expected.values()})
+        values = sorted({mode_label(value) for value in self.expected.values()})
         return f"verify that every worker is {' or '.join(values)} (where observable)"
 
     def apply(self, context: UpgradeContext) -> str | None:
