@@ -1,4 +1,4 @@
-"""What the steps of a stream application's change work with besides those of a roll: its eyes, its notes, its patience."""
+"""The context of the steps that change a Kafka Streams application: reader, notes and gates."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ if TYPE_CHECKING:
 
 @dataclass
 class ApplicationContext:
-    """The application of a run. ``upgrade`` is the context of the run: journal, clock, patience, the person's ear."""
+    """The application of a run. ``upgrade`` is the context of the run: journal, clock, gate settings, output."""
 
     reader: ApplicationReader
     upgrade: UpgradeContext
 
     @property
     def notes(self) -> ApplicationNotes:
-        """The notes of the run that is being carried out."""
+        """The notes of the current run."""
         journal, run = self.upgrade.journal_and_run()
         return ApplicationNotes.load(journal, run.id)
 
     def keep(self, notes: ApplicationNotes) -> None:
-        """Write the notes down."""
+        """Write the notes to the journal."""
         journal, run = self.upgrade.journal_and_run()
         notes.save(journal, run.id)
 
     def write(self, roll: int, instance: str, entry: InstanceProgress) -> None:
-        """Note how far an instance is."""
+        """Record the progress of an instance."""
         notes = self.notes
         notes.entries[f"{roll}:{instance}"] = entry
         self.keep(notes)
 
     def group(self) -> ClientGroup:
-        """The application's group as it is now."""
+        """Describe the application's consumer group."""
         return self.reader.groups.group(self.reader.application)
 
     def health(self) -> ApplicationHealth:
-        """The application at this moment."""
+        """Take a health snapshot of the application."""
         return observe.health(self.reader, self.upgrade.now())
 
     def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
-        """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
+        """Poll until ``what`` returns None; return what is missing after ``patience`` seconds, else None."""
 
         def probe() -> bool | Missing:
             try:
@@ -95,7 +95,7 @@ class ApplicationContext:
 
 
 def application_context(context: UpgradeContext) -> ApplicationContext:
-    """The context for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
+    """Return the context of the run's application. Raises ``ConnectctlError`` if none is configured."""
     if context.application is None:
         raise ConnectctlError("The run changes a stream application, but its instances are not configured")
     return ApplicationContext(context.application, context)

@@ -1,7 +1,7 @@
-"""The end of a switch: proof that the new kind of producers is in use, and the old kind's transactional ids fenced.
+"""The end of an upgrade: verify that the new producer model is in use, and fence the old transactional ids.
 
-A producer of the old kind that was given up for dead may wake up. No instance initializes its transactional id any more, so
-that nobody would fence it; and as long as a transaction of it is open, consumers that fetch stable offsets wait (KIP-447).
+A zombie producer of the old model may resume. No instance initializes its transactional id any more, so nothing else
+fences it. While its transaction is open, consumers that fetch stable offsets wait (KIP-447).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def unverified_reason(
     application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
 ) -> str | None:
-    """What keeps it from being proven that producers of ``kind`` are in use; None where it is.
+    """Return why it is not verified that producers of ``kind`` are in use; None if it is.
 
-    Group-aware ones name their process: each that was given partitions must have one. The others name a task only.
+    A group-aware id names its process: each process with partitions must have one. A per-partition id names a task only.
     """
     if group.state != "Stable":
         return f"the group is {group.state}"
@@ -49,17 +49,17 @@ def unverified_reason(
 def unused_transactional_ids(
     application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
 ) -> tuple[str, ...]:
-    """The transactional ids of the kind that was left, none of which may be a living process's."""
+    """Return the transactional ids of the other model that belong to no process in the group."""
     living = {member.streams.process for member in group.members if member.streams}
     old = ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
     own = (known.id for known in ids if model_of_id(application, known.id) is old)
-    # On the way back a thread's id may still be in the list, and its process be the one that goes on with tasks' ids.
+    # In a rollback, a thread's id may still be listed while its process already uses the ids of tasks.
     return tuple(id_ for id_ in own if process_of(application, id_) not in living)
 
 
 @dataclass(frozen=True)
 class FenceUnusedIds(Step["UpgradeContext"]):
-    """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
+    """Verify that producers of ``to`` are in use, then fence every transactional id of the other model."""
 
     subject: str
     to: str
@@ -96,7 +96,7 @@ class FenceUnusedIds(Step["UpgradeContext"]):
 
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
-    """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
+    """Fence each id. Raises ``ConnectctlError`` with those that failed."""
     failed = fence_ids(own.reader.transactions, ids, own.upgrade.timeout, now=own.upgrade.now, sleep=own.upgrade.sleep)
     if failed:
         text = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])

@@ -1,4 +1,4 @@
-"""From per-partition producers to group-aware ones and back, as steps: pure, or ``Refused`` with every reason (KIP-447)."""
+"""Plan the change between per-partition and group-aware producers (KIP-447). Pure; raises ``Refused`` with all reasons."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ OLDER = "KIP-447, Compatibility: an older release only after no producer is grou
 
 @dataclass(frozen=True)
 class ApplicationRequest:
-    """What the application's producers are to become; ``value`` is the property's, the best known name where None.
+    """The requested producer model; ``value`` is the property's value, by default the best that the release supports.
 
-    ``older``: the release is replaced by one before 2.6 afterwards. ``members`` is how many there should be in the group,
-    as many as there are where None. ``only``: the instances that the way back of a run concerns.
+    ``older``: a release before 2.6 is installed afterwards. ``members``: the expected number of group members, by default
+    the current one. ``only``: the instances that the rollback of a run changes.
     """
 
     to: ProducerModel
@@ -52,7 +52,7 @@ class ApplicationRequest:
 
 @dataclass(frozen=True)
 class ApplicationSteps:
-    """The steps of the rolls, what is to be said of them, and what they do not know."""
+    """The steps of the rolls, with remarks, and lines on what is unknown."""
 
     steps: tuple[Any, ...]
     remarks: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class ApplicationSteps:
 
 
 def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> ApplicationSteps:
-    """The steps that make ``request`` true. Raises ``Refused`` with all reasons."""
+    """Plan the steps for ``request``. Raises ``Refused`` with all reasons."""
     value = request.value or target_guarantee(snapshot, request.to)
     if not snapshot.instances:
         raise Refused(
@@ -85,7 +85,7 @@ def _other(kind: ProducerModel) -> ProducerModel:
 
 
 def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
-    """The name of the guarantee that the application's release knows; the newer one where it is yet to come."""
+    """Return the guarantee that the release supports; the newer name if that release is not yet installed."""
     if to is ProducerModel.PER_PARTITION:
         return PER_PARTITION
     return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
@@ -94,7 +94,7 @@ def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
 def rolls(
     snapshot: ApplicationSnapshot, request: ApplicationRequest, value: str
 ) -> tuple[list[Instance], list[Instance]]:
-    """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
+    """Return the instances of the first roll, to a group-aware release, and those whose property changes."""
     chosen = [i for i in snapshot.instances if request.only is None or i.address in request.only]
     second = [
         i
@@ -108,14 +108,14 @@ def rolls(
 
 
 def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
-    """Whether a process runs with another property than its file says: it has work, and no producer of its own."""
+    """Whether a process runs with another value than its file has: it has partitions, but no transactional id."""
     here = {m.streams.process for m in snapshot.group.members if m.streams and m.streams.server == instance.address}
     busy = {m.streams.process for m in snapshot.group.members if m.streams and m.partitions}
     known = {process_of(snapshot.application, each.id) for each in snapshot.ids}
     return bool(here & busy - known)
 
 
-# ------------------------------------------------------------------------------------------------ what stands against it
+# --------------------------------------------------------------------------------------------------- reasons to refuse
 
 
 def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _restart_reason(instance: Instance, value: str) -> str:
     return f"an instance reads its properties when it starts{f': {change}' if change else ''}"
 
 
-# --------------------------------------------------------------------------------------------------------- what is said
+# --------------------------------------------------------------------------------------------------------------- messages
 
 
 def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""The steps of a stream application's rolls. Each looks again when it is carried out: a run may be killed anywhere.
+"""The steps of a Streams application's rolls. Each reads the state again when executed: a run may be killed anywhere.
 
-An instance's turn: its property is changed, it is restarted, another process of it is waited for, and a gate.
+For each instance: change its property, restart it, wait for its new process, wait for a gate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InstanceStep(Step["UpgradeContext"]):
-    """One step of an instance's turn in a roll, the first being 1."""
+    """One step for an instance in a roll; the first roll is 1."""
 
     subject: str
     roll: int
@@ -37,7 +37,7 @@ class InstanceStep(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class SetGuarantee(InstanceStep):
-    """Give an instance's ``processing.guarantee`` its value, effective at its next start."""
+    """Set an instance's ``processing.guarantee``, effective at its next start."""
 
     value: str = ""
 
@@ -61,7 +61,7 @@ class SetGuarantee(InstanceStep):
 
 @dataclass(frozen=True)
 class RestartInstance(InstanceStep):
-    """Restart an instance, if the group is whole: never two at once."""
+    """Restart an instance if the group is complete: never two at once."""
 
     members: int = 1
 
@@ -89,7 +89,7 @@ class RestartInstance(InstanceStep):
                 )
             entry = InstanceProgress(RESTARTED, tuple(member.id for member in application.group().members))
         elif not application.await_(lambda: self._missing_member(application.group(), entry), context.patience.timeout):
-            # A run that was killed just after its restart left an instance that starts, and must not be restarted.
+            # A run killed just after the restart left an instance that is still starting: do not restart it.
             return "it was still starting"
         application.write(self.roll, self.subject, replace(entry, state=RESTARTED))
         return application.reader.driver.restart(self.subject)
@@ -106,9 +106,9 @@ class RestartInstance(InstanceStep):
 
 @dataclass(frozen=True)
 class AwaitInstance(InstanceStep):
-    """Wait until another process of the instance is in the group. ``protocol`` is the least its Streams must speak.
+    """Wait until a new process of the instance is in the group. ``protocol``: its lowest allowed Streams protocol.
 
-    ``most`` is the most that it may speak, 0 for no bound.
+    ``most``: the highest, 0 for no bound.
     """
 
     protocol: int = 0
@@ -158,7 +158,7 @@ class AwaitInstance(InstanceStep):
 
 
 def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> tuple[GroupMember, ...]:
-    """The members that came after the restart: the instance's, where members tell their ``application.server``."""
+    """Return members that joined after the restart: only the instance's, if members report ``application.server``."""
     new = tuple(member for member in group.members if member.id not in entry.before)
     servers = {member.streams.server for member in new if member.streams and member.streams.server}
     if servers:
@@ -168,9 +168,9 @@ def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> t
 
 @dataclass(frozen=True)
 class ApplicationGate(Step["UpgradeContext"]):
-    """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
+    """Wait until the application is healthy: a stable group of ``members``, and a lag that does not grow.
 
-    ``first``: nothing has been changed yet, so that what fails here is refused.
+    ``first``: nothing has been changed yet, so a failure is raised as ``Refused``.
     """
 
     subject: str
