@@ -1,4 +1,4 @@
-"""What both hard downgrades have in common: offsets come back to the global topic before any binaries are replaced."""
+"""Shared by both hard downgrades: offsets are merged into the global topic before any binaries are replaced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def plan(inputs: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
-    """The plan for ``request``; ``inputs.before`` are the steps that merge offsets. ``Refused`` where they are missing."""
+    """Plan ``request``; ``inputs.before`` are the steps that merge offsets. Raises ``Refused`` if they are missing."""
     moved = {step.subject for step in inputs.before}
     left = [name for name in inputs.snapshot.dedicated if name not in moved]
     if left:
@@ -42,12 +42,12 @@ def plan(inputs: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Converged where every worker runs a release before 3.3."""
+    """Converged if every worker runs a release before 3.3."""
     return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))
 
 
 def migration(number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedUpgrade]) -> Migration:
-    """A hard downgrade with ``plan``: it merges offsets first, and that is what is rolled back."""
+    """Return a hard downgrade with ``plan``: it merges offsets first, and a rollback undoes that merge."""
     back = offset_moves.roll_back
     return Migration(
         number, name, doc, plan, status, leads_to="downgrade", observe=offset_moves.to_global, roll_back=back

@@ -1,4 +1,4 @@
-"""How ``connectctl run`` looks: progress and results, for people and for scripts."""
+"""Output of ``connectctl run``: progress and results, as text and JSON."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 
 REDRAW_INTERVAL, LINE_INTERVAL = 1.0, 10.0
-"""Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
+"""Seconds between two reports of progress: on a terminal, which redraws the line, and elsewhere."""
 MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX", "VISIBLE MS P50/P99")
-"""Columns for people who look at speed."""
+"""Columns for performance, in wide tables."""
 SIZES = ("min", "avg", "max")
 Report = Callable[["JobRun", "DriverChannel"], None]
 
 
 @contextmanager
 def progress(ready: PreparedJob) -> Iterator[Report]:
-    """Yields what is called while a run lasts; a line on standard error that is drawn again, or one now and then."""
+    """Yield the callback of a run; it redraws a line on standard error, or prints one at intervals."""
     redrawn = not terminal.plain(sys.stderr)
     every = REDRAW_INTERVAL if redrawn else LINE_INTERVAL
     began = last = time.monotonic()
@@ -61,7 +61,7 @@ def progress(ready: PreparedJob) -> Iterator[Report]:
 def progress_line(
     name: str, run: JobRun, task_reports: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
-    """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
+    """Return the progress of a run, and its records so far: of completed rounds and of the current one."""
     now = {n: dict(report) for n, report in list(task_reports.items())}
     records = run.records + sum(int(report["records"]) for report in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
@@ -78,7 +78,7 @@ def progress_line(
 
 
 def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
-    """A run as scripts get it."""
+    """Return the result of a run as JSON."""
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -112,7 +112,7 @@ def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
 
 
 def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
-    """From poll to visible, of all tasks; None where nothing was measured."""
+    """Latency from poll to visible, of all tasks; None if nothing was measured."""
     if not meter.counts:
         return None
     return {
@@ -127,7 +127,7 @@ def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
 
 
 def too_slow(ready: PreparedJob, result: Result) -> bool:
-    """Whether a run that was to be judged by its latency was measured, and is slower."""
+    """Whether the measured p99 of a run exceeds its ``until.latency``."""
     wanted, p99 = ready.job.until.latency, result.run.latency.quantile(0.99)
     return wanted is not None and p99 is not None and p99 > wanted
 
@@ -137,7 +137,7 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show(ready: PreparedJob, result: Result, wide: bool) -> None:
-    """A run for people."""
+    """Print the result of a run as a table."""
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
     columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []
@@ -153,12 +153,12 @@ def show(ready: PreparedJob, result: Result, wide: bool) -> None:
 
 
 def sizes(metrics: Mapping[str, Any]) -> str:
-    """Records per transaction: the least, the mean and the most."""
+    """Return records per transaction: minimum, mean and maximum."""
     return _numbers(metrics.get(f"transaction-size-{which}") for which in SIZES)
 
 
 def measured(metrics: Mapping[str, Any]) -> list[str]:
-    """The columns of MEASURED."""
+    """Return the values of the columns ``MEASURED``."""
     stems = ("batch-size-{}", "poll-batch-{}-time-ms", "offset-commit-{}-time-ms")
     found = [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
     return [*found, _numbers(metrics.get(f"poll-to-visible-{which}-time-ms") for which in ("p50", "p99"))]
@@ -170,7 +170,7 @@ def _numbers(values: Iterable[float | None]) -> str:
 
 
 def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
-    """One line for each thing that failed."""
+    """Yield one line for each failure."""
     if too_slow(ready, result):
         p99, wanted = result.run.latency.quantile(0.99), ready.job.until.latency
         yield (
@@ -187,8 +187,8 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
 
 
 def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
-    """One line for each task that raised something when it was to stop anyway, or lags in the global offsets topic; and
-    for a latency that is not what was promised, or was to be judged and not measured.
+    """Yield one line for each task that failed while stopping, lost source offsets, or lags in the global offsets topic;
+    and for a missed latency promise, or a required latency that was not measured.
     """
     latency = result.run.latency
     if latency.broken and not too_slow(ready, result):
@@ -218,5 +218,5 @@ def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
 
 
 def exit_code(ready: PreparedJob, result: Result) -> int:
-    """0 for a run that ended or was stopped, and was quick enough, else 1."""
+    """Return 0 for a run that ended or was stopped, and met its ``until.latency``, else 1."""
     return 0 if result.outcome in ("ended", "stopped") and not too_slow(ready, result) else 1

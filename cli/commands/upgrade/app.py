@@ -1,4 +1,4 @@
-"""``connectctl upgrade``: exactly-once source support rolled out over a cluster's workers, and back."""
+"""``connectctl upgrade``: roll exactly-once source support out over a cluster's workers, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 
 class TargetMode(StrEnum):
-    """What ``--to`` takes."""
+    """The values of ``--to``."""
 
     ENABLED = "enabled"
     PREPARING = "preparing"

@@ -1,4 +1,4 @@
-"""A roll as a run: begun, taken up where it stopped, or taken back; its progress is printed, and how to continue."""
+"""Begin, resume or roll back the run of a roll; print its progress and how to continue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> UpgradeContext:
-    """What the steps work with."""
+    """Return the context of the steps."""
     context = UpgradeContext(
         scene.reader.calls,
         scene.session.timeout,
@@ -48,8 +48,8 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         progress=progress,
     )
     if any(isinstance(step, IncludedStep) for step in restored.steps):
-        looked = replace(execution.look_at(scene.session, [])[0], calls=scene.reader.calls)
-        context.offsets = execution.context_of(scene.session, looked, scene.journal)
+        observed = replace(execution.look_at(scene.session, [])[0], calls=scene.reader.calls)
+        context.offsets = execution.context_of(scene.session, observed, scene.journal)
         context.facts = context.offsets.facts
     if restored.request.given.get("application"):
         context.application = scene.application(restored.request.given["application"].strip())[0]
@@ -57,13 +57,13 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
 
 
 def progress(line: str) -> None:
-    """What is waited for, on a terminal."""
+    """Print what is awaited, on a terminal."""
     if not terminal.plain(sys.stderr):
         terminal.note(f"       {line}", style="dim")
 
 
 def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: GateOptions) -> None:
-    """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
+    """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` if it is stale."""
     scene = observe_cluster(session, workers=False)
     if aborts := data.get("aborts"):
         restored = runs.pick_resumable(scene.journal, scene.where, str(aborts))
@@ -99,7 +99,7 @@ def start(scene: Scene, plan: PlannedUpgrade, options: GateOptions, patience: Ga
 def carry_out(
     scene: Scene, restored: LoadedRun, patience: GateSettings, options: GateOptions, *, resumed: bool = False
 ) -> None:
-    """Do what is left of a run, reporting each step as it is done; says how to continue where it pauses."""
+    """Execute the remaining steps of a run, printing each result; print how to continue if it pauses."""
     context = context_of(scene, restored, patience)
     context.resumed = resumed
     total = len(restored.steps)
@@ -137,13 +137,13 @@ def carry_out(
 
 
 def check_pause(pause_after: int | None, count: int) -> None:
-    """Raises ``BadInput`` for a step that the plan does not have."""
+    """Raise ``BadInput`` for a step that the plan does not have."""
     if pause_after is not None and not 1 <= pause_after <= count:
         raise BadInput(f"Invalid --pause-after {pause_after}: the plan has steps 1 to {count}")
 
 
 def require_terminal(steps: Sequence[Any], options: GateOptions) -> None:
-    """Raises ``BadInput`` where workers must be restarted by hand and there is no terminal to ask on."""
+    """Raise ``BadInput`` if workers must be restarted by hand and standard input is not a terminal."""
     workers = by_hand(steps)
     if workers and options.by_hand is None and not apply.somebody_is_there():
         raise BadInput(
@@ -175,7 +175,7 @@ def _emit(
 
 
 def take_up(session: Session, name: str | None, options: GateOptions) -> None:
-    """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
+    """Resume a run. Raises ``Refused`` if its workers were changed since, or another run is rolling it back."""
     scene = observe_cluster(session, workers=False)
     _resume(scene, runs.pick_resumable(scene.journal, scene.where, name), options)
 
@@ -195,7 +195,7 @@ def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
 
 
 def abort_run(session: Session, name: str | None, options: GateOptions, *, leave: bool) -> None:
-    """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
+    """Roll a run back, or end it without a rollback (``leave``). An interrupted rollback is resumed."""
     scene = observe_cluster(session, workers=False)
     restored = runs.pick(scene.journal, scene.where, name)
     back = runs.rollback_run(scene.journal, restored.run)
@@ -203,9 +203,9 @@ def abort_run(session: Session, name: str | None, options: GateOptions, *, leave
         _leave(scene, runs.restored(scene.journal, back) if back else restored, options)
         return
     if back is not None:
-        taken_up = runs.restored(scene.journal, back)
-        terminal.note(f"The run {back.id} is already rolling back {taken_up.request.aborts}; it is resumed.")
-        _resume(scene, taken_up, options)
+        rollback = runs.restored(scene.journal, back)
+        terminal.note(f"The run {back.id} is already rolling back {rollback.request.aborts}; it is resumed.")
+        _resume(scene, rollback, options)
         return
     _roll_back(scene, restored, rollback_plan(scene, restored), options)
 
@@ -224,7 +224,7 @@ def _roll_back(scene: Scene, restored: LoadedRun, plan: PlannedUpgrade, options:
 
 
 def _leave(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
-    """End a run where it is, and with a way back the run that it was to take back."""
+    """End a run without a rollback; for a rollback, also the run that it rolls back."""
     ended = [restored.run.id, *filter(None, [restored.request.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
     where = scene.snapshot.cluster_id

@@ -1,4 +1,4 @@
-"""What was asked for of the workers, and its plan: shown, agreed to, or written to a file."""
+"""Plan the request for the workers, print it, confirm it, or write it to a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def planned(
     *,
     begins: bool = False,
 ) -> tuple[Scene, PlannedUpgrade]:
-    """The cluster, and the plan of a mode, or of a migration with what it is given; ``begins``: it is to be carried out."""
+    """Return the cluster, and the plan of a mode or migration with its parameters; ``begins``: to be executed."""
     to, migration, given = request
     what = to if migration is None else named(migration)
     scene = observe_cluster(session, workers=isinstance(what, str) or what.needs_workers)
@@ -40,7 +40,7 @@ def planned(
 
 
 def write_plan(plan: PlannedUpgrade, path: Path) -> None:
-    """Write the plan as a file that ``upgrade apply`` takes. Raises ``BadInput`` where it cannot be written."""
+    """Write the plan to a file for ``upgrade apply``. Raises ``BadInput`` if it cannot be written."""
     envelope = {"apiVersion": terminal.API_VERSION, "kind": "Plan", **plan.as_json()}
     try:
         path.write_text("".join(json_lines(envelope)))
@@ -55,7 +55,7 @@ def checked_parameters(
     pairs: Sequence[str] | None = None,
     without: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """What was given with ``--set``. Raises ``BadInput`` where the request is given twice, or beside a plan."""
+    """Return the parameters of ``--set``. Raises ``BadInput`` if the request is given twice, or with a plan."""
     given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
@@ -69,7 +69,7 @@ def checked_parameters(
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
-    """What was given with ``--set NAME=VALUE``. Raises ``BadInput``."""
+    """Parse the parameters of ``--set NAME=VALUE``. Raises ``BadInput``."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -82,7 +82,7 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def show(plan: PlannedUpgrade, output: Output) -> None:
-    """Print the plan: this is the dry run."""
+    """Print the plan, as in a dry run."""
 
     def table(wide: bool) -> None:
         for line in plan_lines(plan, wide):
@@ -92,7 +92,7 @@ def show(plan: PlannedUpgrade, output: Output) -> None:
 
 
 def confirm(scene: Scene, plan: PlannedUpgrade, output: Output, *, yes: bool) -> None:
-    """Show the plan and ask once; what is not known is part of it."""
+    """Print the plan, with what is unknown, and ask for confirmation."""
     if not yes and apply.somebody_is_there():
         for line in plan_lines(plan)[len(plan.steps) + 1 :]:
             terminal.note(line)

@@ -37,7 +37,7 @@ class ApplicationContext:
         journal, run = self.upgrade.journal_and_run()
         return ApplicationNotes.load(journal, run.id)
 
-    def keep(self, notes: ApplicationNotes) -> None:
+    def save(self, notes: ApplicationNotes) -> None:
         """Write the notes to the journal."""
         journal, run = self.upgrade.journal_and_run()
         notes.save(journal, run.id)
@@ -46,7 +46,7 @@ class ApplicationContext:
         """Record the progress of an instance."""
         notes = self.notes
         notes.entries[f"{roll}:{instance}"] = entry
-        self.keep(notes)
+        self.save(notes)
 
     def group(self) -> ClientGroup:
         """Describe the application's consumer group."""
@@ -77,19 +77,19 @@ class ApplicationContext:
 
         def probe() -> str | Missing:
             nonlocal watch
-            seen = evaluate(watch, self.health(), criteria)
-            watch = seen.watch
-            if seen.passed:
-                waits = watch.last.lag if watch.last else None
-                return f"healthy at {criteria.looks} observations in a row, lag {waits or 0}"
-            if seen.stopped:
+            result = evaluate(watch, self.health(), criteria)
+            watch = result.watch
+            if result.passed:
+                lag_now = watch.last.lag if watch.last else None
+                return f"healthy at {criteria.looks} observations in a row, lag {lag_now or 0}"
+            if result.stopped:
                 raise TimedOut(
                     f"{self.reader.application} failed the health gate; upgrade stopped. It keeps running as it is now",
-                    why=seen.stopped,
+                    why=result.stopped,
                     next_step="See connectctl upgrade status, and the log of the instance restarted last.",
                     code="gate",
                 )
-            return seen.missing
+            return result.missing
 
         return str(wait_for(self.upgrade, probe))
 

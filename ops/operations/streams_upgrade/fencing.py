@@ -50,11 +50,11 @@ def unused_transactional_ids(
     application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
 ) -> tuple[str, ...]:
     """Return the transactional ids of the other model that belong to no process in the group."""
-    living = {member.streams.process for member in group.members if member.streams}
+    running = {member.streams.process for member in group.members if member.streams}
     old = ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
     own = (known.id for known in ids if model_of_id(application, known.id) is old)
     # In a rollback, a thread's id may still be listed while its process already uses the ids of tasks.
-    return tuple(id_ for id_ in own if process_of(application, id_) not in living)
+    return tuple(id_ for id_ in own if process_of(application, id_) not in running)
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class FenceUnusedIds(Step["UpgradeContext"]):
         old = unused_transactional_ids(self.subject, own.group(), ids, kind)
         opened = [known.id for known in ids if known.open and known.id in old]
         _fence(own, old)
-        said = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
-        return f"{said}, {len(opened)} of them with an open transaction" if opened else said
+        summary = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
+        return f"{summary}, {len(opened)} of them with an open transaction" if opened else summary
 
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:

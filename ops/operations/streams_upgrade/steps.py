@@ -55,7 +55,7 @@ class SetGuarantee(InstanceStep):
             reported = application.reader.driver.configured(self.subject, PROPERTY)
             notes.was[self.subject] = reported.value if reported else None
         notes.entries[f"{self.roll}:{self.subject}"] = InstanceProgress(CHANGED)
-        application.keep(notes)
+        application.save(notes)
         return application.reader.driver.change(self.subject, PROPERTY, self.value)
 
 

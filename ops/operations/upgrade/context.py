@@ -1,4 +1,4 @@
-"""What the steps of a roll work with: the cluster, the driver of its workers, the notes of the run, and the clock."""
+"""The context of the steps of a roll: the cluster, the driver of its workers, the notes of the run, and the clock."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.run_state import UpgradeNotes, WorkerProgress
 
 BY_HAND = 3600.0
-"""Seconds to restart a worker by hand, before the run stops and can be resumed."""
+"""Seconds to restart a worker by hand before the run stops; it can be resumed."""
 
 
 @dataclass(frozen=True)
 class GateSettings:
-    """What a gate asks for: ``looks`` healthy ones in a row, within ``timeout`` seconds, ``max_failures`` tolerated."""
+    """Settings of a gate: ``looks`` consecutive healthy snapshots within ``timeout`` seconds, ``max_failures`` tolerated."""
 
     looks: int = 3
     timeout: float = 300.0
@@ -42,11 +42,11 @@ class GateSettings:
 
 @dataclass
 class UpgradeContext(StepContext):
-    """What the steps of a roll work with.
+    """The context of the steps of a roll.
 
-    ``reader`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
-    ``wall`` is a clock that other processes share, in seconds since 1970.
-    ``offsets`` is what the steps of a run that changes offsets work with, ``application`` the stream application of one.
+    ``reader`` and ``driver`` are always given. ``tell`` prints instructions for the operator, ``progress`` what is
+    awaited; ``wall`` is the system clock, in seconds since 1970. ``offsets`` is the context of steps that change offsets,
+    ``application`` the Streams application that the run changes.
     """
 
     reader: ClusterReader = field(kw_only=True)
@@ -63,19 +63,19 @@ class UpgradeContext(StepContext):
 
     @property
     def notes(self) -> UpgradeNotes:
-        """The notes of the run that is being carried out."""
+        """The notes of the current run."""
         journal, run = self.journal_and_run()
         if self._notes is None or self._notes[0] != run.id:
             self._notes = run.id, run_state.UpgradeNotes.load(journal, run.id)
         return self._notes[1]
 
     def save(self) -> None:
-        """Write the notes down."""
+        """Write the notes to the journal."""
         journal, run = self.journal_and_run()
         self.notes.save(journal, run.id)
 
     def write(self, worker: str, entry: WorkerProgress) -> None:
-        """Note how far a worker is."""
+        """Record the progress of a worker."""
         self.notes.workers[worker] = entry
         self.save()
 
@@ -84,20 +84,20 @@ class UpgradeContext(StepContext):
         return observe.members_of(self.reader.group())
 
     def answer(self, worker: str) -> Worker | None:
-        """What a worker says of itself, None where it is not in the group."""
+        """Return a worker's response, None if it is not in the group."""
         return observe.support_of(self.reader, worker)
 
     def health(self) -> HealthSnapshot:
-        """The cluster at this moment."""
+        """Take a health snapshot of the cluster."""
         return observe.health(self.reader, self.now())
 
     def expected(self) -> tuple[str, ...]:
-        """The workers that must be there: all but those that were broken before and have not had their turn."""
+        """The workers that must be in the group: all but those broken before the run and not yet restarted by it."""
         had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
         return tuple(w for w in self.baseline.workers if w not in self.baseline.broken or w in had_turn)
 
     def criteria(self, *, forgives_fencing: bool = False) -> HealthCriteria:
-        """What a gate of this run wants."""
+        """The criteria for a gate of this run."""
         return HealthCriteria(
             expected=self.expected(),
             baseline=self.baseline.ranks(),
@@ -108,14 +108,14 @@ class UpgradeContext(StepContext):
         )
 
     def refuse_two_at_once(self, workers: Sequence[str]) -> None:
-        """Raise where another worker than ``workers`` is away, and stays so: one at a time is all a cluster has to bear."""
+        """Raise ``ConnectctlError`` if any worker other than ``workers`` is and stays down: only one at a time may be."""
         others = [worker for worker in self.expected() if worker not in workers]
         health: list[HealthSnapshot] = []
 
         def probe() -> bool | Missing:
-            health[:] = [seen := self.health()]
-            away = [worker for worker in others if worker not in seen.members or worker in seen.silent]
-            missing = seen.problem or (f"{', '.join(away)} is not in the group, or does not answer" if away else None)
+            health[:] = [last := self.health()]
+            down = [worker for worker in others if worker not in last.members or worker in last.silent]
+            missing = last.problem or (f"{', '.join(down)} is not in the group, or does not answer" if down else None)
             return True if missing is None else Missing(missing)
 
         missing = wait_for(self, probe, self.patience.timeout)
@@ -130,9 +130,9 @@ class UpgradeContext(StepContext):
             )
 
     def modes(self, fits: Callable[[str, str], bool]) -> dict[str, WorkerMode]:
-        """The mode of every worker in the group. Waits a little for workers whose mode does not fit yet.
+        """The mode of every worker in the group. Waits up to ``SETTLING`` seconds for modes that do not fit yet.
 
-        A new leader, for one, initialises its transactional id a moment after it has taken over.
+        For example, a new leader initializes its transactional id shortly after it has become leader.
         """
         journal, run = self.journal_and_run()
         found: dict[str, WorkerMode] = {}
@@ -144,25 +144,25 @@ class UpgradeContext(StepContext):
             found.clear()
             found.update(observe.modes(self.reader, group, known))
             mismatched = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
-            # No waiting makes another process of a worker that is proven to be enabled, or too old.
+            # A verified enabled, or too old, worker does not change its mode while it runs: do not wait.
             permanent = any(
                 m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
                 for m in mismatched.values()
             )
             if group.state != "Stable":
                 return Missing(f"the group is {group.state}")
-            words = "; ".join(f"{worker} is {mode}" for worker, mode in mismatched.items())
-            return Missing(words) if mismatched and not permanent else True
+            mismatches = "; ".join(f"{worker} is {mode}" for worker, mode in mismatched.items())
+            return Missing(mismatches) if mismatched and not permanent else True
 
         wait_for(self, probe, min(self.patience.timeout, SETTLING))
         return found
 
     def remember_leader(self) -> None:
-        """Note who leads and how its transactional id stands; moved since the last look, it proves ``preparing``.
+        """Record the leader and the producer id and epoch of its transactional id; a change verifies ``preparing``.
 
-        Moved while the same process leads, only that one can have moved it. When another took over, the old one may have
-        written once more before it went, which moves it too (KIP-890). It was the new one where there was no id before,
-        or where nothing has been written with it since it was initialised.
+        If the same process still leads, only that process can have changed them. After a change of leader, a last write
+        of the old leader may have changed them as well (KIP-890). The new leader has, if there was no id before, or if
+        nothing has been written with the id since it was initialized.
         """
         with suppress(ConnectctlError):
             group = self.reader.group()
@@ -182,4 +182,4 @@ class UpgradeContext(StepContext):
 
 
 SETTLING = 30.0
-"""Seconds in which every worker must tell its mode once all are back."""
+"""Seconds within which every worker must have the expected mode after all have rejoined."""

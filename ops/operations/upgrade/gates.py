@@ -1,7 +1,7 @@
 """Whether a cluster is healthy enough to continue. Pure: evaluates one health snapshot after another.
 
 A gate passes after several consecutive healthy snapshots, between which no task moved to another worker, and fails at
-its deadline. A cooperative rebalance is two or more: what the first takes from a worker, the next one gives to another, and
+its deadline. A cooperative rebalance is two or more: the first revokes tasks, the next assigns them to other workers, and
 between them the group is Stable (KIP-415). The clock of the deadline does not count a pending rebalance delay
 (``scheduled.rebalance.max.delay.ms``): tasks of a stopped worker are then waiting for reassignment.
 """
@@ -24,7 +24,7 @@ HEALTHY_STATES = ("RUNNING", "PAUSED", "STOPPED")
 class UnhealthyComponent:
     """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself.
 
-    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens where a predecessor on
+    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens if a predecessor on
     another worker ends late, or its transaction expired: the trace is the same for both. Connect restarts neither.
     """
 
@@ -52,7 +52,7 @@ class UnhealthyComponent:
 
     @property
     def by_fencing(self) -> bool:
-        """Whether it is FAILED by fencing alone, so that a restart mends it."""
+        """Whether it is FAILED by fencing alone, so that a restart repairs it."""
         return self.rank == 2 and (self.fencing or self.fenced)
 
     @property
@@ -90,7 +90,7 @@ class HealthSnapshot:
 
     @property
     def layout(self) -> Layout:
-        """Members and assignments: while unchanged, no rebalance moved anything."""
+        """Members and assignments: while unchanged, no rebalance has moved a task."""
         return dict(self.members), dict(self.assigned)
 
 
@@ -178,10 +178,10 @@ def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria)
     if watch.healthy >= criteria.looks and health.at - watch.since >= criteria.settle:
         return WorkersGateResult(watch, passed=True)
     if found and len(failed) > criteria.max_failures and failing > criteria.looks:
-        return WorkersGateResult(watch, found, stopped=_sentence(found), fenced=fenced)
+        return WorkersGateResult(watch, found, stopped=_joined(found), fenced=fenced)
     if health.at - watch.began >= criteria.timeout + watch.delay:
         waited = f"after {health.at - watch.began:.0f} s"
-        why = _sentence(found) or "connectors and tasks keep moving between workers"
+        why = _joined(found) or "connectors and tasks keep moving between workers"
         return WorkersGateResult(watch, found, stopped=f"{waited}: {why}", fenced=fenced)
     return WorkersGateResult(watch, found, fenced=fenced)
 
@@ -198,5 +198,5 @@ def _settled(health: HealthSnapshot, criteria: HealthCriteria) -> bool:
 MAX_NAMED = 6
 
 
-def _sentence(found: Iterable[str]) -> str:
+def _joined(found: Iterable[str]) -> str:
     return some_of([*found], MAX_NAMED, "; ")

@@ -20,7 +20,7 @@ PROPERTY = "exactly.once.source.support"
 
 
 class SourceSupport(StrEnum):
-    """The worker's ``exactly.once.source.support``; NOT_SUPPORTED where its release does not know it."""
+    """The worker's ``exactly.once.source.support``; NOT_SUPPORTED if its release has no such property."""
 
     DISABLED = "disabled"
     PREPARING = "preparing"
@@ -48,7 +48,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True)
 class WorkerMode:
-    """A worker's mode. ``source`` is where it is known from, or why it is unknown."""
+    """A worker's mode. ``source`` is the evidence for it, or why it is unknown."""
 
     value: SourceSupport
     how: Confidence
@@ -60,9 +60,9 @@ class WorkerMode:
 
 @dataclass(frozen=True)
 class LeaderId:
-    """The leader's transactional id as its coordinator has it. ``who``: producer id and epoch; None where it has none.
+    """The leader's transactional id as its coordinator describes it. ``who``: producer id and epoch; None if it has none.
 
-    ``fresh``: nothing has been written with it since it was initialised.
+    ``fresh``: nothing has been written with it since it was initialized.
     """
 
     who: tuple[int, int] | None
@@ -122,7 +122,7 @@ def mode_of(evidence: Evidence) -> WorkerMode:
 
 
 def _verified_leader(evidence: Evidence) -> WorkerMode | None:
-    """What the leader's transactional id shows: only a leader that is at least preparing initializes it."""
+    """The mode by the leader's transactional id: only a leader that is at least preparing initializes it."""
     if evidence.leader_id is not None and evidence.leader_id.who is None:
         source = "it is the leader, and the leader's transactional id does not exist"
         return WorkerMode(SourceSupport.DISABLED, Confidence.VERIFIED, source)
@@ -140,7 +140,7 @@ def _verified_leader(evidence: Evidence) -> WorkerMode | None:
 
 
 def _assumed(evidence: Evidence) -> WorkerMode | None:
-    """What an earlier run set, if no newer value is configured: for the same process it outweighs any file."""
+    """The mode that an earlier run set, if no newer value is configured: for the same process it outweighs any file."""
     journal_record, configured = evidence.journal_record, evidence.configured
     if journal_record is None or (configured is not None and not journal_record.same):
         return None

@@ -1,4 +1,4 @@
-"""Looks at a Connect cluster for a roll: once and thoroughly for a plan, and quickly again and again for a gate."""
+"""Observe a Connect cluster for a roll: fully for a plan, and quickly and repeatedly for a gate."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ DEDICATED = "offsets.storage.topic"
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """What is looked with. ``extra`` are REST addresses of workers that the person named, in the group or not.
+    """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the group or not.
 
-    ``transactions`` is None where coordinators cannot be asked. ``remembered`` are addresses of workers that an earlier run
-    knew, with its id.
+    ``transactions`` is None if transaction coordinators cannot be queried. ``remembered``: addresses of workers that an
+    earlier run recorded, with its id.
     """
 
     kafka: KafkaReads
@@ -64,7 +64,7 @@ class ClusterReader:
     remembered: Mapping[str, str] = field(default_factory=dict)
 
     def group(self) -> ConnectGroup:
-        """The workers' group as it is now."""
+        """Describe the workers' group."""
         return self.kafka.group(self.group_id)
 
 
@@ -74,7 +74,7 @@ def members_of(group: ConnectGroup) -> dict[str, str]:
 
 
 def leader_id(reader: ClusterReader) -> LeaderId | Gap:
-    """The leader's transactional id as its coordinator has it, or why that was not seen."""
+    """Return the leader's transactional id as its coordinator describes it, or why it could not be read."""
     id_ = f"connect-cluster-{reader.group_id}"
     subject = f"the leader's transactional id {id_}"
     if reader.transactions is None:
@@ -87,14 +87,14 @@ def leader_id(reader: ClusterReader) -> LeaderId | Gap:
         return LeaderId(found.who, fresh=found.state == "Empty")
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id_))
-    said = verdict(DESCRIBE, found)
-    return LeaderId(None) if said.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, said.meaning)
+    error = verdict(DESCRIBE, found)
+    return LeaderId(None) if error.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, error.meaning)
 
 
 def observe(
     reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]
 ) -> RollingSnapshot:
-    """The cluster as a planner needs it. Raises ``Refused`` where a rebalance hides who the workers are."""
+    """Take the snapshot of the cluster for a planner. Raises ``Refused`` if a rebalance hides the workers' addresses."""
     if group.members and not any(member.url for member in group.members):
         raise Refused(
             f"The group {group.id} is {group.state}, and its workers cannot be identified during a rebalance",
@@ -104,8 +104,8 @@ def observe(
     answers = [*ask_all(reader.calls, group), *_absent_workers(reader, group)]
     members, known = members_of(group), leader_id(reader)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
-        workers = tuple(sorted((one.result() for one in asked), key=lambda w: w.address))
+        futures = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
+        workers = tuple(sorted((future.result() for future in futures), key=lambda w: w.address))
     found, unseen = _connectors(reader, [w.url for w in workers if not w.broken])
     if isinstance(known, Gap) and reader.transactions is not None:
         unseen.append(f"{known.subject}: {known.why}")
@@ -129,7 +129,7 @@ def observe(
 
 
 def _absent_workers(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
-    """The workers that are named in the settings or remembered from an earlier run, and are not in the group."""
+    """The workers from the settings or from an earlier run that are not in the group."""
     inside = {address(member.url) for member in group.members}
     named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost_workers(reader)}
     absent = {where: url for where, url in named.items() if where not in inside}
@@ -137,7 +137,7 @@ def _absent_workers(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
 
 
 def _lost_workers(reader: ClusterReader) -> dict[str, str]:
-    """The workers that only an earlier run knows of, with its id."""
+    """The workers that only an earlier run recorded, with its id."""
     named = {address(url) for url in reader.extra}
     return {worker: run for worker, run in reader.remembered.items() if worker not in named}
 
@@ -156,7 +156,7 @@ def _worker(
     group: ConnectGroup,
 ) -> RollingWorker:
     configured, obstacle = _configured(reader, answer.address, PROPERTY)
-    # Without signed requests the leader may write nothing for a week, and its id is then forgotten.
+    # Without signed requests the leader may write nothing for a week; its transactional id then expires.
     seen = known if isinstance(known, LeaderId) else None
     usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
     evidence = Evidence(
@@ -192,11 +192,11 @@ def _change_descriptions(reader: ClusterReader, worker: str) -> dict[str, str]:
     try:
         return {v: reader.driver.says(worker, PROPERTY, v) for v in values} if reader.driver else {}
     except ConnectctlError:
-        return {}  # check says why
+        return {}  # check returns the reason
 
 
 def _configured(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
-    """What the driver reports of a property, and why it cannot."""
+    """Return the value of a property that the driver reports, and why it cannot report one."""
     try:
         return (reader.driver.configured(worker, name) if reader.driver else None), None
     except ConnectctlError as e:
@@ -228,7 +228,7 @@ def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connec
 
 
 def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
-    """Every connector and task that is not well; without ``owners`` statuses are taken at their word."""
+    """Every unhealthy connector and task; without ``owners``, statuses are not checked against assignments."""
     return tuple(
         component
         for connector in connectors
@@ -253,12 +253,12 @@ def _unhealthy_component(
 
 
 def _is_stopped(connector: Connector) -> bool:
-    """Whether no worker needs to run it: a stopped connector without tasks."""
+    """Whether it is a stopped connector without tasks, which no worker runs."""
     return connector.status is not None and connector.status.state == "STOPPED" and not connector.tasks
 
 
 def health(reader: ClusterReader, at: float) -> HealthSnapshot:
-    """The cluster at this moment, as a gate needs it. What cannot be seen is part of the look and no error."""
+    """Take a health snapshot for a gate; a failed request becomes its ``problem``, not an error."""
     try:
         group = reader.group()
     except ConnectctlError as e:
@@ -286,12 +286,12 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
 
 
 def leader_of(group: ConnectGroup) -> str | None:
-    """The leader's address, where the group tells one."""
+    """The leader's address, None if the group has none."""
     return address(group.leader_url) if group.leader_url else None
 
 
 def _response_problem(calls: ConnectCalls, url: str) -> str | None:
-    """Why the worker's REST server does not answer, None where it does."""
+    """Return why the worker's REST server does not respond, None if it does."""
     try:
         calls.get("/", url=url, timeout=PATIENCE)
     except ConnectctlError as e:
@@ -300,7 +300,7 @@ def _response_problem(calls: ConnectCalls, url: str) -> str | None:
 
 
 def support_of(reader: ClusterReader, worker: str) -> Worker | None:
-    """What one worker answers, None where it is not in the group."""
+    """Return one worker's response, None if it is not in the group."""
     group = reader.group()
     chosen = [member for member in group.members if member.url and address(member.url) == worker]
     return next(iter(ask_all(reader.calls, group, chosen)), None) if chosen else None

@@ -1,8 +1,8 @@
-"""The steps of a roll. Each looks again when it is carried out, so that a run may be killed anywhere and taken up.
+"""The steps of a roll. Each reads the state again when executed, so that a run may be killed anywhere and resumed.
 
-A worker's turn is four steps: its property is changed, it is restarted, it is waited for until it is back in the group
-with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step; from then on the
-steps of the turn name the worker that was taken (``with_taken_workers``).
+A worker's turn is four steps: change its property, restart it, wait until it rejoins the group with the requested mode,
+and wait for a gate. The first step of a turn decides which worker is restarted; from then on the steps of the turn name
+that worker (``with_taken_workers``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def mode_label(value: str) -> str:
-    """A mode as steps name it."""
+    """Return a mode as the descriptions of steps name it."""
     return "on a release before 3.3" if value == SourceSupport.NOT_SUPPORTED else value
 
 
@@ -35,7 +35,7 @@ def mode_label(value: str) -> str:
 class WorkerStep(Step["UpgradeContext"]):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
 
-    ``by_hand``: the operator does it, and the run waits. ``planned``: who was planned, where others were taken.
+    ``by_hand``: the operator does it, and the run waits. ``planned``: the planned workers, if others were chosen.
     """
 
     subject: str
@@ -50,33 +50,33 @@ class WorkerStep(Step["UpgradeContext"]):
 
     @property
     def turn(self) -> str:
-        """The turn as notes name it."""
+        """The key of the turn in the notes: phase and slot."""
         return f"{self.phase}.{self.slot}"
 
     @property
     def worker(self) -> str | None:
-        """The worker, None where several are restarted together."""
+        """The worker, None if several are restarted together."""
         return self.workers[0] if len(self.workers) == 1 else None
 
     @property
     def worker_names(self) -> str:
-        """The workers in words."""
+        """The workers, joined by "and"."""
         return " and ".join(self.workers)
 
     @property
     def manual_suffix(self) -> str:
-        """What to add if it is done by hand."""
+        """The suffix of the description if done by hand."""
         return " (by hand)" if self.by_hand else ""
 
     def decided(self, context: UpgradeContext) -> WorkerStep:
-        """The step with the workers that are taken at its turn, which is decided at the first step of it."""
+        """Return the step with the workers chosen for its turn; the first step of a turn decides."""
         found: WorkerStep = with_taken_workers(self, {self.turn: self._workers_taken(context)})
         if not found.planned or self.value == SourceSupport.NOT_SUPPORTED:
             return found
         return replace(found, by_hand=any(context.driver.restart_mode(worker).by_hand for worker in found.workers))
 
     def _workers_taken(self, context: UpgradeContext) -> tuple[str, ...]:
-        """Who is taken at this turn; decided when first asked, and written down."""
+        """Return the workers chosen for this turn; the first call decides and stores them."""
         turns, key = context.notes.turns, self.turn
         if key not in turns:
             prefix = f"{self.phase}."
@@ -88,7 +88,7 @@ class WorkerStep(Step["UpgradeContext"]):
         return turns[key]
 
     def replacement_note(self, turns: Mapping[str, tuple[str, ...]]) -> str:
-        """What to add where another worker was taken than planned, and why."""
+        """Return which worker was chosen instead of the planned one, and why; empty if none."""
         if not self.planned:
             return ""
         earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
@@ -101,7 +101,7 @@ class WorkerStep(Step["UpgradeContext"]):
 
 
 def with_taken_workers(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
-    """``step`` with the workers that were taken at its turn, where ``turns`` has them; any other step as it is."""
+    """Return ``step`` with the workers that ``turns`` has for its turn; other steps unchanged."""
     taken = turns.get(step.turn) if isinstance(step, WorkerStep) else None
     if taken is None or taken == step.workers:
         return step
@@ -110,7 +110,7 @@ def with_taken_workers(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
 
 @dataclass(frozen=True)
 class ChangeProperty(WorkerStep):
-    """Give the worker's property its value; what it runs with is not changed by that."""
+    """Set the worker's property; the running worker does not change until its restart."""
 
     def describe(self) -> str:
         return f"set {PROPERTY}={self.value} on {self.worker_names}{self.manual_suffix}"
@@ -133,7 +133,7 @@ class ChangeProperty(WorkerStep):
 
 @dataclass(frozen=True)
 class RestartWorker(WorkerStep):
-    """Restart the worker, if all others are there: never two at once."""
+    """Restart the worker if all others are in the group: never two at once."""
 
     kind: ClassVar[str] = "restart"
 
@@ -151,7 +151,7 @@ class RestartWorker(WorkerStep):
         details = []
         for worker in self.workers:
             before = context.notes.workers.get(worker)
-            # Who is restarted with others may be back already, and its old member id is the one from before the change.
+            # A worker restarted with others may have rejoined already: its old member id is the one before the change.
             known = before.before if before is not None and self.worker is None else members.get(worker)
             context.write(worker, WorkerProgress(self.value, RESTARTING, known, at=context.wall()))
             details.append(context.driver.restart(worker))
@@ -161,7 +161,7 @@ class RestartWorker(WorkerStep):
 
 @dataclass(frozen=True)
 class ReplaceBinaries(WorkerStep):
-    """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
+    """Have the operator install an older release on the worker and start it: no driver supports this step."""
 
     def describe(self) -> str:
         return f"install a release before 3.3 on {self.worker_names} and wait until it rejoins{self.manual_suffix}"
@@ -182,7 +182,7 @@ class ReplaceBinaries(WorkerStep):
 
 @dataclass(frozen=True)
 class Rejoin(WorkerStep):
-    """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
+    """Wait until a new process of the worker is in the group, responds, and does not contradict the requested mode."""
 
     read_only: ClassVar[bool] = True
 
@@ -195,7 +195,7 @@ class Rejoin(WorkerStep):
 
 @dataclass(frozen=True)
 class Gate(WorkerStep):
-    """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
+    """Wait for several consecutive healthy snapshots; restart once each task that failed by fencing."""
 
     read_only: ClassVar[bool] = True
     forgives_fencing: bool = False
@@ -209,7 +209,7 @@ class Gate(WorkerStep):
 
 @dataclass(frozen=True)
 class FirstGate(Step["UpgradeContext"]):
-    """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
+    """Check that the cluster is healthy before any change. Raises ``Refused`` if it is not."""
 
     subject: str = "cluster"
     reason: str = "problems from before the upgrade must not be attributed to it"
@@ -231,7 +231,7 @@ class FirstGate(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class CheckModes(Step["UpgradeContext"]):
-    """See that every worker is in the mode in which a phase leaves it. ``expected`` are the modes by worker."""
+    """Verify that every worker is in its mode after a phase. ``expected`` are the modes by worker."""
 
     expected: dict[str, str]
     subject: str = "cluster"
@@ -257,7 +257,7 @@ class CheckModes(Step["UpgradeContext"]):
         return "; ".join(f"{worker} {mode.value} ({mode.how.label})" for worker, mode in found.items())
 
     def fits(self, worker: str, value: str) -> bool:
-        """Whether a worker may be in that mode now; one that came meanwhile, in any that others are in."""
+        """Whether a worker may be in that mode; one that joined since may have any expected mode."""
         wanted = {self.expected[worker]} if worker in self.expected else set(self.expected.values())
         return value in wanted or (value == SourceSupport.NOT_SUPPORTED and SourceSupport.DISABLED in wanted)
 
@@ -279,29 +279,29 @@ class RestartFailed(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class IncludedStep(Step["UpgradeContext"]):
-    """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
+    """A step of another operation that must come first, such as a merge of offsets before a hard downgrade."""
 
     inner: Step[OffsetContext]
     reason: str = ""
 
     @property
     def subject(self) -> str:
-        """The step's own."""
+        """The subject of the inner step."""
         return self.inner.subject
 
     @property
     def now(self) -> str:
-        """The step's own."""
+        """The current state of the inner step."""
         return self.inner.now
 
     @property
     def kind(self) -> str:
-        """The step's own name."""
+        """The kind of the inner step."""
         return self.inner.kind
 
     @property
     def read_only(self) -> bool:  # type: ignore[override]  # as the inner step is
-        """The step's own."""
+        """Whether the inner step is read-only."""
         return self.inner.read_only
 
     def describe(self) -> str:
@@ -320,7 +320,7 @@ class IncludedStep(Step["UpgradeContext"]):
 
 
 def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:
-    """The workers of each slot of each phase, as the plan has them."""
+    """Return the planned workers of each slot, by phase."""
     found: dict[int, dict[int, tuple[str, ...]]] = {}
     for step in steps:
         if isinstance(step, WorkerStep):
