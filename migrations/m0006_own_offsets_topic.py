@@ -54,9 +54,8 @@ def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """The merge into the connector's dedicated topic: the steps ``inputs.before``."""
     name = single_run.required_parameter(inputs, "connector", "connector")
     single_run.refuse_without_workers(inputs)
-    steps = single_run.included_steps(
-        inputs, "workers do not fall back to the global topic, so its own must be filled first"
-    )
+    why = "workers do not fall back to the global topic, so its own must be filled first"
+    steps = single_run.included_steps(inputs, why)
     return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or (), unknown=_unknown(name) if steps else ())
 
 

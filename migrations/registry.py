@@ -111,7 +111,7 @@ class Migration:
     ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
     none. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters``: the names for
     ``--set`` with their meaning. ``observe`` reads what ``plan`` needs in addition to the workers; ``roll_back`` returns
-    the steps, with remarks, that roll back a run that changed no worker. ``needs_workers``: whether it needs any.
+    the steps, with remarks, that roll back a run that changed no worker. ``for_workers``: whether it needs any.
     """
 
     number: int
@@ -124,7 +124,7 @@ class Migration:
     parameters: Mapping[str, str] = field(default_factory=dict)
     observe: Callable[[ClusterAccess, Given], Observed] = _observe_nothing
     roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _observe_nothing
-    needs_workers: bool = True
+    for_workers: bool = True
 
     def check(self, given: Given) -> None:
         """Raise ``BadInput`` for an unknown parameter."""

@@ -83,13 +83,5 @@ def migration(
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(
-        number,
-        name,
-        doc,
-        plan,
-        status,
-        parameters=parameters,
-        observe=observe,
-        roll_back=roll_back,
-        needs_workers=False,
+        number, name, doc, plan, status, parameters=parameters, observe=observe, roll_back=roll_back, for_workers=False
     )

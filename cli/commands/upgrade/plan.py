@@ -33,7 +33,7 @@ def planned(
     """Return the cluster, and the plan of a mode or migration with its parameters; ``begins``: to be executed."""
     to, migration, given = request
     what = to if migration is None else named(migration)
-    scene = observe_cluster(session, workers=isinstance(what, str) or what.needs_workers)
+    scene = observe_cluster(session, workers=isinstance(what, str) or what.for_workers)
     if begins:
         refuse_unfinished(scene.journal, scene.where)
     return scene, make_plan(scene, what, given, without or ())
