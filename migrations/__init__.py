@@ -1,1 +1,1 @@
-"""The named, numbered changes of a cluster; each a planner with a docstring that says why."""
+"""The named, numbered changes of a cluster; each with a planner and a docstring with the reason."""

@@ -1,4 +1,4 @@
-"""What both hard downgrades have in common: offsets come back to the global topic before any binaries are replaced."""
+"""Shared by both hard downgrades: offsets are merged into the global topic before any binaries are replaced."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
-def plan(ask: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
-    """The plan for ``request``; ``ask.before`` are the steps that merge offsets. ``Refused`` where they are missing."""
-    moved = {step.subject for step in ask.before}
-    left = [name for name in ask.snapshot.dedicated if name not in moved]
+def plan(inputs: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
+    """Plan ``request``; ``inputs.before`` are the steps that merge offsets. Raises ``Refused`` if they are missing."""
+    moved = {step.subject for step in inputs.before}
+    left = [name for name in inputs.snapshot.dedicated if name not in moved]
     if left:
         raise Refused(
             f"Older releases read the global offsets topic only, and {', '.join(left)} has one of its own",
             next_step=" ; ".join(f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in left),
             code="dedicated-topics",
         )
-    found = planning.plan(ask.snapshot, request, ask.findings, ask.before)
-    if ask.seen:
-        found = replace(found, remarks=ask.seen)
+    found = planning.plan(inputs.snapshot, request, inputs.findings, inputs.before)
+    if inputs.observed:
+        found = replace(found, remarks=inputs.observed)
     if not found.steps:
         return found
     note = (
@@ -42,13 +42,13 @@ def plan(ask: MigrationInput, request: UpgradeRequest) -> PlannedUpgrade:
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Converged where every worker runs a release before 3.3."""
+    """Converged if every worker runs a release before 3.3."""
     return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))
 
 
-def migration(number: int, name: str, story: str, plan: Callable[[MigrationInput], PlannedUpgrade]) -> Migration:
-    """A hard downgrade with ``plan``: it merges offsets first, and that is what is rolled back."""
+def migration(number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedUpgrade]) -> Migration:
+    """Return a hard downgrade with ``plan``: it merges offsets first, and a rollback undoes that merge."""
     back = offset_moves.roll_back
     return Migration(
-        number, name, story, plan, status, leads_to="downgrade", observe=offset_moves.to_global, roll_back=back
+        number, name, doc, plan, status, leads_to="downgrade", observe=offset_moves.to_global, roll_back=back
     )

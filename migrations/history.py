@@ -1,4 +1,4 @@
-"""Which migrations a cluster has seen, by the journal, and how it stands to each."""
+"""The status of each migration for a cluster, and which were applied to it, by the journal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listed:
-    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end.
+    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that completed it.
 
-    ``parameters`` is what ``--set`` may tell it, by name.
+    ``parameters``: the meaning of each parameter of ``--set``, by name.
     """
 
     id: str
     name: str
     title: str
-    story: str
+    description: str
     status: Status
     why: str
     applied_at: str | None
@@ -34,7 +34,7 @@ class Listed:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The migration as scripts get it."""
+        """Return the migration as JSON."""
         return {
             "id": self.id,
             "name": self.name,
@@ -48,7 +48,7 @@ class Listed:
 
 
 def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
-    """Every migration, by number."""
+    """Return every migration, by number."""
     done = [
         (run, journal.plan(run.id))
         for run in run_state.runs_here(journal, snapshot.cluster_id, snapshot.group_id)
@@ -64,7 +64,7 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
         id=migration.id,
         name=migration.name,
         title=migration.title,
-        story=migration.story,
+        description=migration.description,
         status=status.status,
         why=status.why,
         applied_at=run.ended_at if run else None,
@@ -74,7 +74,7 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
 
 
 def applies(migration: Migration, request: dict[str, Any]) -> bool:
-    """Whether a run of ``request`` that came to its end has performed the migration. A way back of another run has not."""
+    """Whether a completed run of ``request`` applied the migration. The rollback of another run does not."""
     if request["aborts"]:
         return False
     return request["name"] == migration.name or str(request["to"]) in migration.satisfies

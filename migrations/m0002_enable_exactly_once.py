@@ -1,13 +1,13 @@
 """Enable exactly-once source support: every worker ``enabled``, through ``preparing`` where it is not there yet.
 
 The second roll of KIP-618, and the first before it for the workers that need it. The second begins only when every
-worker is seen to be at least ``preparing``: proven where it can be, told by its properties, or believed because this
-program restarted it so. From the first enabled worker on, source tasks that land on it write records and offsets in
-transactions, after a round of fencing by the leader.
+worker is at least ``preparing``: verified where possible, configured in its properties, or assumed because connectctl
+restarted it so. From the first enabled worker on, source tasks assigned to it write records and offsets in
+transactions, after a round of zombie fencing by the leader.
 
-Guaranteed: never from ``disabled`` to ``enabled`` at once; one worker at a time, the leader last in each roll. Tasks
-whose round of fencing met a leader being restarted are restarted once. Records of a connector are written exactly once
-from the moment on when every worker is enabled.
+Guaranteed: never directly from ``disabled`` to ``enabled``; one worker at a time, the leader last in each roll. Tasks
+whose round of fencing failed because the leader restarted are restarted once. Records of a connector are written
+exactly once as soon as every worker is enabled.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 NAME = "enable-exactly-once"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Every worker becomes enabled."""
-    return planning.plan(ask.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), ask.findings, ask.before)
+    return planning.plan(inputs.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), inputs.findings, inputs.before)
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Converged where every worker is proven to be enabled."""
+    """Converged if every worker is enabled."""
     return up_to(snapshot, (SourceSupport.ENABLED,))
 
 

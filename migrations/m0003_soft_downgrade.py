@@ -1,11 +1,11 @@
 """Soft downgrade: one roll that makes every worker ``disabled``, on the release that it runs.
 
 KIP-618, Soft downgrade. Each worker is restarted with the property changed; tasks resume with at-least-once delivery
-where they stood, because workers write the offsets of every connector to the global topic as well. Fencing needs no
-property, so that workers that are still enabled can ask a leader that is not.
+from their offsets, because workers write the offsets of every connector to the global topic as well. Fencing does not
+depend on the leader's property, so workers that are still enabled can request it from a leader that is not.
 
-``connectctl upgrade plan --to disabled`` ends the same way and is the more careful one: it goes through ``preparing``,
-which costs a second roll, and keeps a leader that can be fenced until no worker is enabled any more.
+``connectctl upgrade plan --to disabled`` has the same result and is safer: it goes through ``preparing``, with a second
+roll, and keeps a leader that can be fenced until no worker is enabled.
 
 Guaranteed: one worker at a time, the leader last, the next only when the cluster is healthy. Not guaranteed from the
 first restart on: that records are written once.
@@ -23,15 +23,15 @@ from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 NAME = "soft-downgrade"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Every worker becomes disabled, in one roll."""
     return planning.plan(
-        ask.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), ask.findings, ask.before
+        inputs.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), inputs.findings, inputs.before
     )
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Converged where every worker is disabled, or too old to be anything else."""
+    """Converged if every worker is disabled, or too old to have the property."""
     return down_from(snapshot, (SourceSupport.DISABLED, SourceSupport.NOT_SUPPORTED))
 
 

@@ -1,12 +1,12 @@
 """Hard downgrade in two steps: every worker ``disabled``, then older binaries, worker by worker.
 
 KIP-618, Two-step downgrade, the safest way back to a release without exactly-once source support: the rolling upgrade
-in reverse. The first roll is the soft downgrade. In the second a person replaces the binaries of one worker after the
-other; the run says which one, waits until it is back with a release before 3.3, and until the cluster is healthy.
+in reverse. The first roll is the soft downgrade. In the second the operator replaces the binaries of one worker after
+the other; the run prints which one, waits until it rejoins with a release before 3.3, and until the cluster is healthy.
 
-Before the first roll, connectors with an offsets topic of their own get their offsets merged into the global topic and
-resume there: older releases read no other (Offsets accuracy). A dedicated topic that stays behind goes stale and would
-win after the next upgrade: ``connectctl offsets diff`` shows that.
+Before the first roll, the offsets of connectors with a dedicated offsets topic are merged into the global topic, and the
+connectors resume there: older releases read no other (Offsets accuracy). The remaining dedicated topic becomes stale and
+would win after the next upgrade: ``connectctl offsets diff`` shows that.
 
 Guaranteed: every connector and task keeps running throughout, one worker at a time, the leader last.
 """
@@ -21,9 +21,9 @@ from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRe
 NAME = "hard-downgrade-two-steps"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
     """Disabled in one roll, then older binaries in another."""
-    return hard_downgrade.plan(ask, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
+    return hard_downgrade.plan(inputs, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
 
 
 MIGRATION = hard_downgrade.migration(4, NAME, __doc__, plan)

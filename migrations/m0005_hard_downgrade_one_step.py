@@ -1,13 +1,12 @@
 """Hard downgrade in one step: older binaries at once, worker by worker; tasks may fail until it is over.
 
 KIP-618, Single-step downgrade: half the restarts of the two-step one. While some workers are enabled and the leader is
-older already, tasks that start on an enabled worker cannot have their predecessors fenced, and fail. That is known: the
-gates let such tasks be, and when no enabled worker is left they are found and restarted.
+already older, tasks that start on an enabled worker cannot have their predecessors fenced, and fail. The gates tolerate
+such tasks, and they are restarted when no enabled worker is left.
 
-Before it, connectors with an offsets topic of their own get their offsets merged into the global topic and resume there,
-as in two steps.
+Before it, the offsets of connectors with a dedicated offsets topic are merged into the global topic, as in two steps.
 
-Guaranteed: one worker at a time, the leader last; at the end every task that failed for want of fencing runs again. Not
+Guaranteed: one worker at a time, the leader last; at the end every task that failed for lack of fencing runs again. Not
 guaranteed: that all tasks run throughout.
 """
 
@@ -20,9 +19,9 @@ from connectctl.ops.operations.upgrade.planning import PlannedUpgrade, UpgradeRe
 NAME = "hard-downgrade-one-step"
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """Older binaries in one roll, then a restart of what failed meanwhile."""
-    return hard_downgrade.plan(ask, UpgradeRequest(None, NAME, binaries=True))
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """Older binaries in one roll, then a restart of tasks that failed in it."""
+    return hard_downgrade.plan(inputs, UpgradeRequest(None, NAME, binaries=True))
 
 
 MIGRATION = hard_downgrade.migration(5, NAME, __doc__, plan)

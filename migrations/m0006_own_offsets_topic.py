@@ -1,14 +1,14 @@
 """Give a connector an offsets topic of its own: ``offsets.storage.topic``, seeded before workers read it.
 
 KIP-618, Per-connector offsets topics: so that one connector's open transaction does not keep others from reading their
-offsets, or because its principal may not write the workers' own topic. The proposal has workers fall back to the global
-topic for what the new one lacks. Releases 3.3 to 4.3 do not: a connector that is just pointed at an empty topic starts over.
+offsets, or because its principal may not write the workers' topic. In the proposal, workers fall back to the global topic
+for offsets missing in the new one. Releases 3.3 to 4.3 do not: a connector with an empty new topic starts over.
 
 Therefore its offsets are copied first, as ``connectctl offsets merge --into dedicated --topic`` does: the connector is
-stopped, backed up, its topic created and filled in one transaction, then the property set, and the connector resumed.
+stopped, its offsets backed up, its topic created and filled in one transaction, the property set, the connector resumed.
 
-Guaranteed: no source partition starts elsewhere than it stood; that is read back before the connector runs again. What was
-there is saved, and ``connectctl upgrade abort`` or ``connectctl offsets undo`` brings it back.
+Guaranteed: every source partition resumes from its offset, which is verified before the connector runs again. The former
+offsets are backed up; ``connectctl upgrade abort`` or ``connectctl offsets undo`` restores them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ PARAMETERS = {
 
 
 def observe(access: ClusterAccess, given: Given) -> Observed:
-    """The steps that give a connector its own topic, as ``offsets merge --into dedicated --topic`` makes them."""
+    """Return the steps of ``offsets merge --into dedicated --topic`` for the connector."""
     name = given.get("connector", "").strip()
     if not name:
-        return (), ()  # the plan says what is missing
+        return (), ()  # the plan refuses and names what is missing
     topic = given.get("topic", "").strip() or f"{name}-offsets"
     policy, chosen = offset_moves.policy_of(given)
 
@@ -50,12 +50,13 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return offset_moves.merges(access, {name: topic}, request)
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """The merge into the connector's own topic; ``ask.before`` are its steps."""
-    name = single_run.needed(ask, "connector", "connector")
-    single_run.refuse_without_workers(ask)
-    steps = single_run.borrowing(ask, "workers do not fall back to the global topic, so its own must be filled first")
-    return single_run.plan(ask, NAME, steps, remarks=ask.seen or (), unknown=_unknown(name) if steps else ())
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """The merge into the connector's dedicated topic: the steps ``inputs.before``."""
+    name = single_run.required_parameter(inputs, "connector", "connector")
+    single_run.refuse_without_workers(inputs)
+    why = "workers do not fall back to the global topic, so its own must be filled first"
+    steps = single_run.included_steps(inputs, why)
+    return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or (), unknown=_unknown(name) if steps else ())
 
 
 def _unknown(name: str) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ def _unknown(name: str) -> tuple[str, ...]:
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Possible for any source connector, never necessary."""
+    """Possible for any source connector, never required."""
     if not snapshot.connectors:
         return MigrationStatus(Status.NOT_APPLICABLE, "there are no connectors")
     have = ", ".join(snapshot.dedicated)

@@ -1,13 +1,13 @@
 """Take back a connector's own offsets topic: its offsets go to the workers' global topic, and it resumes there.
 
-The way back of ``own-offsets-topic``, and what a hard downgrade needs: releases before 3.3 read the global topic only
+The reverse of ``own-offsets-topic``, required for a hard downgrade: releases before 3.3 read the global topic only
 (KIP-618, Offsets accuracy). Workers write a connector's offsets to the global topic as well, but not in the transaction,
-so that it may be behind; what it lacks is copied before the property is removed.
+so it may be behind; missing offsets are copied before the property is removed.
 
-The topic itself stays. It goes stale from then on, and is not read unless a connector names it again;
-``stale-offsets-topics`` finds such topics.
+The topic itself stays. It becomes stale, and is not read unless a connector names it again; ``stale-offsets-topics`` finds
+such topics.
 
-Guaranteed: every source partition resumes from its offset. What was there is saved, and can be brought back.
+Guaranteed: every source partition resumes from its offset. The former offsets are backed up and can be restored.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ PARAMETERS = {
 }
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """The merge into the global topic; ``ask.before`` are its steps, ``ask.seen`` lines on how the topics differ."""
-    single_run.refuse_without_workers(ask)
-    steps = single_run.borrowing(ask, "the global topic is written outside of transactions, and may be behind")
-    return single_run.plan(ask, NAME, steps, remarks=ask.seen or ())
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how the topics differ."""
+    single_run.refuse_without_workers(inputs)
+    steps = single_run.included_steps(inputs, "the global topic is written outside of transactions, and may be behind")
+    return single_run.plan(inputs, NAME, steps, remarks=inputs.observed or ())
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Converged where no connector has a topic of its own."""
+    """Converged if no connector has a dedicated offsets topic."""
     if not snapshot.dedicated:
         return MigrationStatus(Status.CONVERGED, "no connector has an offsets topic of its own")
     return MigrationStatus(

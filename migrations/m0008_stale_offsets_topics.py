@@ -1,15 +1,15 @@
 """Get stale offsets topics of connectors out of the way, before a release that reads them is put in place again.
 
 KIP-618, Hard downgrade: workers before 3.3 leave a connector's own offsets topic as it is and use the global one. With
-the next upgrade the old topic is read again, and its offsets win over the newer ones: what was written since is written
+the next upgrade the old topic is read again, and its offsets win over the newer ones: records written since are written
 again. That happens as soon as the new binaries start, before any property is changed.
 
-A topic is stale where the global one has an offset of the same source partition that was written later and is another.
-For each such connector ``--set stale=`` says what to do. ``merge``: its own topic gets the newer offsets, and it resumes
-there. ``unset``: the property is removed, so that it uses the global topic, and the old one is not read; delete it
-with your own tools when nothing else uses it. Deleting it alone would lose all offsets: workers do not fall back.
+A topic is stale if the global one has a later, different offset of the same source partition. For each such connector
+``--set stale=`` selects the change. ``merge``: its dedicated topic gets the newer offsets, and it resumes there.
+``unset``: the property is removed, so that it uses the global topic, and the old one is not read; delete it with your own
+tools when nothing else uses it. Deleting it alone would lose all offsets: workers do not fall back.
 
-Guaranteed: nothing is decided without being asked; what was there is saved, and can be brought back.
+Guaranteed: no change without ``--set stale=``; the former offsets are backed up and can be restored.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ PARAMETERS = {
 
 
 def observe(access: ClusterAccess, given: Given) -> Observed:
-    """What is stale, and the steps for it where ``stale`` says which way."""
+    """Return the stale topics, and the steps for them if ``stale`` is given."""
     topics = {
         name: str(topic)
         for name in offset_moves.connectors(access, given)
-        # Whatever workers know of it: those of older releases ignore the property.
+        # Read from the configuration: workers of older releases ignore the property.
         if (topic := access.reader.calls.get(path_of("connectors", name, "config")).get(TOPIC)) is not None
     }
     _, subjects = access.offsets(topics)
@@ -64,24 +64,24 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     return steps, (*lines, *remarks)
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """What ``--set stale=`` asks for, for every connector whose topic is stale. Raises ``BadInput`` where it is not said."""
-    wanted = ask.given.get("stale")
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """Plan the ``--set stale=`` change for every stale topic. Raises ``BadInput`` if it is missing."""
+    wanted = inputs.given.get("stale")
     if wanted not in (None, MERGE, UNSET):
         raise BadInput(f"stale={wanted} is neither {MERGE} nor {UNSET}")
-    if ask.seen and wanted is None:
+    if inputs.observed and wanted is None:
         raise BadInput(
             "Stale offsets topics found; missing parameter stale",
-            why="; ".join(ask.seen),
+            why="; ".join(inputs.observed),
             next_step=f"Give --set stale={MERGE} or --set stale={UNSET}.",
             code="stale-topics",
         )
     why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
-    return single_run.plan(ask, NAME, single_run.borrowing(ask, why), remarks=ask.seen or ())
+    return single_run.plan(inputs, NAME, single_run.included_steps(inputs, why), remarks=inputs.observed or ())
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Pending where workers that know no such topics run connectors that name one: from there on they go stale."""
+    """Pending if workers without support for dedicated topics run connectors that name one: those topics become stale."""
     if not snapshot.dedicated:
         return MigrationStatus(Status.CONVERGED, "no connector names an offsets topic of its own")
     names = ", ".join(snapshot.dedicated)

@@ -3,12 +3,12 @@
 KIP-1004: workers from 3.8 on make a connector FAILED that generates more tasks than ``tasks.max``, and every task of such
 a set FAILS when it starts. On older workers it shows only at the upgrade; on newer ones, until the next restart.
 
-For each connector that ``connectctl tasks check`` says will fail there are two ways out. ``raise``: tasks.max becomes as
-large as what it generates, which is permanent; that is what is planned by default. ``bridge``:
-``tasks.max.enforce=false`` lets it be, on releases that still have that property. ``leave`` leaves it to the person.
+For each connector that will fail by ``connectctl tasks check`` there are two remedies. ``raise``, the default: tasks.max
+becomes the number of tasks that it generates, permanently. ``bridge``: ``tasks.max.enforce=false`` tolerates them, on
+releases that still have that property. ``leave`` leaves the connector unchanged.
 
-Guaranteed: each connector is changed on its own, and seen to settle before the next one; what failed for too many tasks is
-restarted once. A connector that then generates still more, because it multiplies tasks.max, stops the run with that said.
+Guaranteed: connectors are changed one by one, the next when the last is stable; what failed for too many tasks is
+restarted once. If a connector then generates even more, because it multiplies tasks.max, the run stops with an error.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ PARAMETERS = {
 
 
 def observe(access: ClusterAccess, given: Given) -> Observed:
-    """The connectors with their tasks, and the release that is planned."""
+    """Return the connectors with their tasks, and the planned release."""
     version = given.get("version")
     return (), (access.tasks(), None if version is None else Release.parse(version))
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """Two steps for each connector that will fail; ``ask.seen`` is ``(TasksSeen, Release | None)``."""
-    seen, release = ask.seen
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """Two steps for each connector that will fail; ``inputs.observed`` is ``(TasksSeen, Release | None)``."""
+    seen, release = inputs.observed
     found = remedies.remedies_for(seen, release)
-    chosen = remedies.choices(found, ask.given)
+    chosen = remedies.choices(found, inputs.given)
     patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
     steps = tuple(remedies.steps(found, chosen, patch=patch))
     remarks = [remedy.describe(chosen[remedy.connector]) for remedy in found]
@@ -60,16 +60,16 @@ def plan(ask: MigrationInput) -> PlannedUpgrade:
         for remedy in found
         if chosen[remedy.connector] is Choice.RAISE
     ]
-    return single_run.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
+    return single_run.plan(inputs, NAME, steps, remarks=remarks, unknown=unknown)
 
 
 def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
-    """What reconfigured connectors had."""
-    return runs.tasks_back(restored), ()
+    """Restore the settings of reconfigured connectors."""
+    return runs.reconfigure_rollback(restored), ()
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Pending where a connector has more tasks than its tasks.max."""
+    """Pending if a connector has more tasks than its tasks.max."""
     if not snapshot.connectors:
         return MigrationStatus(Status.NOT_APPLICABLE, "there are no connectors")
     if snapshot.exceeds_tasks_max:

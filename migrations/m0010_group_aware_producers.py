@@ -2,17 +2,17 @@
 
 KIP-447. With ``processing.guarantee=exactly_once`` Kafka Streams has a producer for every task, and zombies are fenced by
 the transactional id, which names the task. With ``exactly_once_v2`` (``exactly_once_beta`` in 2.6 to 2.8) there is one for
-each thread, and zombies are fenced by the consumer group: offsets go with member and generation, and who takes a partition
-over waits for what is still open.
+each thread, and zombies are fenced by the consumer group: offset commits carry member id and generation, and the new owner
+of a partition waits for open transactions.
 
 Brokers must be 2.5 or newer. The first roll brings every instance to a release that is group-aware, 2.6 or newer, the
 property unchanged: only when all of them commit with their generation may the first one drop its per-partition
-producers. Releases show in the subscriptions of the group; where all are new enough already there is no first roll. The
-second roll changes the property. At the end each process with partitions is proven to have a transactional id of its own,
-and every id of the old kind is fenced: nothing initializes it any more, so that nothing else would fence a zombie.
+producers. The group's subscriptions contain the releases; if all are new enough there is no first roll. The second roll
+changes the property. At the end each process with partitions verifiably has its own transactional id, and every id of the
+old model is fenced: no instance initializes it any more, so nothing else would fence a zombie.
 
 Guaranteed: one instance at a time, the next only when the group is stable with all members and its lag does not grow; the
-property is not touched before every instance is proven to be group-aware; nothing is fenced that a living instance uses.
+property is not changed before every instance is verifiably group-aware; no id of a running instance is fenced.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NAME = "group-aware-producers"
 PARAMETERS = streams.PARAMETERS | {"value": "exactly_once_v2 or exactly_once_beta; by default as its release supports"}
 
 
-def plan(ask: MigrationInput) -> PlannedUpgrade:
-    """The rolls that are still to be done, and the fencing of what is left of the old kind."""
-    return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
+def plan(inputs: MigrationInput) -> PlannedUpgrade:
+    """The remaining rolls, and the fencing of unused ids of the old producer model."""
+    return streams.plan(inputs, NAME, ProducerModel.GROUP_AWARE, value=inputs.given.get("value"))
 
 
 MIGRATION = streams.migration(10, NAME, __doc__, plan, PARAMETERS)

@@ -1,4 +1,4 @@
-"""What migrations that move source offsets have in common: what they observe, and their way back."""
+"""Shared by migrations that move source offsets: their observation and rollback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def to_global(access: ClusterAccess, given: Given) -> Observed:
-    """The steps that bring connectors back to the global topic, as ``offsets merge --into global --unset-topic`` does."""
+    """Return the steps that move connectors to the global topic, as ``offsets merge --into global --unset-topic`` does."""
     policy, chosen = policy_of(given)
 
     def request(subject: ConnectorState) -> MergeOffsets:
@@ -34,7 +34,7 @@ def to_global(access: ClusterAccess, given: Given) -> Observed:
 
 
 def policy_of(given: Given) -> tuple[str, bool]:
-    """The policy, and whether it was given. Raises ``BadInput`` for one that there is not."""
+    """Return the policy, and whether it was given. Raises ``BadInput`` for an unknown one."""
     policy = given.get("policy")
     if policy is not None and policy not in list(Policy):
         raise BadInput(f"policy={policy} is not one of {', '.join(Policy)}")
@@ -42,19 +42,19 @@ def policy_of(given: Given) -> tuple[str, bool]:
 
 
 def connectors(access: ClusterAccess, given: Given) -> list[str]:
-    """The connectors that were given; all with a topic of their own where none was."""
+    """Return the given connectors; by default all with a dedicated offsets topic."""
     return listed(given, "connector") or list(access.snapshot.dedicated)
 
 
 def listed(given: Given, name: str) -> list[str]:
-    """What was given for ``name``, separated by commas."""
+    """Return the comma-separated values of parameter ``name``."""
     return [part.strip() for part in given.get(name, "").split(",") if part.strip()]
 
 
 def merges(
     access: ClusterAccess, topics: Mapping[str, str | None], request: Callable[[ConnectorState], OffsetRequest]
 ) -> Observed:
-    """The steps of ``request`` for the connectors of ``topics``, and lines on how their topics differ."""
+    """Return the steps of ``request`` for the connectors of ``topics``, and lines on how their topics differ."""
     if not topics:
         return (), ()
     view, subjects = access.offsets(topics)
@@ -64,7 +64,7 @@ def merges(
 
 
 def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
-    """The steps that restore what the run has backed up, and start again what it has stopped."""
+    """Return the steps that restore the run's backups, and resume the connectors that it stopped."""
     plain: list[Any] = [step.inner if isinstance(step, IncludedStep) else step for step in restored.steps]
     backs = rollbacks(access.journal, restored.run, plain)
     if not backs:
@@ -74,4 +74,4 @@ def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
     pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, backs[subject.name].request) for subject in subjects]
     changes = plan_changes("offsets undo", access.snapshot.cluster_id, pairs, stop=True, view=view)
     why = f"as it was before {restored.run.id}"
-    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects)), ()
+    return (*(IncludedStep(step, why) for step in changes.plan.steps), *runs.restart_steps(restored, subjects)), ()

@@ -1,4 +1,4 @@
-"""From a request about the workers, a migration or a mode, to its plan; and a saved plan that is taken up again."""
+"""Plan a migration or a mode of the workers, check a saved plan, and plan a rollback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_plan(
     given: Mapping[str, str] = MappingProxyType({}),
     without: Sequence[str] = (),
 ) -> PlannedUpgrade:
-    """The plan for a migration or a mode; ``given`` are its parameters, ``without`` which workers are gone.
+    """Plan a migration or a mode; ``given`` are its parameters, ``without`` the removed workers.
 
     Raises ``Refused`` with all reasons.
     """
@@ -47,24 +47,24 @@ def _planned(access: ClusterAccess, what: Migration | str, given: Mapping[str, s
     return what.plan(MigrationInput(access.snapshot, _findings(access, what.leads_to), before, given, seen))
 
 
-OWN = ("WORKER005", "WORKER006")
-"""That workers are not seen to be preparing: a plan makes them so, and says itself of each worker what is known."""
+STATED_BY_PLAN = ("WORKER005", "WORKER006")
+"""Findings that workers are not known to be preparing: a plan makes them so, and states each worker's mode itself."""
 
 
 def _findings(access: ClusterAccess, leads_to: str | None) -> tuple[Finding, ...]:
-    """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
+    """Return the findings of preflight for a goal, none without a goal; errors among them refuse the plan."""
     if leads_to is None or not access.snapshot.workers:
         return ()
-    return tuple(finding for finding in access.findings(leads_to) if finding.id not in OWN)
+    return tuple(finding for finding in access.findings(leads_to) if finding.id not in STATED_BY_PLAN)
 
 
 def saved_plan(
     access: ClusterAccess, data: Mapping[str, Any], path: Path, rollback: Callable[[], PlannedUpgrade] | None = None
 ) -> PlannedUpgrade:
-    """The plan that was saved at ``path`` as ``data``, with the steps that are written there; ``rollback`` plans an abort.
+    """Return the plan that was saved at ``path`` as ``data``, with its saved steps; ``rollback`` plans an abort.
 
-    Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
-    offsets and applications change, too.
+    Raises ``Refused`` if the cluster has changed since, or if a new plan would have other steps: offsets and applications
+    also change.
     """
     try:
         wanted = data["kind"], data["operation"]
@@ -90,8 +90,8 @@ def saved_plan(
 
 
 def rollback_plan(access: ClusterAccess, restored: LoadedRun) -> PlannedUpgrade:
-    """The plan that rolls a run back from where it stands."""
-    if not runs.has_own_way_back(restored):
+    """Plan the rollback of a run from its current state."""
+    if not runs.has_own_rollback(restored):
         notes = run_state.UpgradeNotes.load(access.journal, restored.run.id)
         return planning.plan(access.snapshot, runs.rollback_request(restored, notes))
     name, given = restored.request.name or "", dict(restored.request.given)

@@ -1,7 +1,7 @@
 """All migrations by number, and their status for a cluster.
 
 A migration is a module ``mNNNN_name`` with a docstring that gives the reason and what is guaranteed, and a constant
-``MIGRATION``. To add one, write the module and name it in ``MODULES``; nothing else has to know.
+``MIGRATION``. To add one, write the module and name it in ``MODULES``; nothing else changes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 Given = Mapping[str, str]
-"""What was said with ``--set NAME=VALUE``."""
+"""The parameters of ``--set NAME=VALUE``."""
 Observed = tuple[tuple[Any, ...], Any]
-"""Steps of other operations that come first, and what else was seen."""
+"""Steps of other operations that come first, and what else was observed."""
 MODULES = (
     "m0001_prepare_exactly_once",
     "m0002_enable_exactly_once",
@@ -67,19 +67,19 @@ class MigrationStatus:
 
 @dataclass(frozen=True)
 class MigrationInput:
-    """What a planner gets. ``before`` are steps of other operations that have to come first, and ``seen`` is what else its
-    ``observe`` found; ``given`` what was said with ``--set NAME=VALUE``.
+    """The input of a planner. ``before`` are steps of other operations that come first; ``observed`` is what else its
+    ``observe`` returned; ``given`` are the parameters of ``--set NAME=VALUE``.
     """
 
     snapshot: RollingSnapshot
     findings: Sequence[Finding] = ()
     before: Sequence[Any] = ()
     given: Given = field(default_factory=dict)
-    seen: Any = None
+    observed: Any = None
 
 
 class ClusterAccess(Protocol):
-    """What a migration observes with: the cluster as a roll sees it, and looks at more than its workers."""
+    """The access of a migration to the cluster: the snapshot of a roll, and reads of offsets, tasks and applications."""
 
     @property
     def snapshot(self) -> RollingSnapshot: ...
@@ -100,7 +100,7 @@ class ClusterAccess(Protocol):
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]: ...
 
 
-def _nothing(access: ClusterAccess, of: Given | LoadedRun) -> Observed:
+def _observe_nothing(access: ClusterAccess, of: Given | LoadedRun) -> Observed:
     return (), ()
 
 
@@ -109,25 +109,25 @@ class Migration:
     """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a cluster.
 
     ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
-    nothing. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters`` are the names for
-    ``--set`` with their meaning. ``observe`` looks at what ``plan`` has to know besides the workers; ``roll_back`` gives the
-    steps, and remarks on them, that take a run back which changed no worker. ``of_workers``: whether it needs any.
+    none. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters``: the names for
+    ``--set`` with their meaning. ``observe`` reads what ``plan`` needs in addition to the workers; ``roll_back`` returns
+    the steps, with remarks, that roll back a run that changed no worker. ``for_workers``: whether it needs any.
     """
 
     number: int
     name: str
-    story: str
+    description: str
     plan: Callable[[MigrationInput], PlannedUpgrade]
     status: Callable[[RollingSnapshot], MigrationStatus]
     leads_to: str | None = None
     satisfies: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
-    observe: Callable[[ClusterAccess, Given], Observed] = _nothing
-    roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _nothing
-    of_workers: bool = True
+    observe: Callable[[ClusterAccess, Given], Observed] = _observe_nothing
+    roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _observe_nothing
+    for_workers: bool = True
 
     def check(self, given: Given) -> None:
-        """Raises ``BadInput`` for a name that the migration does not take."""
+        """Raise ``BadInput`` for an unknown parameter."""
         for name in given:
             if name not in self.parameters:
                 near = get_close_matches(name, self.parameters, n=1)
@@ -137,8 +137,8 @@ class Migration:
 
     @property
     def title(self) -> str:
-        """What it is for, in one line."""
-        return self.story.strip().splitlines()[0].replace("`", "")
+        """The purpose, in one line."""
+        return self.description.strip().splitlines()[0].replace("`", "")
 
     @property
     def id(self) -> str:
@@ -148,12 +148,12 @@ class Migration:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Every migration, by number."""
+    """Return every migration, by number."""
     return tuple(import_module(f"connectctl.migrations.{module}").MIGRATION for module in MODULES)
 
 
 def named(name: str) -> Migration:
-    """The migration called ``name``, with its number or without. Raises ``BadInput``."""
+    """Return the migration ``name``, with or without its number. Raises ``BadInput`` if unknown."""
     for migration in migrations():
         if name in (migration.name, migration.id, f"{migration.number:04}"):
             return migration

@@ -1,4 +1,4 @@
-"""What migrations have in common that change no worker: steps of other operations, as a run of their own."""
+"""Shared by migrations that change no worker: a run that consists of steps of other operations."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 def plan(
-    ask: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
+    inputs: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
 ) -> PlannedUpgrade:
-    """A plan of ``steps``, as they are."""
-    request = UpgradeRequest(None, name, given=dict(ask.given))
-    made = plan_of(ask.snapshot, steps)
-    return PlannedUpgrade(ask.snapshot, request, made, tuple(unknown), tuple(ask.findings), tuple(remarks))
+    """Return a plan of ``steps``, unchanged."""
+    request = UpgradeRequest(None, name, given=dict(inputs.given))
+    made = plan_of(inputs.snapshot, steps)
+    return PlannedUpgrade(inputs.snapshot, request, made, tuple(unknown), tuple(inputs.findings), tuple(remarks))
 
 
-def borrowing(ask: MigrationInput, reason: str) -> list[Any]:
-    """The steps that came from another operation, behind a look at the cluster's health; none where there are none."""
-    return [FirstGate(), *(IncludedStep(step, reason) for step in ask.before)] if ask.before else []
+def included_steps(inputs: MigrationInput, reason: str) -> list[Any]:
+    """Return the steps of another operation after a check of cluster health; none if there are none."""
+    return [FirstGate(), *(IncludedStep(step, reason) for step in inputs.before)] if inputs.before else []
 
 
-def needed(ask: MigrationInput, name: str, what: str) -> str:
-    """A value that a migration cannot do without. Raises ``BadInput``."""
-    if value := ask.given.get(name, "").strip():
+def required_parameter(inputs: MigrationInput, name: str, what: str) -> str:
+    """Return a required parameter. Raises ``BadInput`` if it is missing."""
+    if value := inputs.given.get(name, "").strip():
         return value
     raise BadInput(f"Missing parameter: {what}", next_step=f"Give --set {name}=….", code="not-given")
 
 
-def refuse_without_workers(ask: MigrationInput) -> None:
-    """Raises ``Refused`` where no worker could carry out what is planned."""
-    if not any(not worker.broken for worker in ask.snapshot.workers):
-        raise Refused(f"No worker of {ask.snapshot.group_id} answers: start them first", code="no-workers")
+def refuse_without_workers(inputs: MigrationInput) -> None:
+    """Raise ``Refused`` if no worker can execute the plan."""
+    if not any(not worker.broken for worker in inputs.snapshot.workers):
+        raise Refused(f"No worker of {inputs.snapshot.group_id} answers: start them first", code="no-workers")

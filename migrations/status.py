@@ -1,4 +1,4 @@
-"""How a cluster stands to the migrations that only change the workers' mode."""
+"""The status of migrations that only change the workers' mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def up_to(snapshot: RollingSnapshot, reached: tuple[SourceSupport, ...]) -> MigrationStatus:
-    """Whether every worker has reached one of the modes, or could."""
+    """Return whether every worker has, or can have, one of the modes ``reached``."""
     old = [worker.address for worker in snapshot.workers if worker.value is SourceSupport.NOT_SUPPORTED]
     if not snapshot.workers:
         return MigrationStatus(Status.NOT_APPLICABLE, "the group has no workers")
@@ -25,7 +25,7 @@ def up_to(snapshot: RollingSnapshot, reached: tuple[SourceSupport, ...]) -> Migr
 
 
 def down_from(snapshot: RollingSnapshot, gone: tuple[SourceSupport, ...]) -> MigrationStatus:
-    """Whether there is anything left to take back."""
+    """Return whether any worker is not yet in one of the modes ``gone``."""
     left = [worker.address for worker in snapshot.workers if worker.value not in gone]
     if not snapshot.workers:
         return MigrationStatus(Status.NOT_APPLICABLE, "the group has no workers")

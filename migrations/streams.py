@@ -1,4 +1,4 @@
-"""What both migrations of a stream application have in common (KIP-447)."""
+"""Shared by both migrations of a Streams application (KIP-447)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PARAMETERS = {
     "members": "how many members its group should have; as many as it has by default",
 }
 PAUSE = 0.3
-"""Seconds between two looks at a group that rebalances."""
+"""Seconds between two polls of a group that rebalances."""
 
 
 def observe(access: ClusterAccess, given: Given) -> Observed:
-    """The stream application as a planner sees it; None where none is named, which the plan refuses."""
+    """Take the snapshot of the Streams application; None if none is named, which the plan refuses."""
     name = given.get("application", "").strip()
     if not name:
         return (), None
     reader, known = access.application(name)
 
-    def rebalanced() -> bool | None:  # a rebalance hides what members are, and passes
+    def rebalanced() -> bool | None:  # a rebalance hides the members' metadata until it is over
         return None if "Rebalance" in reader.groups.group(name).state else True
 
     wait_until(rebalanced, access.timeout, PAUSE)
@@ -45,13 +45,13 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
 
 
 def plan(
-    ask: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
+    inputs: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
 ) -> PlannedUpgrade:
-    """The plan for the application that ``ask.seen`` is the snapshot of."""
-    single_run.needed(ask, "application", "application")
-    request = planning.ApplicationRequest(to, value, older, _members(ask.given.get("members")))
-    made = planning.plan(ask.seen, request)
-    return single_run.plan(ask, name, made.steps, remarks=made.remarks, unknown=made.unknown)
+    """Plan the change of the application; ``inputs.observed`` is its snapshot."""
+    single_run.required_parameter(inputs, "application", "application")
+    request = planning.ApplicationRequest(to, value, older, _members(inputs.given.get("members")))
+    made = planning.plan(inputs.observed, request)
+    return single_run.plan(inputs, name, made.steps, remarks=made.remarks, unknown=made.unknown)
 
 
 def _members(text: str | None) -> int | None:
@@ -63,25 +63,25 @@ def _members(text: str | None) -> int | None:
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:
-    """Not a matter of the Connect cluster."""
+    """Return POSSIBLE: it does not concern the Connect cluster."""
     return MigrationStatus(Status.POSSIBLE, "it concerns a stream application: --set application=ID")
 
 
 def roll_back(access: ClusterAccess, restored: LoadedRun) -> Observed:
-    """The roll that gives the instances what they had."""
+    """Return the steps of a roll that restores the instances' former values."""
     was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
-    request, given = runs.application_back(restored, was), restored.request.given
+    request, given = runs.application_rollback(restored, was), restored.request.given
     reader, known = access.application(given["application"].strip())
     made = planning.plan(observe_application(reader, listed(given, "instances") or known), request)
     return made.steps, made.remarks
 
 
 def migration(
-    number: int, name: str, story: str, plan: Callable[[MigrationInput], PlannedUpgrade], parameters: Mapping[str, str]
+    number: int, name: str, doc: str, plan: Callable[[MigrationInput], PlannedUpgrade], parameters: Mapping[str, str]
 ) -> Migration:
     """A migration of a stream application with ``plan``, which needs no workers."""
     return Migration(
-        number, name, story, plan, status, parameters=parameters, observe=observe, roll_back=roll_back, of_workers=False
+        number, name, doc, plan, status, parameters=parameters, observe=observe, roll_back=roll_back, for_workers=False
     )

@@ -1,4 +1,4 @@
-"""How ``connectctl run`` looks: progress and results, for people and for scripts."""
+"""Output of ``connectctl run``: progress and results, as text and JSON."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.runner import JobResult
     from connectctl.ops.task_runtime.job.scheduler import JobRun
 
-OFTEN, SELDOM = 1.0, 10.0
-"""Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
+REDRAW_INTERVAL, LINE_INTERVAL = 1.0, 10.0
+"""Seconds between two reports of progress: on a terminal, which redraws the line, and elsewhere."""
 MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX", "VISIBLE MS P50/P99")
-"""Columns for people who look at speed."""
+"""Columns for performance, in wide tables."""
 SIZES = ("min", "avg", "max")
-Tell = Callable[["JobRun", "DriverChannel"], None]
+Report = Callable[["JobRun", "DriverChannel"], None]
 
 
 @contextmanager
-def progress(ready: PreparedJob) -> Iterator[Tell]:
-    """Yields what is called while a run lasts; a line on standard error that is drawn again, or one now and then."""
+def progress(ready: PreparedJob) -> Iterator[Report]:
+    """Yield the callback of a run; it redraws a line on standard error, or prints one at intervals."""
     redrawn = not terminal.plain(sys.stderr)
-    every = OFTEN if redrawn else SELDOM
+    every = REDRAW_INTERVAL if redrawn else LINE_INTERVAL
     began = last = time.monotonic()
     records = 0
 
-    def tell(run: JobRun, board: DriverChannel) -> None:
+    def report(run: JobRun, board: DriverChannel) -> None:
         nonlocal last, records
         now = time.monotonic()
         if now - last < every:
@@ -51,7 +51,7 @@ def progress(ready: PreparedJob) -> Iterator[Tell]:
             terminal.note(f"{line}, {terminal.duration(now - began)}")
 
     try:
-        yield tell
+        yield report
     finally:
         if redrawn:
             sys.stderr.write("\r\x1b[2K")
@@ -60,13 +60,13 @@ def progress(ready: PreparedJob) -> Iterator[Tell]:
 def progress_line(
     name: str, run: JobRun, task_reports: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
-    """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
-    now = {n: dict(said) for n, said in list(task_reports.items())}
-    records = run.records + sum(int(said["records"]) for said in now.values())
+    """Return the progress of a run, and its records so far: of completed rounds and of the current one."""
+    now = {n: dict(report) for n, report in list(task_reports.items())}
+    records = run.records + sum(int(report["records"]) for report in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
     rate = max(0.0, (records - before) / seconds)
     parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
-    lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
+    lags = [int(report["lag"]) for report in now.values() if report.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += [late] if (late := worst(now)) is not None else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
@@ -77,6 +77,7 @@ def progress_line(
 
 
 def as_json(ready: PreparedJob, result: JobResult) -> dict[str, Any]:
+    """Return the result of a run as JSON."""
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -110,7 +111,7 @@ def as_json(ready: PreparedJob, result: JobResult) -> dict[str, Any]:
 
 
 def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
-    """From poll to visible, of all tasks; None where nothing was measured."""
+    """Latency from poll to visible, of all tasks; None if nothing was measured."""
     if not meter.counts:
         return None
     return {
@@ -125,7 +126,7 @@ def _latency(meter: LatencyMeter) -> dict[str, Any] | None:
 
 
 def too_slow(ready: PreparedJob, result: JobResult) -> bool:
-    """Whether a run that was to be judged by its latency was measured, and is slower."""
+    """Whether the measured p99 of a run exceeds its ``until.latency``."""
     wanted, p99 = ready.job.until.latency, result.run.latency.quantile(0.99)
     return wanted is not None and p99 is not None and p99 > wanted
 
@@ -135,6 +136,7 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def show(ready: PreparedJob, result: JobResult, wide: bool) -> None:
+    """Print the result of a run as a table."""
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
     columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []
@@ -150,12 +152,12 @@ def show(ready: PreparedJob, result: JobResult, wide: bool) -> None:
 
 
 def sizes(metrics: Mapping[str, Any]) -> str:
-    """Records per transaction: the least, the mean and the most."""
+    """Return records per transaction: minimum, mean and maximum."""
     return _numbers(metrics.get(f"transaction-size-{which}") for which in SIZES)
 
 
 def measured(metrics: Mapping[str, Any]) -> list[str]:
-    """The columns of MEASURED."""
+    """Return the values of the columns ``MEASURED``."""
     stems = ("batch-size-{}", "poll-batch-{}-time-ms", "offset-commit-{}-time-ms")
     found = [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
     return [*found, _numbers(metrics.get(f"poll-to-visible-{which}-time-ms") for which in ("p50", "p99"))]
@@ -167,7 +169,7 @@ def _numbers(values: Iterable[float | None]) -> str:
 
 
 def failures(ready: PreparedJob, result: JobResult) -> Iterator[str]:
-    """One line for each thing that failed."""
+    """Yield one line for each failure."""
     if too_slow(ready, result):
         p99, wanted = result.run.latency.quantile(0.99), ready.job.until.latency
         yield (
@@ -184,8 +186,8 @@ def failures(ready: PreparedJob, result: JobResult) -> Iterator[str]:
 
 
 def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
-    """One line for each task that raised something when it was to stop anyway, or lags in the global offsets topic; and
-    for a latency that is not what was promised, or was to be judged and not measured.
+    """Yield one line for each task that failed while stopping, lost source offsets, or lags in the global offsets topic;
+    and for a missed latency promise, or a required latency that was not measured.
     """
     latency = result.run.latency
     if latency.broken and not too_slow(ready, result):
@@ -215,5 +217,5 @@ def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
 
 
 def exit_code(ready: PreparedJob, result: JobResult) -> int:
-    """0 for a run that ended or was stopped, and was quick enough, else 1."""
+    """Return 0 for a run that ended or was stopped, and met its ``until.latency``, else 1."""
     return 0 if result.outcome in ("ended", "stopped") and not too_slow(ready, result) else 1

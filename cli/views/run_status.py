@@ -1,4 +1,4 @@
-"""Statuses of connectors and tasks, from workers and runs, for people."""
+"""Tables of the statuses of connectors and tasks, from workers and runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from connectctl.cli.output import terminal
 from connectctl.cli.views.run import MEASURED, measured, sizes
 
-OLD = 90.0
-"""Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
+STALE = 90.0
+"""Seconds after which a run without a new status may have been killed: it reports after each lease."""
 
 
-def late(connector: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each task that runs and did not keep its promised latency in its last lease."""
+def latency_lines(connector: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each running task that missed its promised latency in its last lease."""
     for task in connector["tasks"]:
         metrics = task["metrics"] or {}
         p99, promise = metrics.get("poll-to-visible-last-p99-time-ms"), metrics.get("latency-promise-ms")
@@ -25,12 +25,12 @@ def late(connector: Mapping[str, Any]) -> Iterator[str]:
 
 
 def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
-    """Statuses for people. A run speaks after each lease: one that says RUNNING and has long been silent may be dead."""
+    """Print statuses as a table, marking RUNNING ones older than ``STALE``: that run may have been killed."""
     rows = []
     for each in found["connectors"]:
         for part in ({"task": "", **each["connector"]}, *each["tasks"]):
             ago = part["secondsAgo"]
-            silent = part["state"] == "RUNNING" and ago is not None and ago > OLD
+            silent = part["state"] == "RUNNING" and ago is not None and ago > STALE
             trace = str(part["trace"] or "").strip().split("\n")
             row = [each["name"], str(part["task"]), str(part["state"] or "-"), str(part["workerId"] or "-")]
             row.append(terminal.duration(ago) + " ago" + (" !" if silent else ""))
@@ -43,7 +43,7 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     spare = () if wide else ("BY",)
     terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")
     for each in found["connectors"]:
-        for line in late(each):
+        for line in latency_lines(each):
             terminal.say(line)
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):

@@ -1,4 +1,4 @@
-"""Upgrades as people and scripts see them: plans, status, runs."""
+"""Output of upgrades: plans, status and runs, as text and JSON."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
-from connectctl.ops.operations.upgrade.steps import in_words
+from connectctl.ops.operations.upgrade.steps import mode_label
 
 
 def nothing_to_do(plan: PlannedUpgrade) -> str:
-    """That there is nothing to do, in one line; of workers only where a plan for workers looked at them."""
+    """Return the line for an empty plan; it has the workers' modes only if the plan is for workers."""
     if plan.request.end is None:
         return "  Nothing to do."
     left_out = f", without {', '.join(plan.request.without)}" if plan.request.without else ""
     workers = plan.snapshot.workers
-    modes = sorted({in_words(worker.value) for worker in workers})
+    modes = sorted({mode_label(worker.value) for worker in workers})
     return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
 
 
 def plan_lines(plan: PlannedUpgrade, wide: bool = False) -> list[str]:
-    """A plan for people: its steps, and what is not known."""
+    """Return a plan as text: its steps, remarks, and what is unknown."""
     snapshot = plan.snapshot
     head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"
     remarks = ["Read before applying:", *(f"  - {line}" for line in plan.remarks)] if plan.remarks else []
@@ -46,7 +46,7 @@ def plan_lines(plan: PlannedUpgrade, wide: bool = False) -> list[str]:
 
 
 def workers_block(snapshot: RollingSnapshot) -> Block:
-    """The workers with their modes, and how those are known."""
+    """Return the table of workers, with their modes and the confidence of each."""
     columns = ["WORKER", "LEADER", "VERSION", "MODE", "CONFIDENCE", "SOURCE", "PROBLEM"]
     return Block(columns, [_row(worker) for worker in snapshot.workers], "No workers in the group.", ("VERSION",))
 
@@ -64,22 +64,22 @@ def _row(worker: RollingWorker) -> list[str]:
 
 
 def group_block(snapshot: RollingSnapshot) -> Block:
-    """The group, and what its workers are changed with."""
+    """Return the table of the group, with the driver of its workers."""
     delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
     columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "UNHEALTHY", "DRIVER"]
     row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
     return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
 
 
-def unhealthy_line(trouble: UnhealthyComponent) -> str:
-    """What is wrong with a connector or task, and whether it passes by itself."""
-    if not trouble.passes:
-        return f"Unhealthy: {trouble}"
-    return f"In transition: {trouble}. It resolves when the rebalance or restart is over; check again."
+def unhealthy_line(component: UnhealthyComponent) -> str:
+    """Return the line for an unhealthy connector or task, and whether its state is transient."""
+    if not component.is_transient:
+        return f"Unhealthy: {component}"
+    return f"In transition: {component}. It resolves when the rebalance or restart is over; check again."
 
 
 def run_lines(restored: LoadedRun) -> list[str]:
-    """How far a run is, and why it stopped."""
+    """Return the progress of a run, and why it stopped."""
     run, steps = restored.run, restored.steps
     done = sum(run.done(number) for number in range(len(steps)))
     lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
@@ -92,13 +92,13 @@ def run_lines(restored: LoadedRun) -> list[str]:
 
 
 def failure_of(run: Run) -> str | None:
-    """Why a run stopped, None where nothing failed last: it was paused, or killed."""
+    """Return why a run stopped; None if its last step did not fail: it was paused or killed."""
     last = run.marks[-1] if run.marks else None
     return last.detail if last is not None and last.what == "failed" else None
 
 
 def lock_of(scene: Scene) -> dict[str, Any]:
-    """Who holds the cluster's lock, as scripts get it; ``problem`` says why that is not known."""
+    """Return the holder of the cluster lock as JSON; ``problem`` is why it is unknown."""
     if scene.session.settings.get("lock") == "local":
         return {"holder": None, "problem": "not checked (--lock local)"}
     try:
@@ -109,7 +109,7 @@ def lock_of(scene: Scene) -> dict[str, Any]:
 
 
 def lock_line(lock: dict[str, Any]) -> str | None:
-    """The holder of the cluster's lock, in one line; None without one."""
+    """Return the line for the holder of the cluster lock; None without one."""
     if lock["problem"]:
         return f"Could not read the holder of the cluster lock: {lock['problem']}"
     holder = lock["holder"]
@@ -120,7 +120,7 @@ def lock_line(lock: dict[str, Any]) -> str | None:
 
 
 def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> dict[str, Any]:
-    """The status of the workers and of the ``last`` run as scripts get it."""
+    """Return the status of the workers and of the ``last`` run as JSON."""
     snapshot = scene.snapshot
     return {
         "clusterId": snapshot.cluster_id,
@@ -130,8 +130,8 @@ def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> di
         "driver": snapshot.driver,
         "workers": [worker_json(worker) for worker in snapshot.workers],
         "notSeen": list(snapshot.unseen),
-        "notWell": [str(trouble) for trouble in snapshot.baseline],
-        "transient": [str(trouble) for trouble in snapshot.baseline if trouble.passes],
+        "notWell": [str(component) for component in snapshot.baseline],
+        "transient": [str(component) for component in snapshot.baseline if component.is_transient],
         "run": run_json(last) if last else None,
         "unfinished": unfinished,
         "lock": lock_of(scene),
@@ -140,7 +140,7 @@ def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> di
 
 
 def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> None:
-    """What ``status_json`` gave as ``data``, for people."""
+    """Print the status; ``data`` is the result of ``status_json``."""
     terminal.blocks([group_block(scene.snapshot), workers_block(scene.snapshot)])
     lines = ["", *(run_lines(last) if last else ["No upgrade of this cluster is in the journal."])]
     lines += [f"Could not read {unseen}" for unseen in scene.snapshot.unseen]
@@ -151,6 +151,7 @@ def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> N
 
 
 def worker_json(worker: RollingWorker) -> dict[str, Any]:
+    """Return a worker as JSON."""
     return {
         "address": worker.address,
         "leader": worker.leader,
@@ -165,6 +166,7 @@ def worker_json(worker: RollingWorker) -> dict[str, Any]:
 
 
 def run_json(restored: LoadedRun) -> dict[str, Any]:
+    """Return a run as JSON."""
     run, steps = restored.run, restored.steps
     done = sum(run.done(number) for number in range(len(steps)))
     following = restored.first_undone
@@ -180,7 +182,7 @@ def run_json(restored: LoadedRun) -> dict[str, Any]:
 
 
 def next_step(scene: Scene, restored: LoadedRun | None) -> str | None:
-    """The command to continue with, None where there is nothing to do."""
+    """Return the next command, None if there is nothing to do."""
     if restored is not None:
         return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"
     values = {worker.value for worker in scene.snapshot.workers if worker.member is not None}

@@ -179,7 +179,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A cluster in which nothing was run yet, without a Spark: whoever opens one fails."""
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     made = World()
-    monkeypatch.setattr(run_command, "meet", lambda session, job: None)
+    monkeypatch.setattr(run_command, "contact_clusters", lambda session, job: None)
     monkeypatch.setattr(run_command, "scene_of", lambda session, job: made.scene())
     monkeypatch.setattr(prepare, "create_topics", lambda ready, scene, note: made.there.update(created=(1, "")))
     monkeypatch.setattr(task_count, "StatusWriter", Statuses)
@@ -376,7 +376,7 @@ def test_prometheus_gets_latencies_as_gauges_and_as_a_histogram(tmp_path: Path) 
 @pytest.mark.parametrize(("state", "p99", "said"), [("RUNNING", 140.0, 1), ("RUNNING", 90.0, 0), ("ENDED", 140.0, 0)])
 def test_a_status_says_which_running_task_does_not_keep_its_promise(state: str, p99: float, said: int) -> None:
     metrics = {"poll-to-visible-last-p99-time-ms": p99, "latency-promise-ms": 100.0}
-    found = list(run_status.late({"name": "c", "tasks": [{"task": 1, "state": state, "metrics": metrics}]}))
+    found = list(run_status.latency_lines({"name": "c", "tasks": [{"task": 1, "state": state, "metrics": metrics}]}))
     assert len(found) == said
     if found:
         assert found[0] == "c: latency promise missed: p99 140 ms of task 1 in its last lease, 100 ms promised"

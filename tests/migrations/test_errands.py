@@ -70,7 +70,7 @@ def test_how_a_cluster_stands(migration: str, snapshot: RollingSnapshot, expecte
 @pytest.mark.parametrize("name", ["own-offsets-topic", "global-offsets-topic", "stale-offsets-topics"])
 def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> None:
     ask = MigrationInput(
-        cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, seen=("orders: so it stands",)
+        cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, observed=("orders: so it stands",)
     )
     made = named(name).plan(ask)
     assert [step.kind for step in made.steps] == ["gate", "set-target-state"]
@@ -88,10 +88,10 @@ def test_without_a_worker_no_topic_is_changed() -> None:
 def test_what_is_stale_is_not_decided_without_being_asked() -> None:
     migration = named("stale-offsets-topics")
     with pytest.raises(BadInput) as raised:
-        migration.plan(MigrationInput(cluster(), seen=("a: looks stale",)))
+        migration.plan(MigrationInput(cluster(), observed=("a: looks stale",)))
     assert "--set stale=merge or --set stale=unset" in (raised.value.next_step or "")
     with pytest.raises(BadInput, match="stale=burn is neither"):
-        migration.plan(MigrationInput(cluster(), seen=("a: looks stale",), given={"stale": "burn"}))
+        migration.plan(MigrationInput(cluster(), observed=("a: looks stale",), given={"stale": "burn"}))
 
 
 def test_names_that_a_migration_does_not_take_are_bad_input() -> None:
@@ -110,7 +110,7 @@ def test_what_is_needed_and_not_given_is_asked_for(name: str) -> None:
 
 
 def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> None:
-    made = named("enforce-tasks-max").plan(MigrationInput(cluster(), seen=(TasksSeen("cluster", (), ()), None)))
+    made = named("enforce-tasks-max").plan(MigrationInput(cluster(), observed=(TasksSeen("cluster", (), ()), None)))
     assert (made.steps, made.remarks) == ((), ())
 
 
@@ -173,7 +173,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
     run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
     restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "enforce-tasks-max"), GateSettings())
-    assert runs.has_own_way_back(restored)
+    assert runs.has_own_rollback(restored)
     back = rollback_plan(SimpleNamespace(snapshot=cluster()), restored)
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.request.aborts == "r"
@@ -186,9 +186,9 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
     restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "own-offsets-topic"), GateSettings())
     stopped = ConnectorState("a", (), State.STOPPED, True, {})
     running = ConnectorState("a", (), State.RUNNING, True, {})
-    back = runs.resumed(restored, [stopped])
+    back = runs.restart_steps(restored, [stopped])
     assert back[0].describe() == f"{verb} a"
-    assert runs.resumed(restored, [running]) == []
+    assert runs.restart_steps(restored, [running]) == []
 
 
 def test_what_a_migration_of_offsets_observes_is_the_steps_that_move_them() -> None:

@@ -1,4 +1,4 @@
-"""What ``connectctl run`` does with a job file, and ``connectctl runs apply`` with a plan that its dry run printed."""
+"""Execute a job file (``connectctl run``), or a plan that its dry run printed (``connectctl runs apply``)."""
 
 from __future__ import annotations
 
@@ -37,44 +37,44 @@ if TYPE_CHECKING:
 
 
 def run_job(session: Session, request: RunRequest, options: ApplyOptions, saved: SavedRun | None = None) -> None:
-    """Plan the run of ``request``, and carry it out. With ``saved`` it is planned to compare, and the saved plan is done.
+    """Plan the run of ``request`` and execute it. With ``saved``, execute the saved plan if it equals the new one.
 
-    Raises ``Refused`` for a saved plan that is stale or another cluster's, and what planning raises.
+    Raises ``Refused`` for a saved plan that is stale or of another cluster, and what planning raises.
     """
     run = plan_run(_access(session), request, saved, waits=not options.dry_run)
     if saved is not None:
         check_fresh(saved.plan, run.plan)
         run = replace(run, plan=saved.plan)
     if run.refusal is not None and (options.dry_run or not options.yes):
-        raise run.refusal  # nobody is asked, and nothing is stored, for what would not run
+        raise run.refusal  # no confirmation and no journal entry for a run that is refused
     for note in run.job.notes:
         terminal.note(f"warning: {note}")
     if options.dry_run:
         terminal.emit("Plan", run.plan.as_json(), options.output, lambda wide: _print_plan(run.plan))
         return
     apply.confirm(session, run.plan, options.output.for_people, yes=options.yes)
-    _carry_out(session, run, options.output)
+    _execute(session, run, options.output)
 
 
 def _access(session: Session) -> RunAccess:
     conf = session.settings.section("spark.conf")
     master = str(session.settings.get("spark.master"))
-    opened = (partial(meet, session), lambda job: scene_of(session, job))
+    opened = (partial(contact_clusters, session), lambda job: scene_of(session, job))
     return RunAccess(*opened, session.timeout, master, conf, session.spark_log, terminal.note)
 
 
-def _carry_out(session: Session, run: PlannedRun, output: Output) -> None:
-    """Do the plan as a run of the journal, and print what came of it. Exits with the code that it amounts to."""
+def _execute(session: Session, run: PlannedRun, output: Output) -> None:
+    """Execute the plan as a run of the journal, and print its result. Exits with the code of the result."""
     ready, metrics = run.job, run.request.metrics
-    written = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
+    metrics_file = MetricsFile(Path(metrics), ready.name, ready.group) if metrics else None
     lock = session.cluster_lock if ready.take_over else None
     with recorded(apply.open_journal(), run.plan, ready.name, lock, run.outage) as parts:
         if refused := run.refusal:
             run.store_refusal(refused, parts)
         try:
-            result = run.perform(parts, lambda: _followed(run, written))
-            if written is not None:
-                written.follow(result.run)
+            result = run.perform(parts, lambda: _watching(run, metrics_file))
+            if metrics_file is not None:
+                metrics_file.follow(result.run)
         finally:
             if parts.hand_back_left:
                 terminal.note(
@@ -94,33 +94,33 @@ def _carry_out(session: Session, run: PlannedRun, output: Output) -> None:
 
 
 @contextmanager
-def _followed(planned: PlannedRun, written: MetricsFile | None) -> Iterator[Watch]:
-    """What is called while the run lasts: it shows the progress, and writes the file of metrics."""
-    with run_view.progress(planned.job) as tell:
+def _watching(planned: PlannedRun, metrics_file: MetricsFile | None) -> Iterator[Watch]:
+    """Yield the callback of a run: it shows the progress and writes the metrics file."""
+    with run_view.progress(planned.job) as report:
 
-        def both(run: JobRun, board: DriverChannel) -> None:
-            tell(run, board)
-            if written is not None:
-                written.follow(run)
+        def watch(run: JobRun, board: DriverChannel) -> None:
+            report(run, board)
+            if metrics_file is not None:
+                metrics_file.follow(run)
 
-        yield both
+        yield watch
 
 
 def show_status(session: Session, names: Sequence[str], output: Output) -> None:
-    """Print what the status topics say of ``names``, of all connectors for none."""
+    """Print the statuses of ``names`` in the status topics; of all connectors if none is given."""
     found = status_report.statuses(scene_of(session), session.group_id, tuple(names))
     terminal.emit("RunStatus", found, output, lambda wide: show_statuses(found, wide))
 
 
 def remove_members(session: Session, names: Sequence[str], options: ApplyOptions) -> None:
-    """Plan, ask, and remove the group members that killed runs of ``names`` left."""
+    """Plan, confirm and remove the group members that killed runs of ``names`` left."""
     scene = scene_of(session)
     plan = status_report.planned_removal(scene, session.group_id, names)
     apply.apply(session, plan, status_report.members_context(scene, session.group_id), options)
 
 
-def meet(session: Session, job: Job) -> None:
-    """The first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, which others are told apart from."""
+def contact_clusters(session: Session, job: Job) -> None:
+    """Send the first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, unlike later requests."""
     with first_contact(str(session.settings.get("bootstrap_servers"))):
         session.kafka.cluster_id()
     if other := _target(session, job):
@@ -139,7 +139,7 @@ def _target(session: Session, job: Job | None) -> tuple[str, dict[str, str]] | N
 
 
 def scene_of(session: Session, job: Job | None = None) -> RunClients:
-    """The edges of a run."""
+    """Return the clients of a run."""
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions
     brokers = [session.brokers]

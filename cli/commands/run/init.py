@@ -13,7 +13,7 @@ from connectctl.ops.task_runtime.job.skeleton import skeleton, write
 
 
 def write_skeleton(path: Path, given: Mapping[str, Any], *, dry_run: bool, output: Output) -> None:
-    """Write them. ``given`` are options of a run, which have no effect here; raises ``BadInput`` for those."""
+    """Write the files. Raises ``BadInput`` for ``given`` options of a run, which have no effect here."""
     if unused := [name for name, value in given.items() if value]:
         raise BadInput(f"{unused[0]} has no effect with --init", next_step=f"Remove {unused[0]}.")
     files = skeleton(path)

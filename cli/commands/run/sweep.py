@@ -1,4 +1,4 @@
-"""``connectctl run JOB --sweep``: look for orphans of an archive, plan, ask once, remove them with the journal."""
+"""``connectctl run JOB --sweep``: find orphans of an archive, plan, confirm, and remove them as a run of the journal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sweep_job(session: Session, path: Path, given: Mapping[str, Any], options: A
 
 
 def sweep_saved(session: Session, saved: Plan, options: ApplyOptions) -> None:
-    """Carry out a plan that a dry run printed, if it would be the same now. Raises ``Refused`` for a stale one."""
+    """Execute a plan that a dry run printed. Raises ``Refused`` if it would be different now."""
     check_where((saved.cluster_id, saved.group_id), (session.kafka.cluster_id(), session.group_id))
     if not saved.steps:
         apply.apply(session, saved, None, options)
@@ -56,7 +56,7 @@ def sweep_saved(session: Session, saved: Plan, options: ApplyOptions) -> None:
 
 
 def sweep_again(session: Session, plan: Plan) -> tuple[SweepContext, str, str]:
-    """What the steps of an interrupted sweep work with, the Kafka cluster and the Connect group."""
+    """Return the step context of an interrupted sweep, with the ids of Kafka cluster and Connect group."""
     return _context(_sweeper(session, _location_in(plan))), session.kafka.cluster_id(), session.group_id
 
 

@@ -1,4 +1,4 @@
-"""``connectctl upgrade``: exactly-once source support rolled out over a cluster's workers, and back."""
+"""``connectctl upgrade``: roll exactly-once source support out over a cluster's workers, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 
 class TargetMode(StrEnum):
-    """What ``--to`` takes."""
+    """The values of ``--to``."""
 
     ENABLED = "enabled"
     PREPARING = "preparing"
@@ -69,16 +69,16 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
 
     Applied: according to the journal on this machine.
     """
-    from connectctl.cli.commands.upgrade.scene import look
+    from connectctl.cli.commands.upgrade.scene import observe_cluster
     from connectctl.migrations.history import listed
 
-    scene = look(ctx.obj)
+    scene = observe_cluster(ctx.obj)
     found = listed(scene.journal, scene.snapshot)
 
     def table(wide: bool) -> None:
         columns = ["MIGRATION", "STATUS", "APPLIED", "PURPOSE", *(["PARAMETERS", "REASON", "RUN"] if wide else [])]
         rows = [
-            [m.id, m.status, m.applied_at or "-", m.title, *([_takes(m), m.why, m.run or "-"] if wide else [])]
+            [m.id, m.status, m.applied_at or "-", m.title, *([_parameters(m), m.why, m.run or "-"] if wide else [])]
             for m in found
         ]
         terminal.table(columns, rows, spare=() if wide else ("APPLIED",))
@@ -87,7 +87,7 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     terminal.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
 
 
-def _takes(migration: Listed) -> str:
+def _parameters(migration: Listed) -> str:
     return "; ".join(f"{name}: {meaning}" for name, meaning in migration.parameters.items()) or "-"
 
 
@@ -118,7 +118,7 @@ def plan(
     """
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
 
-    given = upgrade_plan.usage_of(None, to, migration, set_)
+    given = upgrade_plan.checked_parameters(None, to, migration, set_)
     _, made = upgrade_plan.planned(ctx.obj, (to or TargetMode.ENABLED, migration, given), without)
     if out is not None:
         upgrade_plan.write_plan(made, out)
@@ -158,7 +158,7 @@ def apply(
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
 
-    given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
+    given = upgrade_plan.checked_parameters(plan_file, to, migration, set_, without)
     if plan_file is not None:
         upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, options)
         return
@@ -180,11 +180,11 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     the driver reads them; assumed (believed): set by an earlier run. Preparing and disabled cannot be distinguished from
     outside. In transition: temporarily unassigned during a rebalance or restart.
     """
-    from connectctl.cli.commands.upgrade.scene import look
+    from connectctl.cli.commands.upgrade.scene import observe_cluster
     from connectctl.cli.views import upgrade as upgrade_view
     from connectctl.ops.operations.upgrade import run_state, runs
 
-    scene = look(ctx.obj)
+    scene = observe_cluster(ctx.obj)
     known = run_state.runs_here(scene.journal, *scene.where)
     open_ = run_state.unfinished(scene.journal, *scene.where)
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
@@ -230,4 +230,4 @@ def abort(
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
 
-    upgrade_apply.take_back(ctx.obj, run, options, leave=leave)
+    upgrade_apply.abort_run(ctx.obj, run, options, leave=leave)

@@ -1,4 +1,4 @@
-"""A roll as a run: begun, taken up where it stopped, or taken back; its progress is printed, and how to continue."""
+"""Begin, resume or roll back the run of a roll; print its progress and how to continue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.upgrade.plan import confirm, show
-from connectctl.cli.commands.upgrade.scene import Scene, look, tell
+from connectctl.cli.commands.upgrade.scene import Scene, observe_cluster, tell
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views import upgrade
@@ -23,7 +23,7 @@ from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
-from connectctl.ops.operations.upgrade.steps import IncludedStep, as_taken, planned_turns
+from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns, with_taken_workers
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.options import GateOptions
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 
 
 def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> UpgradeContext:
-    """What the steps work with."""
+    """Return the context of the steps."""
     context = UpgradeContext(
         scene.reader.calls,
         scene.session.timeout,
         journal=scene.journal,
         reader=scene.reader,
         driver=scene.driver,
-        ground=restored.ground,
+        baseline=restored.baseline,
         planned=planned_turns(restored.steps),
         patience=patience,
         tell=tell,
         progress=progress,
     )
     if any(isinstance(step, IncludedStep) for step in restored.steps):
-        looked = replace(execution.look_at(scene.session, [])[0], calls=scene.reader.calls)
-        context.offsets = execution.context_of(scene.session, looked, scene.journal)
+        observed = replace(execution.look_at(scene.session, [])[0], calls=scene.reader.calls)
+        context.offsets = execution.context_of(scene.session, observed, scene.journal)
         context.facts = context.offsets.facts
     if restored.request.given.get("application"):
         context.application = scene.application(restored.request.given["application"].strip())[0]
@@ -57,14 +57,14 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
 
 
 def progress(line: str) -> None:
-    """What is waited for, on a terminal."""
+    """Print what is awaited, on a terminal."""
     if not terminal.plain(sys.stderr):
         terminal.note(f"       {line}", style="dim")
 
 
 def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: GateOptions) -> None:
-    """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
-    scene = look(session, workers=False)
+    """Execute the plan that was saved at ``path`` as ``data``. Raises ``Refused`` if it is stale."""
+    scene = observe_cluster(session, workers=False)
     if aborts := data.get("aborts"):
         restored = runs.pick_resumable(scene.journal, scene.where, str(aborts))
         _roll_back(scene, restored, saved_plan(scene, data, path, lambda: rollback_plan(scene, restored)), options)
@@ -89,7 +89,7 @@ def apply_plan(scene: Scene, made: PlannedUpgrade, options: GateOptions) -> None
 
 def start(scene: Scene, plan: PlannedUpgrade, options: GateOptions, patience: GateSettings) -> None:
     """Ask, begin a run of the plan and execute it."""
-    check_somebody(plan.steps, options)
+    require_terminal(plan.steps, options)
     confirm(scene, plan, options.output, yes=options.yes)
     patience = options.over(patience)
     run = runs.begin(scene.journal, plan, patience)
@@ -99,7 +99,7 @@ def start(scene: Scene, plan: PlannedUpgrade, options: GateOptions, patience: Ga
 def carry_out(
     scene: Scene, restored: LoadedRun, patience: GateSettings, options: GateOptions, *, resumed: bool = False
 ) -> None:
-    """Do what is left of a run, reporting each step as it is done; says how to continue where it pauses."""
+    """Execute the remaining steps of a run, printing each result; print how to continue if it pauses."""
     context = context_of(scene, restored, patience)
     context.resumed = resumed
     total = len(restored.steps)
@@ -137,13 +137,13 @@ def carry_out(
 
 
 def check_pause(pause_after: int | None, count: int) -> None:
-    """Raises ``BadInput`` for a step that the plan does not have."""
+    """Raise ``BadInput`` for a step that the plan does not have."""
     if pause_after is not None and not 1 <= pause_after <= count:
         raise BadInput(f"Invalid --pause-after {pause_after}: the plan has steps 1 to {count}")
 
 
-def check_somebody(steps: Sequence[Any], options: GateOptions) -> None:
-    """Raises ``BadInput`` where workers must be restarted by hand and there is no terminal to ask on."""
+def require_terminal(steps: Sequence[Any], options: GateOptions) -> None:
+    """Raise ``BadInput`` if workers must be restarted by hand and standard input is not a terminal."""
     workers = by_hand(steps)
     if workers and options.by_hand is None and not apply.somebody_is_there():
         raise BadInput(
@@ -175,8 +175,8 @@ def _emit(
 
 
 def take_up(session: Session, name: str | None, options: GateOptions) -> None:
-    """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
-    scene = look(session, workers=False)
+    """Resume a run. Raises ``Refused`` if its workers were changed since, or another run is rolling it back."""
+    scene = observe_cluster(session, workers=False)
     _resume(scene, runs.pick_resumable(scene.journal, scene.where, name), options)
 
 
@@ -184,28 +184,28 @@ def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
     session, notes = scene.session, run_state.UpgradeNotes.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(options.pause_after, len(restored.steps))
-    steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
+    steps = tuple(with_taken_workers(step, notes.turns) for step in restored.steps[restored.first_undone :])
     left = Plan("resume upgrade", scene.snapshot.cluster_id, steps, group_id=scene.snapshot.group_id)
     if options.dry_run:
         apply.show(left, options.output)
         return
-    check_somebody(steps, options)
+    require_terminal(steps, options)
     apply.confirm(session, left, options.output.for_people, yes=options.yes)
     carry_out(scene, restored, options.over(restored.patience), options, resumed=True)
 
 
-def take_back(session: Session, name: str | None, options: GateOptions, *, leave: bool) -> None:
-    """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
-    scene = look(session, workers=False)
+def abort_run(session: Session, name: str | None, options: GateOptions, *, leave: bool) -> None:
+    """Roll a run back, or end it without a rollback (``leave``). An interrupted rollback is resumed."""
+    scene = observe_cluster(session, workers=False)
     restored = runs.pick(scene.journal, scene.where, name)
     back = runs.rollback_run(scene.journal, restored.run)
     if leave:
         _leave(scene, runs.restored(scene.journal, back) if back else restored, options)
         return
     if back is not None:
-        taken_up = runs.restored(scene.journal, back)
-        terminal.note(f"The run {back.id} is already rolling back {taken_up.request.aborts}; it is resumed.")
-        _resume(scene, taken_up, options)
+        rollback = runs.restored(scene.journal, back)
+        terminal.note(f"The run {back.id} is already rolling back {rollback.request.aborts}; it is resumed.")
+        _resume(scene, rollback, options)
         return
     _roll_back(scene, restored, rollback_plan(scene, restored), options)
 
@@ -224,7 +224,7 @@ def _roll_back(scene: Scene, restored: LoadedRun, plan: PlannedUpgrade, options:
 
 
 def _leave(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
-    """End a run where it is, and with a way back the run that it was to take back."""
+    """End a run without a rollback; for a rollback, also the run that it rolls back."""
     ended = [restored.run.id, *filter(None, [restored.request.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
     where = scene.snapshot.cluster_id

@@ -1,4 +1,4 @@
-"""The options that commands of a roll share."""
+"""Options shared by the commands of a roll."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ByHandOption = Annotated[
 
 @dataclass(frozen=True)
 class GateOptions(ApplyOptions):
-    """What ``upgrade abort`` takes. Settings of the gates are None where not given."""
+    """The options of ``upgrade abort``. Gate settings are None if not given."""
 
     max_failures: FailuresOption = None
     looks: LooksOption = None
@@ -53,13 +53,13 @@ class GateOptions(ApplyOptions):
     pause_after: int | None = None
 
     def over(self, patience: GateSettings) -> GateSettings:
-        """``patience`` with the settings of the gates that were given on the command line."""
+        """Return ``patience`` with the gate settings from the command line."""
         given = {name: getattr(self, name) for name in ("looks", "timeout", "max_failures", "by_hand")}
         return replace(patience, **{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)
 class RollOptions(GateOptions):
-    """What ``upgrade apply`` and ``upgrade resume`` take."""
+    """The options of ``upgrade apply`` and ``upgrade resume``."""
 
     pause_after: PauseOption = None

@@ -1,4 +1,4 @@
-"""What was asked for of the workers, and its plan: shown, agreed to, or written to a file."""
+"""Plan the request for the workers, print it, confirm it, or write it to a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
-from connectctl.cli.commands.upgrade.scene import look
+from connectctl.cli.commands.upgrade.scene import observe_cluster
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines
 from connectctl.cli.output.terminal import Output
@@ -30,17 +30,17 @@ def planned(
     *,
     begins: bool = False,
 ) -> tuple[Scene, PlannedUpgrade]:
-    """The cluster, and the plan of a mode, or of a migration with what it is given; ``begins``: it is to be carried out."""
+    """Return the cluster, and the plan of a mode or migration with its parameters; ``begins``: to be executed."""
     to, migration, given = request
     what = to if migration is None else named(migration)
-    scene = look(session, workers=isinstance(what, str) or what.of_workers)
+    scene = observe_cluster(session, workers=isinstance(what, str) or what.for_workers)
     if begins:
         refuse_unfinished(scene.journal, scene.where)
     return scene, make_plan(scene, what, given, without or ())
 
 
 def write_plan(plan: PlannedUpgrade, path: Path) -> None:
-    """Write the plan as a file that ``upgrade apply`` takes. Raises ``BadInput`` where it cannot be written."""
+    """Write the plan to a file for ``upgrade apply``. Raises ``BadInput`` if it cannot be written."""
     envelope = {"apiVersion": terminal.API_VERSION, "kind": "Plan", **plan.as_json()}
     try:
         path.write_text("".join(json_lines(envelope)))
@@ -48,14 +48,14 @@ def write_plan(plan: PlannedUpgrade, path: Path) -> None:
         raise BadInput(f"The plan cannot be written to {path}", why=e.strerror) from e
 
 
-def usage_of(
+def checked_parameters(
     plan_file: Path | None,
     to: str | None,
     migration: str | None,
     pairs: Sequence[str] | None = None,
     without: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """What was given with ``--set``. Raises ``BadInput`` where the request is given twice, or beside a plan."""
+    """Return the parameters of ``--set``. Raises ``BadInput`` if the request is given twice, or with a plan."""
     given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
@@ -65,11 +65,11 @@ def usage_of(
         )
     if pairs and migration is None:
         raise BadInput("--set requires --migration")
-    return given_of(pairs or ())
+    return parse_parameters(pairs or ())
 
 
-def given_of(pairs: Sequence[str]) -> dict[str, str]:
-    """What was given with ``--set NAME=VALUE``. Raises ``BadInput``."""
+def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse the parameters of ``--set NAME=VALUE``. Raises ``BadInput``."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -82,7 +82,7 @@ def given_of(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def show(plan: PlannedUpgrade, output: Output) -> None:
-    """Print the plan: this is the dry run."""
+    """Print the plan, as in a dry run."""
 
     def table(wide: bool) -> None:
         for line in plan_lines(plan, wide):
@@ -92,7 +92,7 @@ def show(plan: PlannedUpgrade, output: Output) -> None:
 
 
 def confirm(scene: Scene, plan: PlannedUpgrade, output: Output, *, yes: bool) -> None:
-    """Show the plan and ask once; what is not known is part of it."""
+    """Print the plan, with what is unknown, and ask for confirmation."""
     if not yes and apply.somebody_is_there():
         for line in plan_lines(plan)[len(plan.steps) + 1 :]:
             terminal.note(line)

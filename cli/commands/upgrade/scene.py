@@ -1,4 +1,4 @@
-"""The cluster as a roll sees it, with what it is looked at and changed with."""
+"""The cluster as a roll observes it, with the clients that read and change it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scene:
-    """The cluster as it is now, and what it is looked at and changed with."""
+    """The current cluster, and the clients that read and change it."""
 
     session: Session
     journal: Journal
@@ -43,49 +43,49 @@ class Scene:
 
     @property
     def where(self) -> tuple[str, str]:
-        """Kafka cluster and group."""
+        """The ids of the Kafka cluster and the worker group."""
         return self.snapshot.cluster_id, self.snapshot.group_id
 
     @property
     def timeout(self) -> float:
-        """Seconds that the person grants one wait."""
+        """The time limit of one wait in seconds (``--timeout``)."""
         return self.session.timeout
 
     def leaving_out(self, without: Collection[str]) -> Scene:
-        """The cluster without workers that are gone."""
+        """Return the cluster without removed workers."""
         return replace(self, snapshot=self.snapshot.leaving_out(without))
 
     def findings(self, goal: str) -> Iterable[Finding]:
-        """What preflight finds for a goal."""
+        """Return the findings of preflight for a goal."""
         return check_run(self.session, [], Goal(goal), []).findings()
 
     def offsets(
         self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = MappingProxyType({})
     ) -> tuple[View | None, list[ConnectorState]]:
-        """Where the offsets of connectors stand, which are the keys of ``topics``, the topics that they are to have.
+        """Read the offsets of connectors. ``topics``: by connector, the offsets topic that it is to have.
 
-        Those with one of ``purposes`` may not exist yet.
+        Connectors in ``purposes`` may not exist yet.
         """
         targets = [
             Target(name, None, topic, new=name in purposes, purpose=purposes.get(name))
             for name, topic in topics.items()
         ]
-        looked, subjects = look_at(self.session, targets)
-        return looked.view, subjects
+        observed, subjects = look_at(self.session, targets)
+        return observed.view, subjects
 
     def tasks(self) -> TasksSeen:
-        """The connectors with their tasks."""
+        """Read the connectors with their tasks."""
         return look_at_cluster(self.reader.kafka, self.reader.calls, self.reader.group(), self.session.named_topics)
 
     def application(self, name: str) -> tuple[ApplicationReader, list[str]]:
-        """What a stream application is looked at and changed with, and its instances as the context has them."""
+        """Return the clients of a Streams application, and its instances from the context."""
         session = self.session
         driver, instances = session.application(name)
         return ApplicationReader(name, session.client_groups, session.transactions, session.brokers, driver), instances
 
 
-def look(session: Session, *, workers: bool = True) -> Scene:
-    """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
+def observe_cluster(session: Session, *, workers: bool = True) -> Scene:
+    """Observe the cluster for a roll. With ``workers``, raises ``BadInput`` if the group does not exist."""
     journal = Journal(paths.journal_directory())
     kafka = session.kafka
     group = session.group()
@@ -107,5 +107,5 @@ def look(session: Session, *, workers: bool = True) -> Scene:
 
 
 def tell(line: str) -> None:
-    """What a person is to do, on standard error."""
+    """Print an instruction for the operator on standard error."""
     terminal.note(line, style="bold")

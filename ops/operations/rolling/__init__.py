@@ -1,1 +1,1 @@
-"""What rolls of workers and of instances of stream applications have in common: how they wait, and what they record."""
+"""Shared by rolling restarts of workers and of Kafka Streams instances: waiting, and the notes of a run."""

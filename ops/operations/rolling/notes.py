@@ -1,4 +1,4 @@
-"""What a run records beside its plan, in one file of JSON, so that a killed run can resume."""
+"""The JSON file that a run writes in addition to its plan, so that a killed run can resume."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class RunNotes(ABC):
-    """The notes of one run. Each kind names its ``FILE`` in the run's directory of the journal."""
+    """The notes of one run. Each subclass sets ``FILE``, its file name in the run's journal directory."""
 
     FILE: ClassVar[str]
 
     def to_data(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the notes as JSON values."""
         return asdict(self)
 
     @classmethod
@@ -31,10 +31,10 @@ class RunNotes(ABC):
 
     @classmethod
     def load(cls, journal: Journal, run: str) -> Self:
-        """The notes of a run, empty ones where it has none yet."""
+        """Return the notes of a run, empty if it has none yet."""
         path = journal.path(run, cls.FILE)
         return cls.from_data(read_json(path.read_bytes())) if path.exists() else cls()
 
     def save(self, journal: Journal, run: str) -> None:
-        """Write the notes of a run; they are on the disk when this returns."""
+        """Write the notes of a run to disk before returning."""
         journal.write(run, self.FILE, json.dumps(self.to_data()).encode())

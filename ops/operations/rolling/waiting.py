@@ -1,4 +1,4 @@
-"""Waiting in a roll: look again until nothing is missing, and report each new reason once."""
+"""Wait in a roll: poll until nothing is missing, and report each new reason once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from connectctl.ops.core.wait import wait_until
 T = TypeVar("T")
 S = TypeVar("S")
 POLL = 0.4
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 FOR_EVER = float("inf")
 
 
 class Clock(Protocol):
-    """The clock of a run in seconds, and where its progress is reported."""
+    """The clock of a run in seconds, and the output for its progress."""
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
 
     def sleep(self, seconds: float, /) -> None:
         """Wait."""
@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class Missing:
-    """What is still missing; ``detail`` is reported in place of the reason, where it says more."""
+    """What is still missing; a nonempty ``detail`` is reported instead of ``reason``."""
 
     reason: str
     detail: str = ""
@@ -38,9 +38,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class GateResult(Generic[S]):
-    """A gate after one more snapshot: passed, failed with a reason, or waiting, with what is unhealthy.
+    """The result of a gate after one more snapshot: passed, failed (``stopped`` is the reason), or waiting (``unhealthy``).
 
-    ``watch`` is the gate's own state, which the next evaluation is given.
+    ``watch`` is the state of the gate for the next evaluation.
     """
 
     watch: S
@@ -50,24 +50,24 @@ class GateResult(Generic[S]):
 
     @property
     def missing(self) -> Missing:
-        """What the gate waits for; no reason where it is healthy, and not yet for long enough."""
+        """The first reason for waiting; empty while the cluster is healthy but not yet for long enough."""
         return Missing(self.unhealthy[0] if self.unhealthy else "", "; ".join(self.unhealthy[:3]))
 
 
-def wait_for(clock: Clock, look: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
-    """The first answer of ``look`` that is not ``Missing``; the last ``Missing`` where there is none after ``seconds``."""
-    last, shown = Missing(""), ""
+def wait_for(clock: Clock, probe: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
+    """Return the first result of ``probe`` that is not ``Missing``, or the last ``Missing`` after ``seconds``."""
+    last, reported = Missing(""), ""
 
-    def probe() -> list[T] | None:
-        nonlocal last, shown
-        found = look()
+    def poll() -> list[T] | None:
+        nonlocal last, reported
+        found = probe()
         if not isinstance(found, Missing):
             return [found]
         last = found
-        if found.reason not in ("", shown):
-            shown = found.reason
-            clock.progress(f"waiting: {found.detail or shown}")
+        if found.reason not in ("", reported):
+            reported = found.reason
+            clock.progress(f"waiting: {found.detail or reported}")
         return None
 
-    found = wait_until(probe, seconds, POLL, now=clock.now, sleep=clock.sleep)
+    found = wait_until(poll, seconds, POLL, now=clock.now, sleep=clock.sleep)
     return last if found is None else found[0]

@@ -1,1 +1,1 @@
-"""Applications that read and write with exactly-once: from per-partition producers to group-aware ones (KIP-447)."""
+"""Upgrade exactly-once Kafka Streams applications from per-partition to group-aware producers (KIP-447)."""

@@ -1,4 +1,4 @@
-"""What the steps of a stream application's change work with besides those of a roll: its eyes, its notes, its patience."""
+"""The context of the steps that change a Kafka Streams application: reader, notes and gates."""
 
 from __future__ import annotations
 
@@ -26,76 +26,76 @@ if TYPE_CHECKING:
 
 @dataclass
 class ApplicationContext:
-    """The application of a run. ``whole`` is the context of the run: journal, clock, patience, the person's ear."""
+    """The application of a run. ``upgrade`` is the context of the run: journal, clock, gate settings, output."""
 
     reader: ApplicationReader
-    whole: UpgradeContext
+    upgrade: UpgradeContext
 
     @property
     def notes(self) -> ApplicationNotes:
-        """The notes of the run that is being carried out."""
-        journal, run = self.whole.journal_and_run()
+        """The notes of the current run."""
+        journal, run = self.upgrade.journal_and_run()
         return ApplicationNotes.load(journal, run.id)
 
-    def keep(self, notes: ApplicationNotes) -> None:
-        """Write the notes down."""
-        journal, run = self.whole.journal_and_run()
+    def save(self, notes: ApplicationNotes) -> None:
+        """Write the notes to the journal."""
+        journal, run = self.upgrade.journal_and_run()
         notes.save(journal, run.id)
 
     def write(self, roll: int, instance: str, entry: InstanceProgress) -> None:
-        """Note how far an instance is."""
+        """Record the progress of an instance."""
         notes = self.notes
         notes.entries[f"{roll}:{instance}"] = entry
-        self.keep(notes)
+        self.save(notes)
 
     def group(self) -> ClientGroup:
-        """The application's group as it is now."""
+        """Describe the application's consumer group."""
         return self.reader.groups.group(self.reader.application)
 
-    def see(self) -> ApplicationHealth:
-        """The application at this moment."""
-        return observe.health(self.reader, self.whole.now())
+    def health(self) -> ApplicationHealth:
+        """Take a health snapshot of the application."""
+        return observe.health(self.reader, self.upgrade.now())
 
     def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
-        """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
+        """Poll until ``what`` returns None; return what is missing after ``patience`` seconds, else None."""
 
-        def look() -> bool | Missing:
+        def probe() -> bool | Missing:
             try:
                 missing = what()
             except TimedOut as e:
                 missing = str(e)
             return True if missing is None else Missing(missing)
 
-        found = wait_for(self.whole, look, patience)
+        found = wait_for(self.upgrade, probe, patience)
         return found.reason if isinstance(found, Missing) else None
 
     def gate(self, members: int, lag: int) -> str:
         """Wait until the application is healthy; returns the step's detail. Raises ``TimedOut``."""
-        patience = self.whole.patience
+        patience = self.upgrade.patience
         criteria = ApplicationCriteria(members, lag, patience.looks, patience.timeout)
-        watch = ApplicationGateState(self.whole.now())
+        watch = ApplicationGateState(self.upgrade.now())
 
-        def look() -> str | Missing:
+        def probe() -> str | Missing:
             nonlocal watch
-            seen = evaluate(watch, self.see(), criteria)
-            watch = seen.watch
-            if seen.passed:
-                waits = watch.last.lag if watch.last else None
-                return f"healthy at {criteria.looks} observations in a row, lag {waits or 0}"
-            if seen.stopped:
+            result = evaluate(watch, self.health(), criteria)
+            watch = result.watch
+            if result.passed:
+                lag_now = watch.last.lag if watch.last else None
+                return f"healthy at {criteria.looks} observations in a row, lag {lag_now or 0}"
+            if result.stopped:
                 raise TimedOut(
                     f"{self.reader.application} failed the health gate; upgrade stopped. It keeps running as it is now",
-                    why=seen.stopped,
+                    why=result.stopped,
                     next_step="See connectctl upgrade status, and the log of the instance restarted last.",
                     code="gate",
                 )
-            return seen.missing
+            return result.missing
 
-        return str(wait_for(self.whole, look))
+        return str(wait_for(self.upgrade, probe))
 
 
-def of(context: UpgradeContext) -> ApplicationContext:
-    """The context for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
+def application_context(context: UpgradeContext) -> ApplicationContext:
+    """Return the context of the run's application. Raises ``ConnectctlError`` if none is configured."""
     if context.application is None:
         raise ConnectctlError("The run changes a stream application, but its instances are not configured")
     return ApplicationContext(context.application, context)

@@ -1,7 +1,7 @@
-"""The end of a switch: proof that the new kind of producers is in use, and the old kind's transactional ids fenced.
+"""The end of an upgrade: verify that the new producer model is in use, and fence the old transactional ids.
 
-A producer of the old kind that was given up for dead may wake up. No instance initializes its transactional id any more, so
-that nobody would fence it; and as long as a transaction of it is open, consumers that fetch stable offsets wait (KIP-447).
+A zombie producer of the old model may resume. No instance initializes its transactional id any more, so nothing else
+fences it. While its transaction is open, consumers that fetch stable offsets wait (KIP-447).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-from connectctl.ops.operations.streams_upgrade import context as its
+from connectctl.ops.operations.streams_upgrade.context import application_context
 from connectctl.ops.operations.streams_upgrade.observe import transactional_ids
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def unverified_reason(
     application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
 ) -> str | None:
-    """What keeps it from being proven that producers of ``kind`` are in use; None where it is.
+    """Return why it is not verified that producers of ``kind`` are in use; None if it is.
 
-    Group-aware ones name their process: each that was given partitions must have one. The others name a task only.
+    A group-aware id names its process: each process with partitions must have one. A per-partition id names a task only.
     """
     if group.state != "Stable":
         return f"the group is {group.state}"
@@ -49,17 +49,17 @@ def unverified_reason(
 def unused_transactional_ids(
     application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
 ) -> tuple[str, ...]:
-    """The transactional ids of the kind that was left, none of which may be a living process's."""
-    living = {member.streams.process for member in group.members if member.streams}
+    """Return the transactional ids of the other model that belong to no process in the group."""
+    running = {member.streams.process for member in group.members if member.streams}
     old = ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
     own = (known.id for known in ids if model_of_id(application, known.id) is old)
-    # On the way back a thread's id may still be in the list, and its process be the one that goes on with tasks' ids.
-    return tuple(id_ for id_ in own if process_of(application, id_) not in living)
+    # In a rollback, a thread's id may still be listed while its process already uses the ids of tasks.
+    return tuple(id_ for id_ in own if process_of(application, id_) not in running)
 
 
 @dataclass(frozen=True)
 class FenceUnusedIds(Step["UpgradeContext"]):
-    """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
+    """Verify that producers of ``to`` are in use, then fence every transactional id of the other model."""
 
     subject: str
     to: str
@@ -72,7 +72,7 @@ class FenceUnusedIds(Step["UpgradeContext"]):
         return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        own, kind = its.of(context), ProducerModel(self.to)
+        own, kind = application_context(context), ProducerModel(self.to)
         ids, missing = transactional_ids(own.reader)
 
         def health() -> str | None:
@@ -91,13 +91,13 @@ class FenceUnusedIds(Step["UpgradeContext"]):
         old = unused_transactional_ids(self.subject, own.group(), ids, kind)
         opened = [known.id for known in ids if known.open and known.id in old]
         _fence(own, old)
-        said = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
-        return f"{said}, {len(opened)} of them with an open transaction" if opened else said
+        summary = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
+        return f"{summary}, {len(opened)} of them with an open transaction" if opened else summary
 
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
-    """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
-    failed = fence_ids(own.reader.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
+    """Fence each id. Raises ``ConnectctlError`` with those that failed."""
+    failed = fence_ids(own.reader.transactions, ids, own.upgrade.timeout, now=own.upgrade.now, sleep=own.upgrade.sleep)
     if failed:
         text = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
         raise ConnectctlError("Not every transactional id could be fenced", why=text, code="not-fenced")

@@ -1,4 +1,4 @@
-"""Whether a stream application is healthy enough to continue: pure verdicts from one look after another."""
+"""Evaluate whether a Streams application is healthy enough to continue. Pure: one snapshot after another."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from connectctl.ops.operations.rolling.waiting import GateResult
 
 @dataclass(frozen=True)
 class ApplicationHealth:
-    """The application at one moment, ``at`` in seconds of any clock.
+    """The health of the application at one time; ``at`` in seconds of any clock.
 
-    ``lag`` is how many records wait for it, None where it has committed nothing. ``progress`` is the sum of all offsets
-    that it has committed: it grows with every record that is done. ``problem`` is why nothing could be seen.
+    ``lag``: its consumer lag in records, None if it has committed nothing. ``progress``: the sum of all its committed
+    offsets, which grows with every processed record. ``problem``: why it could not be observed.
     """
 
     at: float
@@ -25,9 +25,9 @@ class ApplicationHealth:
 
 @dataclass(frozen=True)
 class ApplicationCriteria:
-    """What a gate wants: ``members`` in a stable group for ``looks`` looks in a row, within ``timeout`` seconds.
+    """The criteria of a gate: ``members`` in a stable group for ``looks`` consecutive snapshots, within ``timeout`` seconds.
 
-    ``lag`` is what waited before anything was changed: less than that is not a reason to stop.
+    ``lag`` is the lag before any change: a lag up to that passes.
     """
 
     members: int
@@ -38,7 +38,7 @@ class ApplicationCriteria:
 
 @dataclass(frozen=True)
 class ApplicationGateState:
-    """A gate that is being waited for. ``since`` is the first of the healthy looks in a row, ``last`` the newest."""
+    """The state of a gate. ``since`` is the first of the consecutive healthy snapshots, ``last`` the newest snapshot."""
 
     began: float
     healthy: int = 0
@@ -49,7 +49,7 @@ class ApplicationGateState:
 def unhealthy(
     health: ApplicationHealth, last: ApplicationHealth | None, criteria: ApplicationCriteria
 ) -> tuple[str, ...]:
-    """All that keeps the look from being healthy, in words."""
+    """Everything unhealthy in the snapshot, as messages."""
     if health.problem:
         return (health.problem,)
     found = [] if health.group.state == "Stable" else [f"the group is {health.group.state}"]
@@ -68,7 +68,7 @@ def _stuck(health: ApplicationHealth, last: ApplicationHealth) -> bool:
 def evaluate(
     watch: ApplicationGateState, health: ApplicationHealth, criteria: ApplicationCriteria
 ) -> GateResult[ApplicationGateState]:
-    """Take one more look into account. Over the healthy looks in a row the lag must not have grown beyond the old one."""
+    """Evaluate one more snapshot. Over consecutive healthy ones, the lag must not grow beyond the lag before the change."""
     found = unhealthy(health, watch.last, criteria)
     if found:
         watch = replace(watch, healthy=0, since=None, last=health)

@@ -1,4 +1,4 @@
-"""Looks at a stream application: once and thoroughly for a plan, and quickly again and again for a gate."""
+"""Observe a Streams application: fully for a plan, and quickly and repeatedly for a gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 @dataclass(frozen=True)
 class ApplicationReader:
-    """What an application is looked at and changed with."""
+    """The clients that read and change an application."""
 
     application: str
     groups: GroupReads
@@ -31,7 +31,7 @@ class ApplicationReader:
 
 
 def observe(reader: ApplicationReader, instances: Sequence[str]) -> ApplicationSnapshot:
-    """The application as a planner needs it."""
+    """Take the snapshot of the application for a planner."""
     old, unseen = _old_brokers(reader.brokers)
     found, missing = transactional_ids(reader)
     seen = health(reader, 0.0)
@@ -50,17 +50,17 @@ def _instance(driver: WorkerDriver, address: str) -> Instance:
     obstacle = driver.check(address)
     try:
         reported = driver.configured(address, PROPERTY)
-        ways = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
+        changes = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
     by_hand = driver.restart_mode(address).by_hand
     return Instance(
-        address, reported.value if reported else None, reported.source if reported else "", obstacle, by_hand, ways
+        address, reported.value if reported else None, reported.source if reported else "", obstacle, by_hand, changes
     )
 
 
 def _old_brokers(brokers: BrokerReads) -> tuple[list[str], list[str]]:
-    """The brokers that are older than 2.5, in words, and those that did not tell."""
+    """Return messages for brokers older than 2.5, and for those whose version is unknown."""
     old, unseen = [], []
     for broker, version in sorted(brokers.versions().items()):
         if not isinstance(version, BrokerVersion):
@@ -71,25 +71,25 @@ def _old_brokers(brokers: BrokerReads) -> tuple[list[str], list[str]]:
 
 
 def transactional_ids(reader: ApplicationReader) -> tuple[tuple[TransactionalId, ...], list[str]]:
-    """The application's transactional ids of either kind, and what could not be listed."""
+    """Return the application's transactional ids of both models, and what could not be listed."""
     listed = reader.transactions.listed(prefixes=[f"{reader.application}-"])
     found = [
         TransactionalId(each.id, each.state in OPEN)
         for each in listed.seen
         if each.id.startswith(f"{reader.application}-") and model_of_id(reader.application, each.id)
     ]
-    # Ids with its own prefix: what nothing proves, and nothing denies, is not a reason to stop.
+    # A list of ids with its prefix that is not proven to be complete is not a reason to stop.
     missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]
     return tuple(sorted(found, key=lambda known: known.id)), missing
 
 
 def health(reader: ApplicationReader, at: float) -> ApplicationHealth:
-    """The application at this moment. What cannot be seen is part of the look and no error."""
+    """Take a health snapshot of the application; a failed request becomes its ``problem``, not an error."""
     try:
         group = reader.groups.group(reader.application)
         committed = reader.groups.committed(reader.application)
-        satisfies = reader.groups.ends(list(committed)) if committed else {}
+        end_offsets = reader.groups.ends(list(committed)) if committed else {}
     except ConnectctlError as e:
         return ApplicationHealth(at, problem=f"cannot describe the group {reader.application}: {e}")
-    lag = sum(max(0, end - committed[place]) for place, end in satisfies.items()) if committed else None
+    lag = sum(max(0, end - committed[partition]) for partition, end in end_offsets.items()) if committed else None
     return ApplicationHealth(at, group, lag, sum(committed.values()))

@@ -1,4 +1,4 @@
-"""From per-partition producers to group-aware ones and back, as steps: pure, or ``Refused`` with every reason (KIP-447)."""
+"""Plan the change between per-partition and group-aware producers (KIP-447). Pure; raises ``Refused`` with all reasons."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ OLDER = "KIP-447, Compatibility: an older release only after no producer is grou
 
 @dataclass(frozen=True)
 class ApplicationRequest:
-    """What the application's producers are to become; ``value`` is the property's, the best known name where None.
+    """The requested producer model; ``value`` is the property's value, by default the best that the release supports.
 
-    ``older``: the release is replaced by one before 2.6 afterwards. ``members`` is how many there should be in the group,
-    as many as there are where None. ``only``: the instances that the way back of a run concerns.
+    ``older``: a release before 2.6 is installed afterwards. ``members``: the expected number of group members, by default
+    the current one. ``only``: the instances that the rollback of a run changes.
     """
 
     to: ProducerModel
@@ -52,7 +52,7 @@ class ApplicationRequest:
 
 @dataclass(frozen=True)
 class ApplicationSteps:
-    """The steps of the rolls, what is to be said of them, and what they do not know."""
+    """The steps of the rolls, with remarks, and lines on what is unknown."""
 
     steps: tuple[Any, ...]
     remarks: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class ApplicationSteps:
 
 
 def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> ApplicationSteps:
-    """The steps that make ``request`` true. Raises ``Refused`` with all reasons."""
+    """Plan the steps for ``request``. Raises ``Refused`` with all reasons."""
     value = request.value or target_guarantee(snapshot, request.to)
     if not snapshot.instances:
         raise Refused(
@@ -71,9 +71,9 @@ def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Applicat
     if model_of_value(value) is not request.to:
         raise BadInput(f"{value} is not a {request.to} processing.guarantee")
     first, second = rolls(snapshot, request, value)
-    loose = [known for known in snapshot.ids_of(_other(request.to)) if known.open]
-    is_older = snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
-    pending = bool(first or second or loose or (request.older and not is_older))
+    open_ids = [known for known in snapshot.ids_of(_other(request.to)) if known.open]
+    is_older = snapshot.all_streams and max(snapshot.protocols) < GROUP_AWARE
+    pending = bool(first or second or open_ids or (request.older and not is_older))
     if pending and (reasons := list(_reasons(snapshot, request))):
         raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
     steps = tuple(_steps(snapshot, request, value, first, second)) if pending else ()
@@ -85,7 +85,7 @@ def _other(kind: ProducerModel) -> ProducerModel:
 
 
 def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
-    """The name of the guarantee that the application's release knows; the newer one where it is yet to come."""
+    """Return the guarantee that the release supports; the newer name if that release is not yet installed."""
     if to is ProducerModel.PER_PARTITION:
         return PER_PARTITION
     return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
@@ -94,7 +94,7 @@ def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
 def rolls(
     snapshot: ApplicationSnapshot, request: ApplicationRequest, value: str
 ) -> tuple[list[Instance], list[Instance]]:
-    """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
+    """Return the instances of the first roll, to a group-aware release, and those whose property changes."""
     chosen = [i for i in snapshot.instances if request.only is None or i.address in request.only]
     second = [
         i
@@ -102,20 +102,20 @@ def rolls(
         if i.configured != value or (request.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
     ]
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
-    able = snapshot.all_tell and min(snapshot.protocols) >= needed
-    first = chosen if request.to is ProducerModel.GROUP_AWARE and not able else []
+    supported = snapshot.all_streams and min(snapshot.protocols) >= needed
+    first = chosen if request.to is ProducerModel.GROUP_AWARE and not supported else []
     return first, second
 
 
 def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
-    """Whether a process runs with another property than its file says: it has work, and no producer of its own."""
+    """Whether a process runs with another value than its file has: it has partitions, but no transactional id."""
     here = {m.streams.process for m in snapshot.group.members if m.streams and m.streams.server == instance.address}
     busy = {m.streams.process for m in snapshot.group.members if m.streams and m.partitions}
     known = {process_of(snapshot.application, each.id) for each in snapshot.ids}
     return bool(here & busy - known)
 
 
-# ------------------------------------------------------------------------------------------------ what stands against it
+# --------------------------------------------------------------------------------------------------- reasons to refuse
 
 
 def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iter
     if group.state != "Stable":
         yield f"the group {name} is {group.state}: wait until the rebalance is over"
         return
-    if not snapshot.all_tell:
+    if not snapshot.all_streams:
         yield f"not every member of the group {name} is a Kafka Streams instance"
     elif len(snapshot.processes) != len(snapshot.instances):
         yield (
@@ -139,10 +139,10 @@ def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iter
     if snapshot.old_brokers:
         yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
     yield from (f"could not read {unseen}" for unseen in snapshot.unseen)
-    yield from _against_instances(snapshot, request)
+    yield from _instance_reasons(snapshot, request)
 
 
-def _against_instances(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
+def _instance_reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
     for instance in snapshot.instances:
         if instance.obstacle:
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
@@ -150,7 +150,7 @@ def _against_instances(snapshot: ApplicationSnapshot, request: ApplicationReques
             text = f"{PROPERTY}={instance.configured}" if instance.configured else f"no {PROPERTY}"
             yield f"{instance.address} has {text}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
-    if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
+    if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_streams and not snapshot.group_aware:
         yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: roll it back first"
 
 
@@ -179,9 +179,9 @@ def _steps(
         )
         yield gate(instance)
     for instance in second:
-        yield SetGuarantee(instance.address, 2, _why(request), instance.configured or "", value)
-        yield RestartInstance(instance.address, 2, _way(instance, value), members=count)
-        yield AwaitInstance(instance.address, 2, "", "", _least(request, needed), 0, instance.by_hand)
+        yield SetGuarantee(instance.address, 2, _change_reason(request), instance.configured or "", value)
+        yield RestartInstance(instance.address, 2, _restart_reason(instance, value), members=count)
+        yield AwaitInstance(instance.address, 2, "", "", _lowest_protocol(request, needed), 0, instance.by_hand)
         yield gate(instance)
     yield FenceUnusedIds(name, request.to)
     for instance in snapshot.instances if request.older else ():
@@ -190,20 +190,20 @@ def _steps(
         yield gate(instance)
 
 
-def _why(request: ApplicationRequest) -> str:
+def _change_reason(request: ApplicationRequest) -> str:
     return SECOND if request.to is ProducerModel.GROUP_AWARE else BACK
 
 
-def _least(request: ApplicationRequest, needed: int) -> int:
+def _lowest_protocol(request: ApplicationRequest, needed: int) -> int:
     return needed if request.to is ProducerModel.GROUP_AWARE else GROUP_AWARE
 
 
-def _way(instance: Instance, value: str) -> str:
-    way = instance.ways.get(value)
-    return f"an instance reads its properties when it starts{f': {way}' if way else ''}"
+def _restart_reason(instance: Instance, value: str) -> str:
+    change = instance.change_descriptions.get(value)
+    return f"an instance reads its properties when it starts{f': {change}' if change else ''}"
 
 
-# --------------------------------------------------------------------------------------------------------- what is said
+# --------------------------------------------------------------------------------------------------------------- messages
 
 
 def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a run writes down of the instances of a stream application, so that a killed run can be resumed, or be taken back."""
+"""The progress of an application's instances, stored so that a killed run can be resumed or rolled back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANGED, RESTARTED, BACK = "changed", "restarted", "back"
 
 @dataclass(frozen=True)
 class InstanceProgress:
-    """How far an instance is in a roll. ``before`` are the members of the group just before its restart."""
+    """The progress of an instance in a roll. ``before`` are the group members just before its restart."""
 
     state: str
     before: tuple[str, ...] = ()
@@ -21,14 +21,14 @@ class InstanceProgress:
 
 @dataclass
 class ApplicationNotes(RunNotes):
-    """The notes of one run, by roll and instance (``2:app-1:7001``). ``was`` is each property before it was changed."""
+    """The notes of one run, by roll and instance (``2:app-1:7001``). ``was``: each instance's property before the change."""
 
     FILE: ClassVar[str] = "application.json"
     entries: dict[str, InstanceProgress] = field(default_factory=dict)
     was: dict[str, str | None] = field(default_factory=dict)
 
     def of(self, roll: int, instance: str) -> InstanceProgress | None:
-        """How far an instance is."""
+        """The progress of an instance, None before its first step."""
         return self.entries.get(f"{roll}:{instance}")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a planner may look at of a stream application: its instances, its group, its transactional ids, the brokers."""
+"""The input of the Streams planner: instances, consumer group, transactional ids and brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_o
 class Instance:
     """An instance of the application. ``configured`` is its driver's ``processing.guarantee``, None if unknown.
 
-    ``obstacle``: why it could not be changed. ``ways`` says what changing it to a value and restarting it will do.
+    ``obstacle``: why it could not be changed. ``change_descriptions``: how its driver sets each value.
     """
 
     address: str
@@ -23,17 +23,17 @@ class Instance:
     source: str = ""
     obstacle: str | None = None
     by_hand: bool = False
-    ways: Mapping[str, str] = field(default_factory=dict)
+    change_descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> ProducerModel | None:
-        """The kind of its producers, by its property."""
+        """The producer model of its property."""
         return model_of_value(self.configured)
 
 
 @dataclass(frozen=True)
 class TransactionalId:
-    """A transactional id of the application, and whether a transaction of it is open."""
+    """A transactional id of the application, and whether its transaction is open."""
 
     id: str
     open: bool = False
@@ -41,9 +41,9 @@ class TransactionalId:
 
 @dataclass(frozen=True)
 class ApplicationSnapshot:
-    """A stream application. ``old_brokers`` are those that cannot check a member's generation, with what they speak.
+    """A Streams application. ``old_brokers``: brokers that cannot check a member's generation, with what they support.
 
-    ``lag`` is how many records wait for it, None where it has committed nothing yet. ``unseen`` is what was not seen.
+    ``lag``: its consumer lag in records, None if it has committed nothing. ``unseen``: what could not be read.
     """
 
     application: str
@@ -56,29 +56,29 @@ class ApplicationSnapshot:
 
     @property
     def protocols(self) -> frozenset[int]:
-        """The versions of Streams' protocol that its members know; empty where none of them tells."""
+        """The Streams protocol versions that its members report; empty if none reports one."""
         return frozenset(m.streams.protocol for m in self.group.members if m.streams)
 
     @property
     def processes(self) -> frozenset[str]:
-        """The processes in the group, as far as members tell theirs."""
+        """The processes in the group that members report."""
         return frozenset(m.streams.process for m in self.group.members if m.streams)
 
     @property
-    def all_tell(self) -> bool:
-        """Whether every member says that it is Kafka Streams, and which."""
+    def all_streams(self) -> bool:
+        """Whether every member reports its Kafka Streams protocol and process."""
         return bool(self.group.members) and all(m.streams for m in self.group.members)
 
     @property
     def group_aware(self) -> bool:
-        """Whether it is proven that every member commits with its generation: that it is Streams of 2.6 or newer."""
-        return self.all_tell and min(self.protocols) >= GROUP_AWARE
+        """Whether every member verifiably commits with its generation: Streams 2.6 or newer."""
+        return self.all_streams and min(self.protocols) >= GROUP_AWARE
 
     def ids_of(self, kind: ProducerModel) -> tuple[TransactionalId, ...]:
-        """Its transactional ids of one kind."""
+        """Its transactional ids of one producer model."""
         return tuple(known for known in self.ids if model_of_id(self.application, known.id) is kind)
 
     def digest(self) -> str:
-        """What a plan depends on: which instances there are, and what they are told to be."""
+        """The digest of what a plan depends on: instances, their configured values, protocol versions."""
         depends = [self.application, [[i.address, i.configured] for i in self.instances], sorted(self.protocols)]
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]

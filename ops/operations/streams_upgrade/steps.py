@@ -1,6 +1,6 @@
-"""The steps of a stream application's rolls. Each looks again when it is carried out: a run may be killed anywhere.
+"""The steps of a Streams application's rolls. Each reads the state again when executed: a run may be killed anywhere.
 
-An instance's turn: its property is changed, it is restarted, another process of it is waited for, and a gate.
+For each instance: change its property, restart it, wait for its new process, wait for a gate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.consumer_group import first_release_of, release_of
 from connectctl.ops.kafka.streams_eos import PROPERTY
-from connectctl.ops.operations.streams_upgrade import context as its
+from connectctl.ops.operations.streams_upgrade.context import application_context
 from connectctl.ops.operations.streams_upgrade.run_state import BACK, CHANGED, RESTARTED, InstanceProgress
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InstanceStep(Step["UpgradeContext"]):
-    """One step of an instance's turn in a roll, the first being 1."""
+    """One step for an instance in a roll; the first roll is 1."""
 
     subject: str
     roll: int
@@ -37,7 +37,7 @@ class InstanceStep(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class SetGuarantee(InstanceStep):
-    """Give an instance's ``processing.guarantee`` its value, effective at its next start."""
+    """Set an instance's ``processing.guarantee``, effective at its next start."""
 
     value: str = ""
 
@@ -45,23 +45,23 @@ class SetGuarantee(InstanceStep):
         return f"set {PROPERTY}={self.value} on {self.subject}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        entry = its.of(context).notes.of(self.roll, self.subject)
+        entry = application_context(context).notes.of(self.roll, self.subject)
         return "already set by this run" if entry is not None and entry.state in (RESTARTED, BACK) else None
 
     def apply(self, context: UpgradeContext) -> str | None:
-        own = its.of(context)
-        notes = own.notes
+        application = application_context(context)
+        notes = application.notes
         if self.subject not in notes.was:
-            reported = own.reader.driver.configured(self.subject, PROPERTY)
+            reported = application.reader.driver.configured(self.subject, PROPERTY)
             notes.was[self.subject] = reported.value if reported else None
         notes.entries[f"{self.roll}:{self.subject}"] = InstanceProgress(CHANGED)
-        own.keep(notes)
-        return own.reader.driver.change(self.subject, PROPERTY, self.value)
+        application.save(notes)
+        return application.reader.driver.change(self.subject, PROPERTY, self.value)
 
 
 @dataclass(frozen=True)
 class RestartInstance(InstanceStep):
-    """Restart an instance, if the group is whole: never two at once."""
+    """Restart an instance if the group is complete: never two at once."""
 
     members: int = 1
 
@@ -69,17 +69,17 @@ class RestartInstance(InstanceStep):
         return f"restart {self.subject}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        own = its.of(context)
-        entry = own.notes.of(self.roll, self.subject)
-        if entry is None or entry.state == CHANGED or not new_members(own.group(), self.subject, entry):
+        application = application_context(context)
+        entry = application.notes.of(self.roll, self.subject)
+        if entry is None or entry.state == CHANGED or not new_members(application.group(), self.subject, entry):
             return None
         return "it has been restarted by this run"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        own = its.of(context)
-        entry = own.notes.of(self.roll, self.subject)
+        application = application_context(context)
+        entry = application.notes.of(self.roll, self.subject)
         if entry is None or entry.state == CHANGED:
-            missing = own.await_(lambda: self._away(own.group()), context.patience.timeout)
+            missing = application.await_(lambda: self._missing_instance(application.group()), context.patience.timeout)
             if missing:
                 raise ConnectctlError(
                     f"{self.subject} not restarted: another instance is down",
@@ -87,17 +87,17 @@ class RestartInstance(InstanceStep):
                     next_step="Start it first.",
                     code="two-at-once",
                 )
-            entry = InstanceProgress(RESTARTED, tuple(member.id for member in own.group().members))
-        elif not own.await_(lambda: self._not_back(own.group(), entry), context.patience.timeout):
-            # A run that was killed just after its restart left an instance that starts, and must not be restarted.
+            entry = InstanceProgress(RESTARTED, tuple(member.id for member in application.group().members))
+        elif not application.await_(lambda: self._missing_member(application.group(), entry), context.patience.timeout):
+            # A run killed just after the restart left an instance that is still starting: do not restart it.
             return "it was still starting"
-        own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
-        return own.reader.driver.restart(self.subject)
+        application.write(self.roll, self.subject, replace(entry, state=RESTARTED))
+        return application.reader.driver.restart(self.subject)
 
-    def _not_back(self, group: ClientGroup, entry: InstanceProgress) -> str | None:
+    def _missing_member(self, group: ClientGroup, entry: InstanceProgress) -> str | None:
         return None if new_members(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
 
-    def _away(self, group: ClientGroup) -> str | None:
+    def _missing_instance(self, group: ClientGroup) -> str | None:
         if group.state != "Stable":
             return f"the group is {group.state}"
         count = len(group.members)
@@ -106,9 +106,9 @@ class RestartInstance(InstanceStep):
 
 @dataclass(frozen=True)
 class AwaitInstance(InstanceStep):
-    """Wait until another process of the instance is in the group. ``protocol`` is the least its Streams must speak.
+    """Wait until a new process of the instance is in the group. ``protocol``: its lowest allowed Streams protocol.
 
-    ``most`` is the most that it may speak, 0 for no bound.
+    ``most``: the highest, 0 for no bound.
     """
 
     protocol: int = 0
@@ -122,30 +122,30 @@ class AwaitInstance(InstanceStep):
         return f"wait until {self.subject} is back in the group{release}{' (by hand)' if self.by_hand else ''}"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        own = its.of(context)
-        entry = own.notes.of(self.roll, self.subject)
+        application = application_context(context)
+        entry = application.notes.of(self.roll, self.subject)
         began = context.now()
 
         def missing() -> str | None:
-            group = own.group()
+            group = application.group()
             if not new_members(group, self.subject, entry or InstanceProgress(RESTARTED)):
                 return f"no new member of {self.subject} is in the group"
             # Subscriptions are hidden while the group rebalances.
             return None if group.state == "Stable" else f"the group is {group.state}"
 
         patience = context.patience.by_hand if self.by_hand else context.patience.timeout
-        if why := own.await_(missing, patience):
+        if why := application.await_(missing, patience):
             raise TimedOut(
                 f"{self.subject} is not back after {patience:g} s",
                 why=why,
                 next_step="Check its log, and start it.",
                 code="not-back",
             )
-        self._check(new_members(own.group(), self.subject, entry or InstanceProgress(RESTARTED)))
-        own.write(self.roll, self.subject, InstanceProgress(BACK, entry.before if entry else ()))
+        self._check_release(new_members(application.group(), self.subject, entry or InstanceProgress(RESTARTED)))
+        application.write(self.roll, self.subject, InstanceProgress(BACK, entry.before if entry else ()))
         return f"back after {context.now() - began:.1f} s"
 
-    def _check(self, members: tuple[GroupMember, ...]) -> None:
+    def _check_release(self, members: tuple[GroupMember, ...]) -> None:
         protocols = {member.streams.protocol for member in members if member.streams}
         wrong = [p for p in protocols if p < self.protocol or (self.most and p > self.most)]
         if wrong:
@@ -158,7 +158,7 @@ class AwaitInstance(InstanceStep):
 
 
 def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> tuple[GroupMember, ...]:
-    """The members that came after the restart: the instance's, where members tell their ``application.server``."""
+    """Return members that joined after the restart: only the instance's, if members report ``application.server``."""
     new = tuple(member for member in group.members if member.id not in entry.before)
     servers = {member.streams.server for member in new if member.streams and member.streams.server}
     if servers:
@@ -168,9 +168,9 @@ def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> t
 
 @dataclass(frozen=True)
 class ApplicationGate(Step["UpgradeContext"]):
-    """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
+    """Wait until the application is healthy: a stable group of ``members``, and a lag that does not grow.
 
-    ``first``: nothing has been changed yet, so that what fails here is refused.
+    ``first``: nothing has been changed yet, so a failure is raised as ``Refused``.
     """
 
     subject: str
@@ -187,7 +187,7 @@ class ApplicationGate(Step["UpgradeContext"]):
 
     def apply(self, context: UpgradeContext) -> str | None:
         try:
-            return its.of(context).gate(self.members, self.lag)
+            return application_context(context).gate(self.members, self.lag)
         except TimedOut as e:
             if not self.first:
                 raise

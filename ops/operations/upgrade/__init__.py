@@ -1,1 +1,1 @@
-"""Rolling changes of workers: order, health gates, the way back."""
+"""Rolling changes of workers: restart order, health gates, rollback."""

@@ -1,4 +1,4 @@
-"""What the steps of a roll work with: the cluster, the driver of its workers, the notes of the run, and the clock."""
+"""The context of the steps of a roll: the cluster, the driver of its workers, the notes of the run, and the clock."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.run_state import UpgradeNotes, WorkerProgress
 
 BY_HAND = 3600.0
-"""Seconds to restart a worker by hand, before the run stops and can be resumed."""
+"""Seconds to restart a worker by hand before the run stops; it can be resumed."""
 
 
 @dataclass(frozen=True)
 class GateSettings:
-    """What a gate asks for: ``looks`` healthy ones in a row, within ``timeout`` seconds, ``max_failures`` tolerated."""
+    """Settings of a gate: ``looks`` consecutive healthy snapshots within ``timeout`` seconds, ``max_failures`` tolerated."""
 
     looks: int = 3
     timeout: float = 300.0
@@ -42,16 +42,16 @@ class GateSettings:
 
 @dataclass
 class UpgradeContext(StepContext):
-    """What the steps of a roll work with.
+    """The context of the steps of a roll.
 
-    ``reader`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
-    ``wall`` is a clock that other processes share, in seconds since 1970.
-    ``offsets`` is what the steps of a run that changes offsets work with, ``application`` the stream application of one.
+    ``reader`` and ``driver`` are always given. ``tell`` prints instructions for the operator, ``progress`` what is
+    awaited; ``wall`` is the system clock, in seconds since 1970. ``offsets`` is the context of steps that change offsets,
+    ``application`` the Streams application that the run changes.
     """
 
     reader: ClusterReader = field(kw_only=True)
     driver: WorkerDriver = field(kw_only=True)
-    ground: Baseline = field(default_factory=Baseline)
+    baseline: Baseline = field(default_factory=Baseline)
     planned: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     patience: GateSettings = field(default_factory=GateSettings)
     tell: Callable[[str], None] = lambda line: None
@@ -63,19 +63,19 @@ class UpgradeContext(StepContext):
 
     @property
     def notes(self) -> UpgradeNotes:
-        """The notes of the run that is being carried out."""
+        """The notes of the current run."""
         journal, run = self.journal_and_run()
         if self._notes is None or self._notes[0] != run.id:
             self._notes = run.id, run_state.UpgradeNotes.load(journal, run.id)
         return self._notes[1]
 
     def save(self) -> None:
-        """Write the notes down."""
+        """Write the notes to the journal."""
         journal, run = self.journal_and_run()
         self.notes.save(journal, run.id)
 
     def write(self, worker: str, entry: WorkerProgress) -> None:
-        """Note how far a worker is."""
+        """Record the progress of a worker."""
         self.notes.workers[worker] = entry
         self.save()
 
@@ -84,23 +84,23 @@ class UpgradeContext(StepContext):
         return observe.members_of(self.reader.group())
 
     def answer(self, worker: str) -> Worker | None:
-        """What a worker says of itself, None where it is not in the group."""
+        """Return a worker's response, None if it is not in the group."""
         return observe.support_of(self.reader, worker)
 
-    def see(self) -> HealthSnapshot:
-        """The cluster at this moment."""
+    def health(self) -> HealthSnapshot:
+        """Take a health snapshot of the cluster."""
         return observe.health(self.reader, self.now())
 
     def expected(self) -> tuple[str, ...]:
-        """The workers that must be there: all but those that were broken before and have not had their turn."""
+        """The workers that must be in the group: all but those broken before the run and not yet restarted by it."""
         had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
-        return tuple(w for w in self.ground.workers if w not in self.ground.broken or w in had_turn)
+        return tuple(w for w in self.baseline.workers if w not in self.baseline.broken or w in had_turn)
 
     def criteria(self, *, forgives_fencing: bool = False) -> HealthCriteria:
-        """What a gate of this run wants."""
+        """The criteria for a gate of this run."""
         return HealthCriteria(
             expected=self.expected(),
-            baseline=self.ground.ranks(),
+            baseline=self.baseline.ranks(),
             looks=self.patience.looks,
             timeout=self.patience.timeout,
             max_failures=self.patience.max_failures,
@@ -108,17 +108,17 @@ class UpgradeContext(StepContext):
         )
 
     def refuse_two_at_once(self, workers: Sequence[str]) -> None:
-        """Raise where another worker than ``workers`` is away, and stays so: one at a time is all a cluster has to bear."""
+        """Raise ``ConnectctlError`` if any worker other than ``workers`` is and stays down: only one at a time may be."""
         others = [worker for worker in self.expected() if worker not in workers]
         health: list[HealthSnapshot] = []
 
-        def look() -> bool | Missing:
-            health[:] = [seen := self.see()]
-            away = [worker for worker in others if worker not in seen.members or worker in seen.silent]
-            missing = seen.problem or (f"{', '.join(away)} is not in the group, or does not answer" if away else None)
+        def probe() -> bool | Missing:
+            health[:] = [last := self.health()]
+            down = [worker for worker in others if worker not in last.members or worker in last.silent]
+            missing = last.problem or (f"{', '.join(down)} is not in the group, or does not answer" if down else None)
             return True if missing is None else Missing(missing)
 
-        missing = wait_for(self, look, self.patience.timeout)
+        missing = wait_for(self, probe, self.patience.timeout)
         if isinstance(missing, Missing):
             unseen = health[0].problem is not None
             raise ConnectctlError(
@@ -130,56 +130,56 @@ class UpgradeContext(StepContext):
             )
 
     def modes(self, fits: Callable[[str, str], bool]) -> dict[str, WorkerMode]:
-        """The mode of every worker in the group. Waits a little for workers whose mode does not fit yet.
+        """The mode of every worker in the group. Waits up to ``SETTLING`` seconds for modes that do not fit yet.
 
-        A new leader, for one, initialises its transactional id a moment after it has taken over.
+        For example, a new leader initializes its transactional id shortly after it has become leader.
         """
         journal, run = self.journal_and_run()
         found: dict[str, WorkerMode] = {}
 
-        def look() -> bool | Missing:
+        def probe() -> bool | Missing:
             self.remember_leader()
             group = self.reader.group()
             known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
             found.clear()
             found.update(observe.modes(self.reader, group, known))
-            misfits = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
-            # No waiting makes another process of a worker that is proven to be enabled, or too old.
-            for_good = any(
+            mismatched = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
+            # A verified enabled, or too old, worker does not change its mode while it runs: do not wait.
+            permanent = any(
                 m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
-                for m in misfits.values()
+                for m in mismatched.values()
             )
             if group.state != "Stable":
                 return Missing(f"the group is {group.state}")
-            words = "; ".join(f"{worker} is {mode}" for worker, mode in misfits.items())
-            return Missing(words) if misfits and not for_good else True
+            mismatches = "; ".join(f"{worker} is {mode}" for worker, mode in mismatched.items())
+            return Missing(mismatches) if mismatched and not permanent else True
 
-        wait_for(self, look, min(self.patience.timeout, SETTLING))
+        wait_for(self, probe, min(self.patience.timeout, SETTLING))
         return found
 
     def remember_leader(self) -> None:
-        """Note who leads and how its transactional id stands; moved since the last look, it proves ``preparing``.
+        """Record the leader and the producer id and epoch of its transactional id; a change verifies ``preparing``.
 
-        Moved while the same process leads, only that one can have moved it. When another took over, the old one may have
-        written once more before it went, which moves it too (KIP-890). It was the new one where there was no id before,
-        or where nothing has been written with it since it was initialised.
+        If the same process still leads, only that process can have changed them. After a change of leader, a last write
+        of the old leader may have changed them as well (KIP-890). The new leader has, if there was no id before, or if
+        nothing has been written with the id since it was initialized.
         """
         with suppress(ConnectctlError):
             group = self.reader.group()
-            members, where = observe.members_of(group), observe.leader_of(group)
+            members, leader = observe.members_of(group), observe.leader_of(group)
             known = observe.leader_id(self.reader)
-            if where is None or where not in members or isinstance(known, Gap):
+            if leader is None or leader not in members or isinstance(known, Gap):
                 return
-            before, now = self.notes.leader, (members[where], known.who)
-            entry = self.notes.workers.get(where)
+            before, now = self.notes.leader, (members[leader], known.who)
+            entry = self.notes.workers.get(leader)
             moved = before is not None and known.who is not None and before[1] != known.who
-            its_own = before is not None and (before[0] == members[where] or before[1] is None or known.fresh)
-            if moved and its_own and entry is not None and entry.member == members[where] and not entry.leads:
-                self.notes.workers[where] = replace(entry, leads=True)
+            by_it = before is not None and (before[0] == members[leader] or before[1] is None or known.fresh)
+            if moved and by_it and entry is not None and entry.member == members[leader] and not entry.leads:
+                self.notes.workers[leader] = replace(entry, leads=True)
             if now != before:
                 self.notes.leader = now
                 self.save()
 
 
 SETTLING = 30.0
-"""Seconds in which every worker must tell its mode once all are back."""
+"""Seconds within which every worker must have the expected mode after all have rejoined."""

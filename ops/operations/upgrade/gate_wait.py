@@ -23,34 +23,34 @@ NEXT_REBALANCE = 1.0
 
 
 def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, restarts: bool = True) -> str:
-    """Wait until the cluster is healthy; returns a summary. Raises ``TimedOut`` or ``ConnectctlError``.
+    """Wait until the cluster is healthy; return a summary. Raises ``TimedOut`` or ``ConnectctlError``.
 
-    ``gate`` names the place in the run: a task is restarted once at each.
+    ``gate`` identifies the gate in the run: a task is restarted once at each.
     """
     criteria = replace(context.criteria(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
     watch = GateState(context.now())
 
-    def look() -> str | Missing:
+    def probe() -> str | Missing:
         nonlocal watch
-        health = context.see()
-        seen = evaluate(watch, health, criteria)
-        watch = seen.watch
-        if seen.passed:
+        health = context.health()
+        result = evaluate(watch, health, criteria)
+        watch = result.watch
+        if result.passed:
             context.remember_leader()
             return _passed(context, gate, watch)
-        if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.name}" not in context.notes.recovered]):
-            for trouble in again:
-                restart_once(context, gate, trouble)
+        if restarts and (retry := [t for t in result.fenced if f"{gate}:{t.name}" not in context.notes.recovered]):
+            for component in retry:
+                restart_once(context, gate, component)
             watch = GateState(watch.began, delay=watch.delay)
-        elif seen.stopped:
-            raise _stop(context, watch, seen.stopped, health)
-        return seen.missing
+        elif result.stopped:
+            raise _stop(context, watch, result.stopped, health)
+        return result.missing
 
-    return str(wait_for(context, look))
+    return str(wait_for(context, probe))
 
 
 def settle_seconds(context: UpgradeContext) -> float:
-    """How long nothing may move: the cluster's rebalance delay plus one rebalance, ``LONGEST_SETTLE`` at most.
+    """Seconds without reassignment: the cluster's rebalance delay plus one rebalance, at most ``LONGEST_SETTLE``.
 
     A longer delay is visible in the workers' assignments while it is pending.
     """
@@ -67,47 +67,47 @@ def _stop(context: UpgradeContext, watch: GateState, stopped: str, health: Healt
     kind = TimedOut if late else ConnectctlError
     return kind(
         "Health gate failed; upgrade stopped",
-        why="; ".join(filter(None, [stopped, _serving(context, health)])),
+        why="; ".join(filter(None, [stopped, _responding_workers(context, health)])),
         next_step="See connectctl upgrade status.",
         code="gate",
     )
 
 
-def _serving(context: UpgradeContext, health: HealthSnapshot) -> str | None:
+def _responding_workers(context: UpgradeContext, health: HealthSnapshot) -> str | None:
     """The workers in the last snapshot; None if it could not be taken."""
     if health.problem:
         return None
-    workers = context.ground.workers
-    there = sum(worker in health.members and worker not in health.silent for worker in workers)
-    return f"{there} of {len(workers)} workers are in the group and respond"
+    workers = context.baseline.workers
+    responding = sum(worker in health.members and worker not in health.silent for worker in workers)
+    return f"{responding} of {len(workers)} workers are in the group and respond"
 
 
-def restart_once(context: UpgradeContext, gate: str, trouble: UnhealthyComponent) -> None:
+def restart_once(context: UpgradeContext, gate: str, component: UnhealthyComponent) -> None:
     """Restart a task that failed by fencing alone, and record it: Connect does not retry."""
-    context.notes.recovered.append(f"{gate}:{trouble.name}")
+    context.notes.recovered.append(f"{gate}:{component.name}")
     context.save()
     why = (
         "the leader restarted during its zombie fencing"
-        if trouble.fencing
+        if component.fencing
         else "its producer was fenced, or its transaction expired"
     )
-    context.progress(f"restarting {trouble.name}: {why}")
-    tail = () if trouble.task == CONNECTOR_INSTANCE else ("tasks", str(trouble.task))
+    context.progress(f"restarting {component.name}: {why}")
+    tail = () if component.task == CONNECTOR_INSTANCE else ("tasks", str(component.task))
     try:
-        context.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
+        context.calls.send("POST", path_of("connectors", component.connector, *tail, "restart"))
     except ConnectctlError as e:
-        context.progress(f"could not restart {trouble.name}: {e}")
+        context.progress(f"could not restart {component.name}: {e}")
 
 
 def _passed(context: UpgradeContext, gate: str, watch: GateState) -> str:
-    said = [f"healthy in {watch.healthy} consecutive observations"]
+    parts = [f"healthy in {watch.healthy} consecutive observations"]
     if watch.delay:
-        said.append(f"after a rebalance delay of {watch.delay:g} s")
+        parts.append(f"after a rebalance delay of {watch.delay:g} s")
     mark = f"{gate}:"
     again = [key.removeprefix(mark) for key in context.notes.recovered if key.startswith(mark)]
     if again:
-        said.append(
+        parts.append(
             "restarted once, because their zombie fencing failed, their producer was fenced or its transaction expired: "
             f"{', '.join(again)}"
         )
-    return ", ".join(said)
+    return ", ".join(parts)

@@ -1,7 +1,7 @@
 """Whether a cluster is healthy enough to continue. Pure: evaluates one health snapshot after another.
 
 A gate passes after several consecutive healthy snapshots, between which no task moved to another worker, and fails at
-its deadline. A cooperative rebalance is two or more: what the first takes from a worker, the next one gives to another, and
+its deadline. A cooperative rebalance is two or more: the first revokes tasks, the next assigns them to other workers, and
 between them the group is Stable (KIP-415). The clock of the deadline does not count a pending rebalance delay
 (``scheduled.rebalance.max.delay.ms``): tasks of a stopped worker are then waiting for reassignment.
 """
@@ -17,14 +17,14 @@ from connectctl.ops.operations.rolling.waiting import GateResult
 
 Part = tuple[str, int]
 Layout = tuple[Mapping[str, str], Mapping[Part, str]]
-WELL = ("RUNNING", "PAUSED", "STOPPED")
+HEALTHY_STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
 @dataclass(frozen=True)
 class UnhealthyComponent:
     """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself.
 
-    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens where a predecessor on
+    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens if a predecessor on
     another worker ends late, or its transaction expired: the trace is the same for both. Connect restarts neither.
     """
 
@@ -46,13 +46,13 @@ class UnhealthyComponent:
         return rank(self.state)
 
     @property
-    def passes(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether the state is transient, as during a rebalance or restart."""
         return self.rank == 1
 
     @property
     def by_fencing(self) -> bool:
-        """Whether it is FAILED by fencing alone, so that a restart mends it."""
+        """Whether it is FAILED by fencing alone, so that a restart repairs it."""
         return self.rank == 2 and (self.fencing or self.fenced)
 
     @property
@@ -66,7 +66,7 @@ class UnhealthyComponent:
 
 def rank(state: str) -> int:
     """0 for a healthy state, 1 for a transient one, 2 for FAILED."""
-    return 0 if state in WELL else 2 if state == "FAILED" else 1
+    return 0 if state in HEALTHY_STATES else 2 if state == "FAILED" else 1
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class HealthSnapshot:
     silent: Mapping[str, str] = field(default_factory=dict)
     delay_ms: int = 0
     leader: str | None = None
-    troubles: tuple[UnhealthyComponent, ...] = ()
+    unhealthy_components: tuple[UnhealthyComponent, ...] = ()
     problem: str | None = None
     assigned: Mapping[Part, str] = field(default_factory=dict)
 
     @property
     def layout(self) -> Layout:
-        """Members and assignments: while unchanged, no rebalance moved anything."""
+        """Members and assignments: while unchanged, no rebalance has moved a task."""
         return dict(self.members), dict(self.assigned)
 
 
@@ -114,14 +114,14 @@ class HealthCriteria:
 
 @dataclass(frozen=True)
 class GateState:
-    """The state of a gate. ``failed`` are the parts that were FAILED in each of the last ``sick`` snapshots.
+    """The state of a gate. ``failed`` are the parts that were FAILED in each of the last ``failing`` snapshots.
 
     ``healthy`` consecutive snapshots, all of the same ``layout``, the first of them at ``since``.
     """
 
     began: float
     healthy: int = 0
-    sick: int = 0
+    failing: int = 0
     failed: frozenset[Part] = frozenset()
     delay: float = 0.0
     since: float = 0.0
@@ -137,7 +137,7 @@ class WorkersGateResult(GateResult[GateState]):
 
 def worse(health: HealthSnapshot, criteria: HealthCriteria) -> list[UnhealthyComponent]:
     """The parts that are worse than before the upgrade and not tolerated."""
-    found = [t for t in health.troubles if t.rank > criteria.baseline.get(t.part, 0)]
+    found = [t for t in health.unhealthy_components if t.rank > criteria.baseline.get(t.part, 0)]
     return [t for t in found if not (criteria.forgives_fencing and t.fencing)]
 
 
@@ -152,9 +152,9 @@ def unhealthy(health: HealthSnapshot, criteria: HealthCriteria) -> tuple[str, ..
     ]
     if health.delay_ms:
         found.append(f"unassigned tasks wait for {health.delay_ms / 1000:g} s (scheduled.rebalance.max.delay.ms)")
-    troubles = worse(health, criteria)
-    if len([t for t in troubles if t.rank == 2]) > criteria.max_failures or any(t.rank < 2 for t in troubles):
-        found += [str(t) for t in troubles]
+    components = worse(health, criteria)
+    if len([c for c in components if c.rank == 2]) > criteria.max_failures or any(c.rank < 2 for c in components):
+        found += [str(c) for c in components]
     return tuple(found)
 
 
@@ -162,25 +162,26 @@ def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria)
     """Evaluate one more snapshot."""
     found = unhealthy(health, criteria)
     failed = _failed(health, criteria)
-    sick = watch.sick + 1 if failed and failed == watch.failed and _settled(health, criteria) else 1 if failed else 0
-    same = not found and watch.healthy > 0 and health.layout == watch.layout
+    same = failed == watch.failed and _settled(health, criteria)
+    failing = (watch.failing + 1 if same else 1) if failed else 0
+    unchanged = not found and watch.healthy > 0 and health.layout == watch.layout
     watch = replace(
         watch,
-        healthy=watch.healthy + 1 if same else 0 if found else 1,
-        since=watch.since if same else health.at,
+        healthy=watch.healthy + 1 if unchanged else 0 if found else 1,
+        since=watch.since if unchanged else health.at,
         layout=health.layout,
-        sick=sick,
+        failing=failing,
         failed=failed,
         delay=max(watch.delay, health.delay_ms / 1000),
     )
     fenced = tuple(t for t in worse(health, criteria) if t.by_fencing) if _settled(health, criteria) else ()
     if watch.healthy >= criteria.looks and health.at - watch.since >= criteria.settle:
         return WorkersGateResult(watch, passed=True)
-    if found and len(failed) > criteria.max_failures and sick > criteria.looks:
-        return WorkersGateResult(watch, found, stopped=_sentence(found), fenced=fenced)
+    if found and len(failed) > criteria.max_failures and failing > criteria.looks:
+        return WorkersGateResult(watch, found, stopped=_joined(found), fenced=fenced)
     if health.at - watch.began >= criteria.timeout + watch.delay:
         waited = f"after {health.at - watch.began:.0f} s"
-        why = _sentence(found) or "connectors and tasks keep moving between workers"
+        why = _joined(found) or "connectors and tasks keep moving between workers"
         return WorkersGateResult(watch, found, stopped=f"{waited}: {why}", fenced=fenced)
     return WorkersGateResult(watch, found, fenced=fenced)
 
@@ -197,5 +198,5 @@ def _settled(health: HealthSnapshot, criteria: HealthCriteria) -> bool:
 MAX_NAMED = 6
 
 
-def _sentence(found: Iterable[str]) -> str:
+def _joined(found: Iterable[str]) -> str:
     return some_of([*found], MAX_NAMED, "; ")

@@ -20,7 +20,7 @@ PROPERTY = "exactly.once.source.support"
 
 
 class SourceSupport(StrEnum):
-    """The worker's ``exactly.once.source.support``; NOT_SUPPORTED where its release does not know it."""
+    """The worker's ``exactly.once.source.support``; NOT_SUPPORTED if its release has no such property."""
 
     DISABLED = "disabled"
     PREPARING = "preparing"
@@ -48,7 +48,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True)
 class WorkerMode:
-    """A worker's mode. ``source`` is where it is known from, or why it is unknown."""
+    """A worker's mode. ``source`` is the evidence for it, or why it is unknown."""
 
     value: SourceSupport
     how: Confidence
@@ -60,9 +60,9 @@ class WorkerMode:
 
 @dataclass(frozen=True)
 class LeaderId:
-    """The leader's transactional id as its coordinator has it. ``who``: producer id and epoch; None where it has none.
+    """The leader's transactional id as its coordinator describes it. ``who``: producer id and epoch; None if it has none.
 
-    ``fresh``: nothing has been written with it since it was initialised.
+    ``fresh``: nothing has been written with it since it was initialized.
     """
 
     who: tuple[int, int] | None
@@ -97,7 +97,7 @@ class Evidence:
     journal_record: JournalRecord | None = None
 
 
-UNSEEN = "preparing and disabled cannot be distinguished from outside"
+NOT_OBSERVABLE = "preparing and disabled cannot be distinguished from outside"
 
 
 def mode_of(evidence: Evidence) -> WorkerMode:
@@ -115,14 +115,14 @@ def mode_of(evidence: Evidence) -> WorkerMode:
     if evidence.journal_record is not None and not evidence.journal_record.restarted:
         source = f"run {evidence.journal_record.run} changed its property and its restart was not observed"
         return WorkerMode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, source)
-    if evidence.support is Support.NOT_ENABLED and evidence.leader and (proven := _of_leader(evidence)):
-        return proven
-    nothing = WorkerMode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or UNSEEN)
-    return _believed(evidence) or _configured(evidence) or nothing
+    if evidence.support is Support.NOT_ENABLED and evidence.leader and (verified := _verified_leader(evidence)):
+        return verified
+    nothing = WorkerMode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or NOT_OBSERVABLE)
+    return _assumed(evidence) or _configured(evidence) or nothing
 
 
-def _of_leader(evidence: Evidence) -> WorkerMode | None:
-    """What the leader's transactional id shows: only a leader that is at least preparing initializes it."""
+def _verified_leader(evidence: Evidence) -> WorkerMode | None:
+    """The mode by the leader's transactional id: only a leader that is at least preparing initializes it."""
     if evidence.leader_id is not None and evidence.leader_id.who is None:
         source = "it is the leader, and the leader's transactional id does not exist"
         return WorkerMode(SourceSupport.DISABLED, Confidence.VERIFIED, source)
@@ -139,8 +139,8 @@ def _of_leader(evidence: Evidence) -> WorkerMode | None:
     return None
 
 
-def _believed(evidence: Evidence) -> WorkerMode | None:
-    """What an earlier run set, if no newer value is configured: for the same process it outweighs any file."""
+def _assumed(evidence: Evidence) -> WorkerMode | None:
+    """The mode that an earlier run set, if no newer value is configured: for the same process it outweighs any file."""
     journal_record, configured = evidence.journal_record, evidence.configured
     if journal_record is None or (configured is not None and not journal_record.same):
         return None

@@ -1,4 +1,4 @@
-"""Looks at a Connect cluster for a roll: once and thoroughly for a plan, and quickly again and again for a gate."""
+"""Observe a Connect cluster for a roll: fully for a plan, and quickly and repeatedly for a gate."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ DEDICATED = "offsets.storage.topic"
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """What is looked with. ``extra`` are REST addresses of workers that the person named, in the group or not.
+    """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the group or not.
 
-    ``transactions`` is None where coordinators cannot be asked. ``remembered`` are addresses of workers that an earlier run
-    knew, with its id.
+    ``transactions`` is None if transaction coordinators cannot be queried. ``remembered``: addresses of workers that an
+    earlier run recorded, with its id.
     """
 
     kafka: KafkaReads
@@ -64,7 +64,7 @@ class ClusterReader:
     remembered: Mapping[str, str] = field(default_factory=dict)
 
     def group(self) -> ConnectGroup:
-        """The workers' group as it is now."""
+        """Describe the workers' group."""
         return self.kafka.group(self.group_id)
 
 
@@ -74,7 +74,7 @@ def members_of(group: ConnectGroup) -> dict[str, str]:
 
 
 def leader_id(reader: ClusterReader) -> LeaderId | Gap:
-    """The leader's transactional id as its coordinator has it, or why that was not seen."""
+    """Return the leader's transactional id as its coordinator describes it, or why it could not be read."""
     id_ = f"connect-cluster-{reader.group_id}"
     subject = f"the leader's transactional id {id_}"
     if reader.transactions is None:
@@ -87,25 +87,25 @@ def leader_id(reader: ClusterReader) -> LeaderId | Gap:
         return LeaderId(found.who, fresh=found.state == "Empty")
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id_))
-    said = verdict(DESCRIBE, found)
-    return LeaderId(None) if said.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, said.meaning)
+    error = verdict(DESCRIBE, found)
+    return LeaderId(None) if error.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, error.meaning)
 
 
 def observe(
     reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]
 ) -> RollingSnapshot:
-    """The cluster as a planner needs it. Raises ``Refused`` where a rebalance hides who the workers are."""
+    """Take the snapshot of the cluster for a planner. Raises ``Refused`` if a rebalance hides the workers' addresses."""
     if group.members and not any(member.url for member in group.members):
         raise Refused(
             f"The group {group.id} is {group.state}, and its workers cannot be identified during a rebalance",
             next_step="Try again when the rebalance is over: connectctl cluster show --watch.",
             code="rebalancing",
         )
-    answers = [*ask_all(reader.calls, group), *_outside(reader, group)]
+    answers = [*ask_all(reader.calls, group), *_absent_workers(reader, group)]
     members, known = members_of(group), leader_id(reader)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
-        workers = tuple(sorted((one.result() for one in asked), key=lambda w: w.address))
+        futures = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
+        workers = tuple(sorted((future.result() for future in futures), key=lambda w: w.address))
     found, unseen = _connectors(reader, [w.url for w in workers if not w.broken])
     if isinstance(known, Gap) and reader.transactions is not None:
         unseen.append(f"{known.subject}: {known.why}")
@@ -118,7 +118,7 @@ def observe(
         protocol=group.protocol,
         delay_ms=group.delay_ms,
         max_delay=_value(_configured(reader, leader.address, MAX_DELAY)[0]) if leader else None,
-        baseline=troubles(found or [], owners_of(group)),
+        baseline=unhealthy_components(found or [], owners_of(group)),
         dedicated=tuple(sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))),
         exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
         connectors=None if found is None else len(found),
@@ -128,20 +128,21 @@ def observe(
     )
 
 
-def _outside(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
-    """The workers that are named in the settings or remembered from an earlier run, and are not in the group."""
+def _absent_workers(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
+    """The workers from the settings or from an earlier run that are not in the group."""
     inside = {address(member.url) for member in group.members}
-    named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost(reader)}
-    return [Worker(where, url, problem=_absence(reader, where)) for where, url in named.items() if where not in inside]
+    named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost_workers(reader)}
+    absent = {where: url for where, url in named.items() if where not in inside}
+    return [Worker(where, url, problem=_absence_reason(reader, where)) for where, url in absent.items()]
 
 
-def _lost(reader: ClusterReader) -> dict[str, str]:
-    """The workers that only an earlier run knows of, with its id."""
+def _lost_workers(reader: ClusterReader) -> dict[str, str]:
+    """The workers that only an earlier run recorded, with its id."""
     named = {address(url) for url in reader.extra}
     return {worker: run for worker, run in reader.remembered.items() if worker not in named}
 
 
-def _absence(reader: ClusterReader, worker: str) -> str:
+def _absence_reason(reader: ClusterReader, worker: str) -> str:
     run = reader.remembered.get(worker)
     return f"it is not in the group, and was in run {run}" if run else "it is not in the group"
 
@@ -155,7 +156,7 @@ def _worker(
     group: ConnectGroup,
 ) -> RollingWorker:
     configured, obstacle = _configured(reader, answer.address, PROPERTY)
-    # Without signed requests the leader may write nothing for a week, and its id is then forgotten.
+    # Without signed requests the leader may write nothing for a week; its transactional id then expires.
     seen = known if isinstance(known, LeaderId) else None
     usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
     evidence = Evidence(
@@ -178,24 +179,24 @@ def _worker(
         member=members.get(answer.address),
         problem=answer.problem,
         obstacle=obstacle or (reader.driver.check(answer.address) if reader.driver else None),
-        together=restart_mode.together if restart_mode else None,
+        restart_group=restart_mode.together if restart_mode else None,
         by_hand=restart_mode.by_hand if restart_mode else True,
         configured=_value(configured),
-        lost=None if answer.address in members else _lost(reader).get(answer.address),
-        ways=_ways(reader, answer.address),
+        lost=None if answer.address in members else _lost_workers(reader).get(answer.address),
+        change_descriptions=_change_descriptions(reader, answer.address),
     )
 
 
-def _ways(reader: ClusterReader, worker: str) -> dict[str, str]:
+def _change_descriptions(reader: ClusterReader, worker: str) -> dict[str, str]:
     values = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
     try:
         return {v: reader.driver.says(worker, PROPERTY, v) for v in values} if reader.driver else {}
     except ConnectctlError:
-        return {}  # check says why
+        return {}  # check returns the reason
 
 
 def _configured(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
-    """What the driver reports of a property, and why it cannot."""
+    """Return the value of a property that the driver reports, and why it cannot report one."""
     try:
         return (reader.driver.configured(worker, name) if reader.driver else None), None
     except ConnectctlError as e:
@@ -226,21 +227,21 @@ def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connec
     return None, [f"connector status: {why}"]
 
 
-def troubles(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
-    """Every connector and task that is not well; without ``owners`` statuses are taken at their word."""
+def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
+    """Every unhealthy connector and task; without ``owners``, statuses are not checked against assignments."""
     return tuple(
-        trouble
+        component
         for connector in connectors
         for task, status in sorted(connector.parts.items())
-        if (trouble := _trouble(connector, task, status, owners))
+        if (component := _unhealthy_component(connector, task, status, owners))
     )
 
 
-def _trouble(
+def _unhealthy_component(
     connector: Connector, task: int, status: Status | None, owners: Owners | None
 ) -> UnhealthyComponent | None:
     state, remark = (status.state if status else "UNASSIGNED"), ""
-    if owners is not None and not _at_rest(connector):
+    if owners is not None and not _is_stopped(connector):
         state, remark = owners.now(connector.name, task, status)
     if state in ("RUNNING", "PAUSED", "STOPPED"):
         return None
@@ -251,20 +252,21 @@ def _trouble(
     return UnhealthyComponent(connector.name, task, state, cause, fencing, fenced)
 
 
-def _at_rest(connector: Connector) -> bool:
-    """Whether no worker needs to run it: a stopped connector without tasks."""
+def _is_stopped(connector: Connector) -> bool:
+    """Whether it is a stopped connector without tasks, which no worker runs."""
     return connector.status is not None and connector.status.state == "STOPPED" and not connector.tasks
 
 
 def health(reader: ClusterReader, at: float) -> HealthSnapshot:
-    """The cluster at this moment, as a gate needs it. What cannot be seen is part of the look and no error."""
+    """Take a health snapshot for a gate; a failed request becomes its ``problem``, not an error."""
     try:
         group = reader.group()
     except ConnectctlError as e:
         return HealthSnapshot(at, problem=f"cannot describe the worker group: {e}")
     urls = {address(member.url): member.url for member in group.members if member.url}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        answers = dict(zip(urls, pool.map(lambda url: _silence(reader.calls, url), urls.values()), strict=True))
+        problems = pool.map(lambda url: _response_problem(reader.calls, url), urls.values())
+        answers = dict(zip(urls, problems, strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
     found, unseen = _connectors(reader, [url for worker, url in urls.items() if worker not in silent])
     if found is None and urls and group.state == "Stable":
@@ -278,18 +280,18 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
         silent=silent,
         delay_ms=group.delay_ms,
         leader=leader_of(group),
-        troubles=troubles(found or [], owners_of(group)),
+        unhealthy_components=unhealthy_components(found or [], owners_of(group)),
         assigned={part: member.id for part, member in group.owners.items()},
     )
 
 
 def leader_of(group: ConnectGroup) -> str | None:
-    """The leader's address, where the group tells one."""
+    """The leader's address, None if the group has none."""
     return address(group.leader_url) if group.leader_url else None
 
 
-def _silence(calls: ConnectCalls, url: str) -> str | None:
-    """Why the worker's REST server does not answer, None where it does."""
+def _response_problem(calls: ConnectCalls, url: str) -> str | None:
+    """Return why the worker's REST server does not respond, None if it does."""
     try:
         calls.get("/", url=url, timeout=PATIENCE)
     except ConnectctlError as e:
@@ -298,7 +300,7 @@ def _silence(calls: ConnectCalls, url: str) -> str | None:
 
 
 def support_of(reader: ClusterReader, worker: str) -> Worker | None:
-    """What one worker answers, None where it is not in the group."""
+    """Return one worker's response, None if it is not in the group."""
     group = reader.group()
     chosen = [member for member in group.members if member.url and address(member.url) == worker]
     return next(iter(ask_all(reader.calls, group, chosen)), None) if chosen else None

@@ -1,4 +1,4 @@
-"""What a plan does not know: modes that are not verified, and what is known only during execution."""
+"""Caveats of a plan: modes that are not verified, and facts known only during execution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
-    """One line for each thing that is not known."""
+    """Yield one line for each unknown."""
     for worker in snapshot.workers:
         mode = worker.mode
         if mode.value is SourceSupport.UNKNOWN:
@@ -21,15 +21,15 @@ def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
         elif mode.how is Confidence.ASSUMED:
             yield f"{worker.address}: {mode.value} is assumed, not verified: {mode.source}."
         elif mode.how is Confidence.CONFIGURED:
-            said = f"{mode.value} according to its properties ({mode.source})"
-            yield f"{worker.address}: {said}; cannot be verified from outside."
+            configured = f"{mode.value} according to its properties ({mode.source})"
+            yield f"{worker.address}: {configured}; cannot be verified from outside."
     if snapshot.unseen:
         yield from (f"Could not read {unseen}." for unseen in snapshot.unseen)
     if steps:
-        yield from _later(snapshot, steps)
+        yield from _execution_caveats(snapshot, steps)
 
 
-def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
+def _execution_caveats(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
     phases = {step.phase for step in steps if hasattr(step, "phase")}
     leader = snapshot.leader
     if len(phases) > 1 and leader and len(snapshot.workers) > 1:
@@ -37,13 +37,13 @@ def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
             f"The leader after the restart of {leader.address} is known only then: "
             "the next roll restarts the current leader last."
         )
-    yield _delay(snapshot.max_delay)
+    yield _rebalance_delay(snapshot.max_delay)
     if snapshot.baseline:
         failing = some_of([*map(str, snapshot.baseline)], 5)
         yield f"Already failing before the upgrade (ignored by the gates): {failing}."
 
 
-def _delay(milliseconds: str | None) -> str:
+def _rebalance_delay(milliseconds: str | None) -> str:
     if milliseconds is not None and milliseconds.strip().isdigit():
         seconds = int(milliseconds) / 1000
         return (

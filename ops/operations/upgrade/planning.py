@@ -1,7 +1,7 @@
-"""From what is true now to the wished modes, as steps: pure, or ``Refused`` with every reason.
+"""Plan the steps from the current modes to the requested ones. Pure; raises ``Refused`` with all reasons.
 
-Source: KIP-618, Rolling upgrade(s) and Downgrade. A phase gives some workers one value, one after the other; the next
-phase begins when every worker is seen to be where this one leaves it.
+Source: KIP-618, Rolling upgrade(s) and Downgrade. A phase sets one value on some workers, one after the other; the next
+phase begins when every worker is observed in the mode that this one sets.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
 
 @dataclass(frozen=True)
 class UpgradeRequest:
-    """What the workers are to become; ``to`` is None where their property stays. ``targets`` are exceptions, by worker.
+    """The requested mode; ``to`` is None if the property is not changed. ``targets`` are exceptions, by worker.
 
-    ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
-    replaced by an older one, after that or, with ``to`` None, at once. ``only``: all others are left as they are.
-    ``order``: whom to take first where it is free. ``name`` is the migration's. ``aborts``: a run that this takes back.
+    ``straight``: from enabled to disabled in one roll, as in KIP-618's soft downgrade. ``binaries``: an older release
+    replaces the current one, after that or, with ``to`` None, immediately. ``only``: no other workers are changed.
+    ``order``: workers to restart first if possible. ``name`` is the migration's. ``aborts``: the run to roll back.
     ``given`` are the migration's parameters. ``without`` are workers of an earlier run that were removed.
     """
 
@@ -72,18 +72,18 @@ class UpgradeRequest:
     without: tuple[str, ...] = ()
 
     def target(self, worker: RollingWorker) -> SourceSupport:
-        """What the worker is to become by its property."""
+        """The mode that is requested for the worker."""
         return self.targets.get(worker.address, self.to or worker.value)
 
     @property
     def end(self) -> str | None:
-        """What it all leads to, as ``to`` in the JSON has it."""
+        """The final mode, as ``to`` in the JSON."""
         return str(DISABLED if self.binaries else self.to) if self.binaries or self.to else None
 
 
 @dataclass(frozen=True)
 class PlannedUpgrade:
-    """A plan and what it was made from. ``unknown`` are lines on what is unknown or assumed; ``remarks`` others to read."""
+    """A plan with its inputs. ``unknown``: lines on what is unknown or assumed; ``remarks``: others to read."""
 
     snapshot: RollingSnapshot
     request: UpgradeRequest
@@ -98,7 +98,7 @@ class PlannedUpgrade:
         return self.plan.steps
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as scripts get it, and as ``upgrade apply`` takes it."""
+        """Return the plan as JSON, for scripts and for ``upgrade apply``."""
         return {
             "operation": OPERATION,
             "clusterId": self.snapshot.cluster_id,
@@ -127,7 +127,7 @@ def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
 
 
 def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
-    """The workers, or instances of an application, to be restarted by hand, in the order of ``steps``."""
+    """Return the workers or instances to be restarted by hand, in the order of ``steps``."""
     found = [step for step in steps if getattr(step, "by_hand", False)]
     return tuple(dict.fromkeys(w for step in found for w in getattr(step, "workers", (step.subject,))))
 
@@ -135,9 +135,9 @@ def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
 def plan(
     snapshot: RollingSnapshot, request: UpgradeRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
 ) -> PlannedUpgrade:
-    """The plan that makes ``request`` true. ``before`` are steps of other operations that have to come first.
+    """Plan ``request``. ``before`` are steps of other operations that have to come first.
 
-    Raises ``Refused`` with all reasons: errors among ``findings``, and what stands against touching these workers at all.
+    Raises ``Refused`` with all reasons: errors among ``findings``, and obstacles to changing these workers.
     """
     phases = list(_phases(snapshot, request))
     pending = any(workers for workers, _ in phases)
@@ -154,7 +154,7 @@ def plan(
 
 
 def plan_of(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Plan:
-    """``steps`` as the plan of an upgrade of this cluster."""
+    """Return ``steps`` as the plan of an upgrade of this cluster."""
     return Plan(OPERATION, snapshot.cluster_id, tuple(steps))
 
 
@@ -162,20 +162,20 @@ Phase = tuple[list["RollingWorker"], SourceSupport]
 
 
 def _phases(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[Phase]:
-    """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
-    everybody = [w for w in snapshot.workers if request.only is None or w.address in request.only]
+    """Yield the rolls, each with its workers and the value to set. Workers that have the value are left out."""
+    selected = [w for w in snapshot.workers if request.only is None or w.address in request.only]
     if request.to is not None:
-        through = [w for w in everybody if not request.straight and passes_preparing(w, request.target(w))]
-        yield through, PREPARING
-        last = [w for w in everybody if request.target(w) is not PREPARING and not _is(w, request.target(w))]
+        to_preparing = [w for w in selected if not request.straight and passes_preparing(w, request.target(w))]
+        yield to_preparing, PREPARING
+        last = [w for w in selected if request.target(w) is not PREPARING and not _has_reached(w, request.target(w))]
         for value in (ENABLED, DISABLED):
             yield [w for w in last if request.target(w) is value], value
     if request.binaries:
-        yield [w for w in everybody if w.value is not OLD], OLD
+        yield [w for w in selected if w.value is not OLD], OLD
 
 
 def passes_preparing(worker: RollingWorker, target: SourceSupport) -> bool:
-    """Whether a worker has to be given ``preparing`` on its way, or as its end."""
+    """Whether a worker must be set to ``preparing``, as an intermediate or final mode."""
     if worker.value is PREPARING:
         return False
     if target is PREPARING:
@@ -185,15 +185,15 @@ def passes_preparing(worker: RollingWorker, target: SourceSupport) -> bool:
     return worker.maybe_enabled
 
 
-def _is(worker: RollingWorker, target: SourceSupport) -> bool:
+def _has_reached(worker: RollingWorker, target: SourceSupport) -> bool:
     return worker.value is target or (target is DISABLED and worker.value is OLD)
 
 
-# ------------------------------------------------------------------------------------------------ what stands against it
+# --------------------------------------------------------------------------------------------------- reasons to refuse
 
 
 def _absent(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[str]:
-    """What is missing. It refuses every plan: workers that are not seen may need the change."""
+    """Missing workers refuse every plan: workers that are not observed may need the change."""
     if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
         yield f"no worker is in the group {snapshot.group_id}: start the workers first"
     elif request.aborts is None:
@@ -209,9 +209,9 @@ def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequenc
     yield from _too_old(touched.values(), request)
     yield from (f"{w.address} cannot be changed: {w.obstacle}" for w in touched.values() if w.obstacle)
     urls = [w.url for w in snapshot.workers if w.url]
-    twice = sorted({url for url in urls if urls.count(url) > 1})
-    if twice:
-        yield f"several workers advertise {', '.join(twice)}, and cannot be distinguished"
+    duplicates = sorted({url for url in urls if urls.count(url) > 1})
+    if duplicates:
+        yield f"several workers advertise {', '.join(duplicates)}, and cannot be distinguished"
 
 
 def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:
 
 
 REPAIRED_BY_UPGRADE = ("CLUSTER004", "WORKER004")
-"""A worker that does not answer is taken first; under a leader that is not preparing yet, it becomes so before others."""
+"""Not refused: a worker that does not respond is restarted first, and a leader that is not preparing becomes so."""
 
 
 def _errors(findings: Sequence[Finding]) -> Iterator[str]:
@@ -244,12 +244,12 @@ def _steps(
     order: Sequence[str] = request.order
     busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]
     touched = {worker.address for _, workers, _ in busy for worker in workers}
-    # A worker that is away and is not restarted here has no mode that could be verified at the end.
+    # A worker that is down and not restarted here has no mode to verify at the end.
     seen = [worker for worker in snapshot.workers if worker.member is not None or worker.address in touched]
     modes = {worker.address: str(worker.value) for worker in seen}
     restarted: set[str] = set()
     for number, workers, value in busy:
-        # A leader that has been restarted leads no more: by then it is one of those that were taken early.
+        # A restarted leader no longer leads: in the next roll it is one of the first workers.
         groups = restart_order([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
         for slot, group in enumerate(groups):
             yield from _turn(snapshot, request, number, slot, group, value, modes)
@@ -273,32 +273,32 @@ def _turn(
     modes: Mapping[str, str],
 ) -> Iterator[Any]:
     members = [worker for worker in snapshot.workers if worker.address in group]
-    subject = members[0].together or group[0]
+    subject = members[0].restart_group or group[0]
     untouched = all(modes[w.address] == w.value for w in members)
     now = ", ".join(dict.fromkeys(str(w.value) for w in members)) if untouched else ""
 
-    def made(kind: Any, reason: str, **more: Any) -> Any:
+    def new_step(kind: Any, reason: str, **more: Any) -> Any:
         return kind(subject, phase, slot, group, str(value), reason, **more)
 
     if value is OLD:
-        yield made(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
-        yield made(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
+        yield new_step(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
+        yield new_step(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
     else:
         back = value is PREPARING and all(request.target(w) is DISABLED for w in members)
-        hand = any(w.by_hand for w in members)
-        yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
-        yield made(RestartWorker, _why_restarted(members, value), by_hand=hand)
-        yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
+        manual = any(w.by_hand for w in members)
+        yield new_step(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=manual)
+        yield new_step(RestartWorker, _why_restarted(members, value), by_hand=manual)
+        yield new_step(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=manual)
     forgives = request.binaries and request.to is None
-    yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
+    yield new_step(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
 
 
 def _why_restarted(workers: Sequence[RollingWorker], value: SourceSupport) -> str:
-    way = workers[0].ways.get(value)
-    if workers[0].together:
-        return f"{workers[0].together} restarts its workers itself, in an order of its own: {way}"
+    description = workers[0].change_descriptions.get(value)
+    if workers[0].restart_group:
+        return f"{workers[0].restart_group} restarts its workers itself, in an order of its own: {description}"
     return (
-        f"a worker reads its properties when it starts: {way}"
-        if way
+        f"a worker reads its properties when it starts: {description}"
+        if description
         else "a worker reads its properties when it starts"
     )

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
-    """Whether each of ``workers`` has been restarted by this run, once those that are still starting had their time.
+    """Whether this run has restarted each of ``workers``; waits for those that are still starting.
 
-    An earlier attempt may have been killed a moment after it ordered the restart, or while the order was carried out. A
-    worker that is away is starting then, and one whose order was carried out is stopping or starting: restarted again, it
-    would only need longer. The time is that of a gate, counted from the order.
+    An earlier attempt may have been killed during the restart or just after it. A worker outside the group is then
+    starting, and one whose restart command has returned is stopping or starting: another restart would only delay it.
+    It has the time of a gate, from the restart command.
     """
 
-    def look() -> bool | Missing:
+    def probe() -> bool | Missing:
         members, notes = context.members(), context.notes.workers
         left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
         if not left:
@@ -35,11 +35,11 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
             return False
         return Missing(f"{' and '.join(left)} was being restarted when this run was interrupted")
 
-    return waiting.wait_for(context, look) is True
+    return waiting.wait_for(context, probe) is True
 
 
 def _starting(context: UpgradeContext, entry: WorkerProgress | None, member: str | None, by_hand: bool) -> bool:
-    """Whether a worker that is not back may be on its way: its restart was ordered less than the gate's time ago."""
+    """Whether a worker that is not back may be starting: its restart was requested less than the gate timeout ago."""
     if entry is None or entry.at is None or entry.state not in (RESTARTING, RESTARTED):
         return False
     under_way = member is None or (entry.state == RESTARTED and not by_hand)
@@ -47,13 +47,13 @@ def _starting(context: UpgradeContext, entry: WorkerProgress | None, member: str
 
 
 def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool) -> str:
-    """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
+    """Wait until ``worker`` rejoins with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
     before = context.notes.workers[worker].before
     patience = context.patience.by_hand if by_hand else context.patience.timeout
     began = context.now()
     members: dict[str, str] | None = None
 
-    def look() -> str | Missing:
+    def probe() -> str | Missing:
         nonlocal members
         try:
             members = context.members()
@@ -69,21 +69,21 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
             context.remember_leader()
             return f"back after {context.now() - began:.1f} s"
         if not by_hand:
-            # Taken up again, it is changed and restarted again: something else may have undone the change.
+            # On resume, change and restart it again: something else may have undone the change.
             context.write(worker, WorkerProgress(value, CHANGED, members[worker]))
-            raise _wrong(worker, wrong)
+            raise _wrong_mode(worker, wrong)
         return Missing(wrong)
 
-    found = waiting.wait_for(context, look, patience)
+    found = waiting.wait_for(context, probe, patience)
     if isinstance(found, Missing):
-        raise _late(worker, patience, found.reason, members)
+        raise _timed_out(worker, patience, found.reason, members)
     return found
 
 
 def _missing(
     context: UpgradeContext, worker: str, member: str | None, before: str | None
 ) -> tuple[str | None, Worker | None]:
-    """What keeps the worker from being back, and what it answers."""
+    """Return why the worker has not rejoined yet, or else its response."""
     if member is None:
         return f"{worker} is not in the group", None
     if member == before:
@@ -97,7 +97,7 @@ def _missing(
 
 
 def contradiction(answer: Worker, value: str) -> str | None:
-    """What the worker's answer says against its being in mode ``value``, None where nothing does."""
+    """Return how the worker's response contradicts the mode ``value``, None if it does not."""
     old = older(answer.version, EXACTLY_ONCE) or answer.support is Support.NOT_SUPPORTED
     if value == SourceSupport.NOT_SUPPORTED:
         return None if old else f"it runs {answer.version}, which has exactly-once source support"
@@ -112,7 +112,7 @@ def contradiction(answer: Worker, value: str) -> str | None:
     return None
 
 
-def _wrong(worker: str, why: str) -> ConnectctlError:
+def _wrong_mode(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
         f"{worker} restarted in a different mode than planned",
         why=why,
@@ -121,7 +121,7 @@ def _wrong(worker: str, why: str) -> ConnectctlError:
     )
 
 
-def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
+def _timed_out(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
     others = "" if members is None else f"; current members: {', '.join(sorted(members)) or 'none'}"
     return TimedOut(
         f"Timed out after {patience:g} s waiting for {worker} to rejoin the group",

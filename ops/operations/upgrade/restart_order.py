@@ -13,9 +13,9 @@ Group = tuple[str, ...]
 def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) -> tuple[Group, ...]:
     """The workers in restart order. ``wanted_first`` go first where possible.
 
-    A broken worker serves no requests, so that nothing is lost with it, and the roll begins with what may be wrong anyway;
-    also if it leads, because then no requests are served. Else the leader is last, because leadership moves only when
-    the leader leaves: once, and to a worker that is changed already.
+    A broken worker is first, also if it leads: it serves no requests, so its restart interrupts nothing, and the roll
+    begins with the likely problem. Else the leader is last: leadership moves only when the leader leaves, so it moves
+    once, to a worker that is already changed.
     """
     place = {worker: number for number, worker in enumerate(wanted_first)}
 
@@ -29,8 +29,8 @@ def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] 
 
     groups: dict[str, list[str]] = {}
     for worker in sorted(workers, key=rank):
-        groups.setdefault(worker.together or worker.address, []).append(worker.address)
-    leading = {worker.together or worker.address for worker in workers if worker.leader and not worker.broken}
+        groups.setdefault(worker.restart_group or worker.address, []).append(worker.address)
+    leading = {worker.restart_group or worker.address for worker in workers if worker.leader and not worker.broken}
     ordered = [name for name in groups if name not in leading] + [name for name in groups if name in leading]
     return tuple(tuple(groups[name]) for name in ordered)
 
@@ -40,8 +40,8 @@ def next_workers(
 ) -> Group:
     """The workers to restart at ``slot`` of a phase: the planned group, or another if it has the current ``leader``.
 
-    ``taken`` are the earlier decisions of the phase; they stand. ``planned`` are the groups of all slots. A leader among
-    the ``broken`` workers stays where it was planned.
+    ``taken`` are the earlier decisions of the phase, which do not change. ``planned`` are the groups of all slots. A
+    leader among the ``broken`` workers is restarted as planned.
     """
     if slot in taken:
         return taken[slot]

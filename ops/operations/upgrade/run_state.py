@@ -1,7 +1,7 @@
-"""What a run writes down of each worker, so that a killed run can be resumed, and later ones know what was done.
+"""The progress of each worker in a run, stored so that a killed run can be resumed and later runs can read it.
 
-One file per run, beside its plan. A property that was changed and a worker that was started with it are two things: a
-worker counts as changed only when another process of it has joined the group since.
+One file per run, next to its plan. Changing the property does not yet change the worker: a worker counts as changed
+only when a new process of it has joined the group since.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "
 
 @dataclass(frozen=True)
 class WorkerProgress:
-    """How far a worker is with ``value``. ``before`` is its member id before the restart, ``member`` the one after it.
+    """A worker's progress to ``value``. ``before`` is its member id before the restart, ``member`` the one after it.
 
-    ``leads``: that process was seen to use the leader's transactional id. ``at``: when its restart was ordered, in seconds
-    since 1970: a worker that is still starting must not be restarted.
+    ``leads``: that process was observed using the leader's transactional id. ``at``: when its restart was requested, in
+    seconds since 1970: a worker that is still starting must not be restarted.
     """
 
     value: str
@@ -43,9 +43,9 @@ class WorkerProgress:
 
 @dataclass
 class UpgradeNotes(RunNotes):
-    """The notes of one run. ``turns``: who was taken at which turn, by phase and slot; ``recovered``: restarted tasks.
+    """The notes of one run. ``turns``: the workers chosen, by phase and slot; ``recovered``: restarted tasks.
 
-    ``leader`` is the leader's member id at the last look with the producer id and epoch of its transactional id.
+    ``leader``: the leader's member id when last observed, with the producer id and epoch of its transactional id.
     """
 
     FILE: ClassVar[str] = "notes.json"
@@ -72,12 +72,12 @@ def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
 
 
 def unfinished(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
-    """The runs that were begun, changed something or may have, and did not end well; the newest first."""
+    """The runs that did not end, or failed, and may have changed something; the newest first."""
     return [r for r in journal.unfinished_runs(cluster_id, group_id) if r.operation == OPERATION]
 
 
 def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, tuple[str, ...]] | None:
-    """The newest run that changed something, or that is open, and the workers that it knew; None where there is none."""
+    """The newest run that changed something, or that is open, and its workers; None if there is none."""
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is not RunState.REFUSED and run.changed:
             return run.id, tuple(journal.plan(run.id)["ground"]["workers"])
@@ -87,7 +87,7 @@ def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str,
 def journal_records(
     journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]
 ) -> dict[str, JournalRecord]:
-    """What the newest run that touched it says of each worker. ``members`` are the member ids by address, as of now."""
+    """The record of each worker from the newest run that changed it. ``members``: current member ids by address."""
     found: dict[str, JournalRecord] = {}
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is RunState.REFUSED:

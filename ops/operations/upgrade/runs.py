@@ -1,4 +1,4 @@
-"""Runs of a roll in the journal: begun, taken up where they stopped, and taken back."""
+"""Runs of a roll in the journal: begin, load, resume, roll back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import Baseline
-from connectctl.ops.operations.upgrade.steps import Gate, IncludedStep, WorkerStep, as_taken
+from connectctl.ops.operations.upgrade.steps import Gate, IncludedStep, WorkerStep, with_taken_workers
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -37,25 +37,24 @@ RESUME = "connectctl upgrade resume"
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run as it was written down."""
+    """A run loaded from the journal."""
 
     run: Run
     steps: tuple[Step[Any], ...]
-    ground: Baseline
+    baseline: Baseline
     request: UpgradeRequest
     patience: GateSettings
     turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def taken(self, number: int) -> Any:
-        """A step with the workers that were taken at its turn, where that is decided."""
-        return as_taken(self.steps[number], self.turns)
+        """Return a step, with the workers chosen for it if that is decided."""
+        return with_taken_workers(self.steps[number], self.turns)
 
     @property
     def first_undone(self) -> int:
-        """Where it resumes: at the first step that is not done, and with a worker that is not back where its turn began.
+        """The step to resume at: the first that is not done; for a worker that has not rejoined, the first for that worker.
 
-        The steps before are not done again where they hold; a worker that did not come back in its time is restarted
-        once more.
+        Its steps that still hold are not repeated; a worker that did not rejoin in time is restarted again.
         """
         undone = next((n for n in range(len(self.steps)) if not self.run.done(n)), len(self.steps))
         step = self.steps[undone] if undone < len(self.steps) else None
@@ -68,19 +67,19 @@ class LoadedRun:
 
 
 def subjects(request: UpgradeRequest) -> tuple[str, ...]:
-    """What a run is about, for lists of runs."""
+    """Return the purpose of a run, for lists of runs."""
     if request.aborts:
         return (f"back from {request.aborts}",)
     return (request.name or f"to {request.to}",)
 
 
 def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run:
-    """A run of ``plan`` in the journal."""
+    """Begin a run of ``plan`` in the journal."""
     snapshot = plan.snapshot
     data = {
         "operation": run_state.OPERATION,
         "steps": [step_to_data(step) for step in plan.steps],
-        "ground": snapshot.ground().to_data(),
+        "ground": snapshot.to_baseline().to_data(),
         "wish": asdict(plan.request),
         "patience": asdict(patience),
         "plan": plan.as_json(),
@@ -89,7 +88,7 @@ def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run
 
 
 def restored(journal: Journal, run: Run) -> LoadedRun:
-    """A run with its steps. Raises ``BadInput`` where another version wrote it."""
+    """Load a run with its steps. Raises ``BadInput`` if another version wrote it."""
     data = journal.plan(run.id)
     return LoadedRun(
         run,
@@ -102,7 +101,7 @@ def restored(journal: Journal, run: Run) -> LoadedRun:
 
 
 def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
-    """A request from plain JSON values."""
+    """Return the request for JSON values."""
     values = dict(data)
     values["to"] = None if values["to"] is None else SourceSupport(values["to"])
     values["targets"] = {worker: SourceSupport(value) for worker, value in values["targets"].items()}
@@ -112,34 +111,34 @@ def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
     return UpgradeRequest(**values)
 
 
-def contradictions(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> list[str]:
-    """What speaks against going on: workers that this run has changed and that are proven to be otherwise now."""
+def contradictions(loaded: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> list[str]:
+    """Return reasons not to resume: workers that this run has changed and that now have another mode."""
     now = {worker.address: worker for worker in snapshot.workers}
     done = {
         worker
-        for number, step in enumerate(taken_up.steps)
-        if isinstance(step, WorkerStep) and step.kind == "rejoin" and taken_up.run.done(number)
+        for number, step in enumerate(loaded.steps)
+        if isinstance(step, WorkerStep) and step.kind == "rejoin" and loaded.run.done(number)
         for worker in notes.turns.get(f"{step.phase}.{step.slot}", ())
     }
     found = []
     for worker in sorted(done):
-        entry, seen = notes.workers.get(worker), now.get(worker)
-        if entry is None or entry.state != run_state.JOINED or seen is None or seen.broken:
+        entry, worker_now = notes.workers.get(worker), now.get(worker)
+        if entry is None or entry.state != run_state.JOINED or worker_now is None or worker_now.broken:
             continue
-        wanted, value = entry.value, seen.value
-        unverified_reason = value is SourceSupport.UNKNOWN or (
-            value is SourceSupport.NOT_SUPPORTED and wanted == SourceSupport.DISABLED
+        expected, value = entry.value, worker_now.value
+        consistent = value is SourceSupport.UNKNOWN or (
+            value is SourceSupport.NOT_SUPPORTED and expected == SourceSupport.DISABLED
         )
-        if value != wanted and not unverified_reason:
-            found.append(f"{worker} was made {wanted} by this run and is {seen.mode}")
+        if value != expected and not consistent:
+            found.append(f"{worker} was made {expected} by this run and is {worker_now.mode}")
     return found
 
 
-def check_resumable(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> None:
-    """Raises ``Refused`` if what this run did was changed meanwhile."""
-    if found := contradictions(taken_up, notes, snapshot):
+def check_resumable(loaded: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> None:
+    """Raise ``Refused`` if workers that this run changed have been changed since."""
+    if found := contradictions(loaded, notes, snapshot):
         raise Refused(
-            f"The run {taken_up.run.id} cannot be resumed: its workers have been changed meanwhile",
+            f"The run {loaded.run.id} cannot be resumed: its workers have been changed meanwhile",
             why="; ".join(found),
             next_step="Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave.",
             code="contradicted",
@@ -147,7 +146,7 @@ def check_resumable(taken_up: LoadedRun, notes: run_state.UpgradeNotes, snapshot
 
 
 def rollback_run(journal: Journal, run: Run) -> Run | None:
-    """The run that takes ``run`` back and has not ended, which may be ``run`` itself; None where there is none."""
+    """Return the unfinished run that rolls ``run`` back, which may be ``run`` itself; None if there is none."""
     for known in run_state.unfinished(journal, run.cluster_id, run.group_id):
         aborts = restored(journal, known).request.aborts
         if aborts is not None and run.id in (known.id, aborts):
@@ -155,20 +154,20 @@ def rollback_run(journal: Journal, run: Run) -> Run | None:
     return None
 
 
-def rollback_request(taken_up: LoadedRun, notes: run_state.UpgradeNotes) -> UpgradeRequest:
-    """The request that takes a run back from where it stands: every worker to what it was, the last one changed first.
+def rollback_request(loaded: LoadedRun, notes: run_state.UpgradeNotes) -> UpgradeRequest:
+    """Return the request that rolls a run back: every worker to its former mode, the last one changed first.
 
-    What is not known to have been anything goes to ``preparing``, from which nothing is far.
+    A worker whose former mode is unknown becomes ``preparing``, one roll away from any mode.
     """
     targets: dict[str, SourceSupport] = {}
     for worker in notes.workers:
-        was = taken_up.ground.modes.get(worker, SourceSupport.UNKNOWN)
+        was = loaded.baseline.modes.get(worker, SourceSupport.UNKNOWN)
         targets[worker] = SourceSupport.PREPARING if was == SourceSupport.UNKNOWN else SourceSupport(was)
     common = set(targets.values())
     to = common.pop() if len(common) == 1 else _lowest(common)
     exceptions = {worker: value for worker, value in targets.items() if value is not to}
     touched = tuple(notes.workers)
-    return UpgradeRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=taken_up.run.id)
+    return UpgradeRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=loaded.run.id)
 
 
 def _lowest(values: set[SourceSupport]) -> SourceSupport:
@@ -176,17 +175,17 @@ def _lowest(values: set[SourceSupport]) -> SourceSupport:
     return next((value for value in order if value in values), SourceSupport.DISABLED)
 
 
-def has_own_way_back(restored: LoadedRun) -> bool:
+def has_own_rollback(loaded: LoadedRun) -> bool:
     """Whether the run changed no worker, but offsets, connectors or a stream application."""
-    own = any(isinstance(step, IncludedStep | Reconfigure | InstanceStep) for step in restored.steps)
-    return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
+    own = any(isinstance(step, IncludedStep | Reconfigure | InstanceStep) for step in loaded.steps)
+    return own and not any(isinstance(step, WorkerStep) for step in loaded.steps)
 
 
-def resumed(restored: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
-    """The steps that start again what the run has stopped and not yet started."""
+def restart_steps(loaded: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
+    """Return the steps that resume connectors that the run stopped and has not resumed."""
     found: list[Any] = []
     for subject in subjects:
-        was = next((s.now for s in restored.steps if _stops(s, subject.name)), None)
+        was = next((s.now for s in loaded.steps if _stops(s, subject.name)), None)
         if was is None or subject.state is not State.STOPPED:
             continue
         verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
@@ -200,20 +199,20 @@ def _stops(step: Any, connector: str) -> bool:
     return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
 
 
-def tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
-    """The steps that give reconfigured connectors what they had, the last one first."""
-    begun = {mark.step for mark in restored.run.marks if mark.what in ("begun", "done")}
-    done = [step for number, step in enumerate(restored.steps) if number in begun and isinstance(step, Reconfigure)]
+def reconfigure_rollback(loaded: LoadedRun) -> tuple[Any, ...]:
+    """Return the steps that restore the settings of reconfigured connectors, the last one first."""
+    begun = {mark.step for mark in loaded.run.marks if mark.what in ("begun", "done")}
+    done = [step for number, step in enumerate(loaded.steps) if number in begun and isinstance(step, Reconfigure)]
     return tuple(
-        Reconfigure(step.subject, step.was, step.values, step.patch, f"as it was before {restored.run.id}")
+        Reconfigure(step.subject, step.was, step.values, step.patch, f"as it was before {loaded.run.id}")
         for step in reversed(done)
     )
 
 
-def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> ApplicationRequest:
-    """What takes instances back to ``was``, their ``processing.guarantee`` by instance, the last one changed first.
+def application_rollback(loaded: LoadedRun, was: Mapping[str, str | None]) -> ApplicationRequest:
+    """Return the request to restore ``was``, ``processing.guarantee`` by instance, the last one changed first.
 
-    Raises ``Refused`` where that is not known of all, or not one producer model.
+    Raises ``Refused`` if a value is unknown, or the values differ.
     """
     values = {value for value in was.values() if value}
     to = model_of_value(next(iter(values))) if len(values) == 1 and None not in was.values() else None
@@ -224,12 +223,12 @@ def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> Appl
             next_step="Plan the other migration instead, or end the run: connectctl upgrade abort --leave.",
             code="unknown-before",
         )
-    members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
+    members = next((step.members for step in loaded.steps if hasattr(step, "members")), None)
     return ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed([*was])))
 
 
 def refuse_unfinished(journal: Journal, where: tuple[str, str]) -> None:
-    """Raises ``Refused`` where an earlier run has not ended: it is taken up, or taken back, first."""
+    """Raise ``Refused`` if an earlier run has not ended: resume it or roll it back first."""
     for run in run_state.unfinished(journal, *where)[:1]:
         raise Refused(
             f"The run {run.id} ({', '.join(run.subjects)}) has not ended",
@@ -239,13 +238,13 @@ def refuse_unfinished(journal: Journal, where: tuple[str, str]) -> None:
 
 
 def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
-    """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
+    """Load the run ``name``, or the newest that has not ended. Raises ``Refused`` if there is none."""
     if name is None:
-        open_ = run_state.unfinished(journal, *where)
-        if not open_:
+        unfinished = run_state.unfinished(journal, *where)
+        if not unfinished:
             hint = "See connectctl upgrade status."
             raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
-        run = open_[0]
+        run = unfinished[0]
     else:
         run = journal.get(name)
     check_same_cluster(run, *where)
@@ -257,7 +256,7 @@ def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRu
 
 
 def pick_resumable(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:
-    """The run that ``pick`` gives. Raises ``Refused`` where another run is rolling it back."""
+    """Load a run as ``pick`` does. Raises ``Refused`` if another run is rolling it back."""
     found = pick(journal, where, name)
     back = rollback_run(journal, found.run)
     if back is not None and back.id != found.run.id:

@@ -1,4 +1,4 @@
-"""What a planner of a roll may look at, and what of it a plan depends on."""
+"""The input of the planner of a roll, and the parts of it that a plan depends on."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RollingWorker:
-    """A worker as a roll sees it. ``problem``: it does not answer. ``obstacle``: why it could not be changed.
+    """A worker as a roll observes it. ``problem``: why it does not respond. ``obstacle``: why it could not be changed.
 
-    ``ways`` says what changing it to a value and restarting it will do; ``configured`` is the property as reported.
-    ``lost`` is the run that knew it, where it is not in the group and only that run tells that there is such a worker.
+    ``change_descriptions``: by value, what setting it and restarting will do. ``configured``: the value that the driver
+    reports. ``lost``: for a worker outside the group that only an earlier run recorded, the id of that run.
     """
 
     address: str
@@ -35,15 +35,15 @@ class RollingWorker:
     member: str | None = None
     problem: str | None = None
     obstacle: str | None = None
-    together: str | None = None
+    restart_group: str | None = None
     by_hand: bool = False
     configured: str | None = None
     lost: str | None = None
-    ways: Mapping[str, str] = field(default_factory=dict)
+    change_descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def broken(self) -> bool:
-        """Whether it does not serve now, so that taking it first costs nothing."""
+        """Whether it serves no requests now, so that restarting it first interrupts nothing."""
         return self.problem is not None or self.member is None
 
     @property
@@ -53,7 +53,7 @@ class RollingWorker:
 
     @property
     def maybe_enabled(self) -> bool:
-        """Whether it is enabled, or nothing excludes that."""
+        """Whether it is enabled, or may be."""
         return self.value is SourceSupport.ENABLED or (
             self.value is SourceSupport.UNKNOWN and self.support is Support.UNKNOWN
         )
@@ -61,12 +61,10 @@ class RollingWorker:
 
 @dataclass(frozen=True)
 class RollingSnapshot:
-    """A Connect cluster as a roll sees it. ``baseline`` is what was not well before it began.
+    """A Connect cluster as a roll observes it. ``baseline``: what was unhealthy before the roll.
 
-    ``delay_ms`` is the rebalance delay that is pending, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms``
-    where its driver tells it. ``dedicated`` are the source connectors with an offsets topic of their own,
-    ``exceeds_tasks_max``
-    the
+    ``delay_ms`` is the pending rebalance delay, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms`` if its
+    driver reports it. ``dedicated``: the source connectors with a dedicated offsets topic. ``exceeds_tasks_max``: the
     connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time.
     """
 
@@ -87,11 +85,11 @@ class RollingSnapshot:
 
     @property
     def leader(self) -> RollingWorker | None:
-        """The leader, where one is known."""
+        """The leader, None if unknown."""
         return next((worker for worker in self.workers if worker.leader), None)
 
     def leaving_out(self, without: Collection[str]) -> RollingSnapshot:
-        """The cluster without removed workers. Raises ``BadInput`` for any other worker."""
+        """Return the cluster without removed workers. Raises ``BadInput`` for any other worker."""
         known = {worker.address: worker for worker in self.workers}
         for name in without:
             if name not in known:
@@ -107,19 +105,19 @@ class RollingSnapshot:
         return replace(self, workers=tuple(w for w in self.workers if w.address not in without))
 
     def values(self) -> dict[str, str]:
-        """The mode by worker, as ``from`` in the JSON of a plan has it: a release without the property is ``disabled``."""
+        """The mode by worker, as ``from`` in the JSON of a plan: a release without the property is ``disabled``."""
         return {
             w.address: str(SourceSupport.DISABLED if w.value is SourceSupport.NOT_SUPPORTED else w.value)
             for w in self.workers
         }
 
     def digest(self) -> str:
-        """What a plan depends on: workers, modes, versions. Not who leads, for that is decided again at every step."""
+        """The digest of what a plan depends on: workers, modes, versions. Not the leader, which every step reads again."""
         depends = [self.cluster_id, self.group_id, [[w.address, w.value, w.version] for w in self.workers]]
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
 
-    def ground(self) -> Baseline:
-        """What the steps have to remember of it."""
+    def to_baseline(self) -> Baseline:
+        """Return the baseline that the steps of a run need."""
         return Baseline(
             workers=tuple(w.address for w in self.workers),
             broken=tuple(w.address for w in self.workers if w.broken),
@@ -130,7 +128,7 @@ class RollingSnapshot:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the steps of a run remember of how it was before it began."""
+    """The state before a run, as its steps need it."""
 
     workers: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
@@ -138,11 +136,11 @@ class Baseline:
     modes: Mapping[str, str] = field(default_factory=dict)
 
     def ranks(self) -> dict[Part, int]:
-        """How unwell each part was."""
-        return {trouble.part: trouble.rank for trouble in self.baseline}
+        """The rank of each unhealthy connector and task."""
+        return {component.part: component.rank for component in self.baseline}
 
     def to_data(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return JSON values."""
         return asdict(self)
 
     @classmethod
@@ -151,6 +149,6 @@ class Baseline:
         return cls(
             workers=tuple(data["workers"]),
             broken=tuple(data["broken"]),
-            baseline=tuple(UnhealthyComponent(**trouble) for trouble in data["baseline"]),
+            baseline=tuple(UnhealthyComponent(**component) for component in data["baseline"]),
             modes=dict(data["modes"]),
         )

@@ -1,8 +1,8 @@
-"""The steps of a roll. Each looks again when it is carried out, so that a run may be killed anywhere and taken up.
+"""The steps of a roll. Each reads the state again when executed, so that a run may be killed anywhere and resumed.
 
-A worker's turn is four steps: its property is changed, it is restarted, it is waited for until it is back in the group
-with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step; from then on the
-steps of the turn name the worker that was taken (``as_taken``).
+A worker's turn is four steps: change its property, restart it, wait until it rejoins the group with the requested mode,
+and wait for a gate. The first step of a turn decides which worker is restarted; from then on the steps of the turn name
+that worker (``with_taken_workers``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
-def in_words(value: str) -> str:
-    """A mode as steps name it."""
+def mode_label(value: str) -> str:
+    """Return a mode as the descriptions of steps name it."""
     return "on a release before 3.3" if value == SourceSupport.NOT_SUPPORTED else value
 
 
@@ -35,7 +35,7 @@ def in_words(value: str) -> str:
 class WorkerStep(Step["UpgradeContext"]):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
 
-    ``by_hand``: the operator does it, and the run waits. ``planned``: who was planned, where others were taken.
+    ``by_hand``: the operator does it, and the run waits. ``planned``: the planned workers, if others were chosen.
     """
 
     subject: str
@@ -50,58 +50,58 @@ class WorkerStep(Step["UpgradeContext"]):
 
     @property
     def turn(self) -> str:
-        """The turn as notes name it."""
+        """The key of the turn in the notes: phase and slot."""
         return f"{self.phase}.{self.slot}"
 
     @property
     def worker(self) -> str | None:
-        """The worker, None where several are restarted together."""
+        """The worker, None if several are restarted together."""
         return self.workers[0] if len(self.workers) == 1 else None
 
     @property
-    def whom(self) -> str:
-        """The workers in words."""
+    def worker_names(self) -> str:
+        """The workers, joined by "and"."""
         return " and ".join(self.workers)
 
     @property
-    def hand(self) -> str:
-        """What to add if it is done by hand."""
+    def manual_suffix(self) -> str:
+        """The suffix of the description if done by hand."""
         return " (by hand)" if self.by_hand else ""
 
     def decided(self, context: UpgradeContext) -> WorkerStep:
-        """The step with the workers that are taken at its turn, which is decided at the first step of it."""
-        found: WorkerStep = as_taken(self, {self.turn: self._taken(context)})
+        """Return the step with the workers chosen for its turn; the first step of a turn decides."""
+        found: WorkerStep = with_taken_workers(self, {self.turn: self._workers_taken(context)})
         if not found.planned or self.value == SourceSupport.NOT_SUPPORTED:
             return found
         return replace(found, by_hand=any(context.driver.restart_mode(worker).by_hand for worker in found.workers))
 
-    def _taken(self, context: UpgradeContext) -> tuple[str, ...]:
-        """Who is taken at this turn; decided when first asked, and written down."""
+    def _workers_taken(self, context: UpgradeContext) -> tuple[str, ...]:
+        """Return the workers chosen for this turn; the first call decides and stores them."""
         turns, key = context.notes.turns, self.turn
         if key not in turns:
             prefix = f"{self.phase}."
             taken = {int(k.removeprefix(prefix)): v for k, v in turns.items() if k.startswith(prefix)}
             leader = leader_of(context.reader.group())
             planned = context.planned.get(self.phase) or (self.workers,)
-            turns[key] = next_workers(planned, taken, self.slot, leader, context.ground.broken)
+            turns[key] = next_workers(planned, taken, self.slot, leader, context.baseline.broken)
             context.save()
         return turns[key]
 
-    def swapped(self, turns: Mapping[str, tuple[str, ...]]) -> str:
-        """What to add where another worker was taken than planned, and why."""
+    def replacement_note(self, turns: Mapping[str, tuple[str, ...]]) -> str:
+        """Return which worker was chosen instead of the planned one, and why; empty if none."""
         if not self.planned:
             return ""
         earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
         why = "was restarted already" if self.planned in earlier else "is the leader now and is restarted last"
-        return f"{self.whom} instead of {' and '.join(self.planned)}, which {why}"
+        return f"{self.worker_names} instead of {' and '.join(self.planned)}, which {why}"
 
     def _is_earlier(self, turn: str) -> bool:
         phase, slot = map(int, turn.split("."))
         return phase == self.phase and slot < self.slot
 
 
-def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
-    """``step`` with the workers that were taken at its turn, where ``turns`` has them; any other step as it is."""
+def with_taken_workers(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
+    """Return ``step`` with the workers that ``turns`` has for its turn; other steps unchanged."""
     taken = turns.get(step.turn) if isinstance(step, WorkerStep) else None
     if taken is None or taken == step.workers:
         return step
@@ -110,35 +110,35 @@ def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
 
 @dataclass(frozen=True)
 class ChangeProperty(WorkerStep):
-    """Give the worker's property its value; what it runs with is not changed by that."""
+    """Set the worker's property; the running worker does not change until its restart."""
 
     def describe(self) -> str:
-        return f"set {PROPERTY}={self.value} on {self.whom}{self.hand}"
+        return f"set {PROPERTY}={self.value} on {self.worker_names}{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         entries = [context.notes.workers.get(worker) for worker in self.workers]
         kept = (RESTARTING, RESTARTED, JOINED)
         if all(e is not None and e.value == self.value and e.state in kept for e in entries):
-            return "; ".join(filter(None, ["already set by this run", self.swapped(context.notes.turns)]))
+            return "; ".join(filter(None, ["already set by this run", self.replacement_note(context.notes.turns)]))
         return None
 
     def apply(self, context: UpgradeContext) -> str | None:
         members = context.members()
-        said: list[str | None] = []
+        details: list[str | None] = []
         for worker in self.workers:
             context.write(worker, WorkerProgress(self.value, CHANGED, members.get(worker)))
-            said.append(context.driver.change(worker, PROPERTY, self.value))
-        return "; ".join(dict.fromkeys(filter(None, [*said, self.swapped(context.notes.turns)]))) or None
+            details.append(context.driver.change(worker, PROPERTY, self.value))
+        return "; ".join(dict.fromkeys(filter(None, [*details, self.replacement_note(context.notes.turns)]))) or None
 
 
 @dataclass(frozen=True)
 class RestartWorker(WorkerStep):
-    """Restart the worker, if all others are there: never two at once."""
+    """Restart the worker if all others are in the group: never two at once."""
 
     kind: ClassVar[str] = "restart"
 
     def describe(self) -> str:
-        return f"restart {self.whom}{self.hand}"
+        return f"restart {self.worker_names}{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         done = "already restarted since its property was changed"
@@ -148,23 +148,23 @@ class RestartWorker(WorkerStep):
         context.refuse_two_at_once(self.workers)
         members = context.members()
         context.remember_leader()
-        said = []
+        details = []
         for worker in self.workers:
             before = context.notes.workers.get(worker)
-            # Who is restarted with others may be back already, and its old member id is the one from before the change.
+            # A worker restarted with others may have rejoined already: its old member id is the one before the change.
             known = before.before if before is not None and self.worker is None else members.get(worker)
             context.write(worker, WorkerProgress(self.value, RESTARTING, known, at=context.wall()))
-            said.append(context.driver.restart(worker))
+            details.append(context.driver.restart(worker))
             context.write(worker, WorkerProgress(self.value, RESTARTED, known, at=context.wall()))
-        return "; ".join(dict.fromkeys(filter(None, said))) or None
+        return "; ".join(dict.fromkeys(filter(None, details))) or None
 
 
 @dataclass(frozen=True)
 class ReplaceBinaries(WorkerStep):
-    """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
+    """Have the operator install an older release on the worker and start it: no driver supports this step."""
 
     def describe(self) -> str:
-        return f"install a release before 3.3 on {self.whom} and wait until it rejoins{self.hand}"
+        return f"install a release before 3.3 on {self.worker_names} and wait until it rejoins{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         answers = [context.answer(worker) for worker in self.workers]
@@ -176,18 +176,18 @@ class ReplaceBinaries(WorkerStep):
         members = context.members()
         for worker in self.workers:
             context.write(worker, WorkerProgress(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
-        context.tell(f"Stop {self.whom} and no other worker, install a release before 3.3, then start it.")
-        return "; ".join(filter(None, ["instructions printed", self.swapped(context.notes.turns)]))
+        context.tell(f"Stop {self.worker_names} and no other worker, install a release before 3.3, then start it.")
+        return "; ".join(filter(None, ["instructions printed", self.replacement_note(context.notes.turns)]))
 
 
 @dataclass(frozen=True)
 class Rejoin(WorkerStep):
-    """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
+    """Wait until a new process of the worker is in the group, responds, and does not contradict the requested mode."""
 
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        return f"wait for {self.whom} to rejoin the group ({in_words(self.value)})"
+        return f"wait for {self.worker_names} to rejoin the group ({mode_label(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
         return "; ".join(wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers)
@@ -195,13 +195,13 @@ class Rejoin(WorkerStep):
 
 @dataclass(frozen=True)
 class Gate(WorkerStep):
-    """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
+    """Wait for several consecutive healthy snapshots; restart once each task that failed by fencing."""
 
     read_only: ClassVar[bool] = True
     forgives_fencing: bool = False
 
     def describe(self) -> str:
-        return f"wait for the cluster to be healthy with {self.whom}"
+        return f"wait for the cluster to be healthy with {self.worker_names}"
 
     def apply(self, context: UpgradeContext) -> str | None:
         return wait(context, self.turn, forgives_fencing=self.forgives_fencing)
@@ -209,7 +209,7 @@ class Gate(WorkerStep):
 
 @dataclass(frozen=True)
 class FirstGate(Step["UpgradeContext"]):
-    """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
+    """Check that the cluster is healthy before any change. Raises ``Refused`` if it is not."""
 
     subject: str = "cluster"
     reason: str = "problems from before the upgrade must not be attributed to it"
@@ -231,7 +231,7 @@ class FirstGate(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class CheckModes(Step["UpgradeContext"]):
-    """See that every worker is in the mode in which a phase leaves it. ``expected`` are the modes by worker."""
+    """Verify that every worker is in its mode after a phase. ``expected`` are the modes by worker."""
 
     expected: dict[str, str]
     subject: str = "cluster"
@@ -240,7 +240,7 @@ class CheckModes(Step["UpgradeContext"]):
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        values = sorted({in_words(value) for value in self.expected.values()})
+        values = sorted({mode_label(value) for value in self.expected.values()})
         return f"verify that every worker is {' or '.join(values)} (where observable)"
 
     def apply(self, context: UpgradeContext) -> str | None:
@@ -257,7 +257,7 @@ class CheckModes(Step["UpgradeContext"]):
         return "; ".join(f"{worker} {mode.value} ({mode.how.label})" for worker, mode in found.items())
 
     def fits(self, worker: str, value: str) -> bool:
-        """Whether a worker may be in that mode now; one that came meanwhile, in any that others are in."""
+        """Whether a worker may be in that mode; one that joined since may have any expected mode."""
         wanted = {self.expected[worker]} if worker in self.expected else set(self.expected.values())
         return value in wanted or (value == SourceSupport.NOT_SUPPORTED and SourceSupport.DISABLED in wanted)
 
@@ -279,29 +279,29 @@ class RestartFailed(Step["UpgradeContext"]):
 
 @dataclass(frozen=True)
 class IncludedStep(Step["UpgradeContext"]):
-    """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
+    """A step of another operation that must come first, such as a merge of offsets before a hard downgrade."""
 
     inner: Step[OffsetContext]
     reason: str = ""
 
     @property
     def subject(self) -> str:
-        """The step's own."""
+        """The subject of the inner step."""
         return self.inner.subject
 
     @property
     def now(self) -> str:
-        """The step's own."""
+        """The current state of the inner step."""
         return self.inner.now
 
     @property
     def kind(self) -> str:
-        """The step's own name."""
+        """The kind of the inner step."""
         return self.inner.kind
 
     @property
     def read_only(self) -> bool:  # type: ignore[override]  # as the inner step is
-        """The step's own."""
+        """Whether the inner step is read-only."""
         return self.inner.read_only
 
     def describe(self) -> str:
@@ -320,7 +320,7 @@ class IncludedStep(Step["UpgradeContext"]):
 
 
 def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:
-    """The workers of each slot of each phase, as the plan has them."""
+    """Return the planned workers of each slot, by phase."""
     found: dict[int, dict[int, tuple[str, ...]]] = {}
     for step in steps:
         if isinstance(step, WorkerStep):

@@ -43,8 +43,8 @@ def through(looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND) 
         ({"silent": {"b:1": "Connection refused"}}, "b:1 does not answer: Connection refused"),
         ({"silent": {"c:1": "Connection refused"}}, None),
         ({"delay_ms": 4000}, "unassigned tasks wait for 4 s"),
-        ({"troubles": (FAILED,)}, "orders/0 is FAILED (IOException: disk full)"),
-        ({"troubles": (UnhealthyComponent("orders", -1, "UNASSIGNED"),)}, "orders is UNASSIGNED"),
+        ({"unhealthy_components": (FAILED,)}, "orders/0 is FAILED (IOException: disk full)"),
+        ({"unhealthy_components": (UnhealthyComponent("orders", -1, "UNASSIGNED"),)}, "orders is UNASSIGNED"),
         ({"problem": "the brokers do not tell"}, "the brokers do not tell"),
     ],
 )
@@ -75,24 +75,24 @@ def test_what_never_settles_stops_a_gate_with_a_reason() -> None:
 
 def test_what_was_failed_before_is_the_baseline() -> None:
     criteria = replace(DEMAND, baseline={FAILED.part: 2})
-    assert through([replace(GOOD, troubles=(FAILED,))] * 3, criteria)[-1].passed
+    assert through([replace(GOOD, unhealthy_components=(FAILED,))] * 3, criteria)[-1].passed
 
 
 def test_a_task_that_was_unassigned_before_may_not_fail_now() -> None:
     criteria = replace(DEMAND, baseline={FAILED.part: 1})
-    assert unhealthy(replace(GOOD, troubles=(FAILED,)), criteria)
+    assert unhealthy(replace(GOOD, unhealthy_components=(FAILED,)), criteria)
 
 
 def test_what_stays_failed_stops_the_gate_without_waiting_for_its_deadline() -> None:
-    seen = through([replace(GOOD, troubles=(FAILED,))] * 60)
+    seen = through([replace(GOOD, unhealthy_components=(FAILED,))] * 60)
     assert len(seen) == 4
     assert seen[-1].stopped == "orders/0 is FAILED (IOException: disk full)"
 
 
 def test_failures_that_are_tolerated_do_not_stop_it() -> None:
-    health = replace(GOOD, troubles=(FAILED,))
+    health = replace(GOOD, unhealthy_components=(FAILED,))
     assert through([health] * 3, replace(DEMAND, max_failures=1))[-1].passed
-    both = replace(GOOD, troubles=(FAILED, replace(FAILED, task=7)))
+    both = replace(GOOD, unhealthy_components=(FAILED, replace(FAILED, task=7)))
     assert through([both] * 60, replace(DEMAND, max_failures=1))[-1].stopped
 
 
@@ -103,7 +103,7 @@ def test_a_worker_that_stays_away_stops_it_at_the_deadline() -> None:
 
 
 def test_a_pending_rebalance_delay_does_not_count_for_the_deadline() -> None:
-    delayed = replace(GOOD, delay_ms=300_000, troubles=(UnhealthyComponent("orders", 0, "UNASSIGNED"),))
+    delayed = replace(GOOD, delay_ms=300_000, unhealthy_components=(UnhealthyComponent("orders", 0, "UNASSIGNED"),))
     seen = through([delayed] * 300 + [GOOD] * 3)
     assert seen[-1].passed
     assert seen[-1].watch.delay == 300
@@ -111,25 +111,25 @@ def test_a_pending_rebalance_delay_does_not_count_for_the_deadline() -> None:
 
 
 def test_tasks_whose_round_of_fencing_failed_are_named_for_a_restart() -> None:
-    health = replace(GOOD, troubles=(FAILED, FENCED))
+    health = replace(GOOD, unhealthy_components=(FAILED, FENCED))
     assert through([health])[-1].fenced == (FENCED,)
     assert through([replace(health, state="PreparingRebalance")])[-1].fenced == ()
 
 
 def test_a_single_step_downgrade_lets_them_be() -> None:
     criteria = replace(DEMAND, forgives_fencing=True)
-    assert through([replace(GOOD, troubles=(FENCED,))] * 3, criteria)[-1].passed
-    assert not through([replace(GOOD, troubles=(FAILED,))] * 3, criteria)[-1].passed
+    assert through([replace(GOOD, unhealthy_components=(FENCED,))] * 3, criteria)[-1].passed
+    assert not through([replace(GOOD, unhealthy_components=(FAILED,))] * 3, criteria)[-1].passed
 
 
 LOOKS = st.lists(
     st.builds(
-        lambda state, away, delay, trouble: replace(
+        lambda state, away, delay, component: replace(
             GOOD,
             state=state,
             members={"a:1": "m1"} if away else GOOD.members,
             delay_ms=delay,
-            troubles=(trouble,) if trouble else (),
+            unhealthy_components=(component,) if component else (),
         ),
         st.sampled_from(["Stable", "Stable", "Stable", "PreparingRebalance"]),
         st.booleans(),

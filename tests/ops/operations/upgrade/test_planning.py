@@ -90,7 +90,7 @@ def test_a_broken_leader_is_first() -> None:
 
 def test_workers_that_are_restarted_together_have_one_turn() -> None:
     snapshot = cluster(D, D)
-    together = tuple(replace(w, together="KafkaConnect prod/c") for w in snapshot.workers)
+    together = tuple(replace(w, restart_group="KafkaConnect prod/c") for w in snapshot.workers)
     found = plan(replace(snapshot, workers=together), UpgradeRequest(E))
     assert [step.workers for step in found.steps if isinstance(step, ChangeProperty)] == [("b", "a")] * 2
     assert found.as_json()["steps"][1]["worker"] is None
