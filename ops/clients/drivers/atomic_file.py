@@ -157,12 +157,10 @@ class FileDriver(WorkerDriver):
         raise NotImplementedError
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             return problem_with(self._file(worker))
         except ConnectctlError as e:
             return str(e)
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
         return configured(self._file(worker), name)

@@ -57,25 +57,21 @@ class MissingDriver(WorkerDriver):
         )
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return f"set {name}={value} and restart {worker}: unknown how"
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         return str(self._refusal(worker))
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``. Raises always."""
         raise self._refusal(worker)
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``. Raises always."""
         raise self._refusal(worker)
 
 
 @dataclass(frozen=True)
 class ByWorker:
-    """Sends what concerns a worker to its driver: found by its address, else by its host, else the one for all others."""
+    """Sends what concerns a worker to its ``WorkerDriver``: by its address, else its host, else the one for all others."""
 
     each: Mapping[str, WorkerDriver]
     rest: WorkerDriver
@@ -93,30 +89,24 @@ class ByWorker:
         return next((driver for driver in found if driver is not None), self.rest)
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``."""
         return self.of(worker).restart_mode(worker)
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return self.of(worker).says(worker, name, value)
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             return self.of(worker).check(worker)
         except ConnectctlError as e:
             return str(e)
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
         return self.of(worker).configured(worker, name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.of(worker).change(worker, name, value)
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.of(worker).restart(worker)
 
 

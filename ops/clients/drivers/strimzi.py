@@ -31,7 +31,7 @@ _ROOM = 8 * 1024 * 1024
 
 @dataclass
 class Strimzi:
-    """One KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for people who keep it in git.
+    """``WorkerDriver`` of a KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for who keeps it in git.
 
     ``roll_timeout``: seconds that a change may take from here until the operator has restarted all workers.
     """
@@ -56,16 +56,13 @@ class Strimzi:
         return f"KafkaConnect {self.namespace + '/' if self.namespace else ''}{self.resource}"
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``: all workers of the resource together."""
         return RestartMode(together=self._called)
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         who = "patch" if self.apply else "print a patch for"
         return f"{who} {self._called} with spec.config {name}={value}; Strimzi then restarts all its workers in turn"
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             found = self._get()
             if self.apply:
@@ -78,7 +75,6 @@ class Strimzi:
         return None
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
         value = _config(self._get()).get(name)
         return ConfiguredValue(None if value is None else _as_java(value), self._called)
 

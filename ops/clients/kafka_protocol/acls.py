@@ -26,7 +26,7 @@ _OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
 
 
 class AclQueries:
-    """The ACLs at the other end of ``wire``."""
+    """The ACLs at the other end of ``wire``, as ``AclReads`` gives them."""
 
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._wire = wire
@@ -36,7 +36,6 @@ class AclQueries:
         return self._wire.bootstrap
 
     def bindings(self) -> tuple[Binding, ...] | None:
-        """See ``AclReads``."""
         from kafka.protocol.admin.acl import DescribeAclsRequest
 
         request = DescribeAclsRequest(

@@ -32,7 +32,7 @@ _TIMEOUT_MS = 30_000
 
 
 class OwnRights(ClusterClient):
-    """The rights on one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
+    """See ``RightsReads``. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._properties = properties
@@ -50,7 +50,6 @@ class OwnRights(ClusterClient):
         return _allowed(answer.authorized_operations)
 
     def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
-        """See ``RightsReads``."""
         from kafka.protocol.metadata.metadata import MetadataRequest
 
         found: dict[str, Allowed] = {}
@@ -67,8 +66,6 @@ class OwnRights(ClusterClient):
         return found
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
-        """See ``RightsReads``."""
-
         async def one(id_: str) -> Allowed:
             from kafka.protocol.admin import DescribeGroupsRequest
             from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
@@ -108,7 +105,6 @@ class OwnRights(ClusterClient):
         return self._names.gaps(f"every {resource.word}", resource, (), hidden)
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
-        """See ``RightsReads``."""
         from kafka.protocol.admin import CreateTopicsRequest
 
         topics = [

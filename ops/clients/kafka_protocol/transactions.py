@@ -57,7 +57,7 @@ def init_request(id: str, timeout_ms: int, who: tuple[int, int] = (-1, -1)) -> A
 
 
 class Transactions(ClusterClient):
-    """The transactions of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+    """See ``TransactionCalls``. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         super().__init__(properties, timeout=timeout)
@@ -73,7 +73,6 @@ class Transactions(ClusterClient):
     # ------------------------------------------------------------------------------------------------ coordinators
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
-        """See ``TransactionCalls``."""
         from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
         found: dict[str, Transaction | Code] = {}
@@ -98,8 +97,6 @@ class Transactions(ClusterClient):
     def fence(
         self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
     ) -> None:
-        """See ``TransactionCalls``."""
-
         def on_answer(id: str, code: Code, answer: Any) -> None:
             if answer is None or answer.error_code:
                 self._coordinators.pop(id, None)
@@ -182,7 +179,6 @@ class Transactions(ClusterClient):
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
     ) -> Observation[tuple[Listing, ...]]:
-        """See ``TransactionCalls``."""
         from kafka.protocol.admin.transactions import ListTransactionsRequest
 
         filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
@@ -218,7 +214,6 @@ class Transactions(ClusterClient):
         return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
     def connect_groups(self) -> Observation[frozenset[str]]:
-        """See ``TransactionCalls``."""
         from kafka.protocol.admin.groups import ListGroupsRequest
 
         async def one(broker: int) -> Any:

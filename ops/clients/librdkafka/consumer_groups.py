@@ -22,19 +22,16 @@ class ClientGroups:
         self._kafka = kafka
 
     def group(self, group_id: str) -> ClientGroup:
-        """See ``GroupReads``."""
         found = describe(self._kafka, group_id)
         if found is None:
             return ClientGroup(group_id, "Dead", "")
         return ClientGroup(group_id, str(found.state), found.protocol_type, tuple(map(_member, found.members)))
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
-        """See ``GroupReads``."""
         settle(self._kafka, group_id)
         return coordinated(self._kafka, group_id, lambda coordinator: coordinator.committed())
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """See ``GroupReads``."""
         wanted = set(partitions)
         extents = self._kafka.extents(sorted({topic for topic, _ in wanted}))
         return {

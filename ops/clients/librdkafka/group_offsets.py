@@ -28,7 +28,6 @@ class GroupOffsets(ClientGroups):
         return ClientGroup(group_id, state or "Dead")
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
-        """See ``GroupOffsetWrites``."""
         settle(self._kafka, group_id)
         return coordinated(self._kafka, group_id, lambda c: group_offsets.stable(c, group_id))
 
@@ -48,9 +47,7 @@ class GroupOffsets(ClientGroups):
             return e
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """See ``GroupOffsetWrites``."""
         coordinated(self._kafka, group_id, lambda c: group_offsets.commit(c, group_id, offsets))
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
-        """See ``GroupOffsetWrites``."""
         coordinated(self._kafka, group_id, lambda c: group_offsets.delete(c, group_id, partitions))
