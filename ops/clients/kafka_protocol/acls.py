@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, KafkaProtocolClient
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.acls import Right
 
 _ANY = 1
-_SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED, _NONE = 54, 31, 0
+_SECURITY_DISABLED = 54
 _BROKER = 4
 """The type of a broker in DescribeConfigs."""
 _AUTHORIZER, _SUPER, _OPEN = "authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found"
@@ -67,10 +68,10 @@ class AclQueries:
         return _authorizer({entry.name: entry.value for entry in result.configs})
 
     def _check(self, code: int, words: str | None, doing: str, right: Right) -> None:
-        if code == _CLUSTER_AUTHORIZATION_FAILED:
+        if code == Code.CLUSTER_AUTHORIZATION_FAILED:
             # The broker's own words are the whole request, printed.
             raise not_authorized(f"Not authorized to {doing} (Kafka at {self.bootstrap})", right)
-        if code != _NONE:
+        if code != Code.NONE:
             what = f"Kafka at {self.bootstrap} could not {doing}"
             raise ConnectctlError(what, why=words or f"it answers with error {code}")
 

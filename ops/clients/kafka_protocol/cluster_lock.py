@@ -25,7 +25,7 @@ from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coord
 from connectctl.ops.connect.cluster_lock import LockHolder, group_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.core.times import now_utc
-from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.error_handling import Code, name_of
 
 SESSION = 30.0
 """Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default.
@@ -40,11 +40,6 @@ ONE_BEAT = 5.0
 LISTED = 0.05
 """Seconds between two looks whether the coordinator lists a member whose JoinGroup it has not answered yet."""
 _PROTOCOL_TYPE = "connectctl-lock"
-
-_NONE = 0
-_ILLEGAL_GENERATION, _INCONSISTENT, _UNKNOWN_MEMBER = 22, 23, 25
-_SESSION_REFUSED, _REBALANCING = 26, 27
-_MEMBER_ID_REQUIRED, _FULL, _FENCED = 79, 81, 82
 
 
 @dataclass
@@ -133,7 +128,7 @@ class _Session:
         self._coordinator = Coordinator(wire, group, timeout)
         self._aside = Coordinator(aside, group, timeout)
         self._entering: threading.Thread | None = None
-        self._entered: int | ConnectctlError = _NONE
+        self._entered: int | ConnectctlError = Code.NONE
         self._me = _Membership()
         self._protocol = ""
         self._lost: str | None = None
@@ -152,9 +147,9 @@ class _Session:
         end = time.monotonic() + self._timeout
         while True:
             code = self._enter() if self._me.member else int(self._coordinator.until(self._join_once))
-            if code == _NONE:
+            if code == Code.NONE:
                 return None
-            if code in (_INCONSISTENT, _FULL):
+            if code in (Code.INCONSISTENT_GROUP_PROTOCOL, Code.GROUP_MAX_SIZE_REACHED):
                 try:
                     other = self.holder()
                 except NotAuthorized:  # may be joined and not described
@@ -162,11 +157,11 @@ class _Session:
                 if other is not None:
                     return other
                 # It has left between the two answers.
-            elif code in (_UNKNOWN_MEMBER, _ILLEGAL_GENERATION, _FENCED):
+            elif code in (Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.FENCED_INSTANCE_ID):
                 self._me.member = ""
-            elif code == _SESSION_REFUSED and self._me.session < LONGEST_SESSION:
+            elif code == Code.INVALID_SESSION_TIMEOUT and self._me.session < LONGEST_SESSION:
                 self._me.session *= 2  # group.min.session.timeout.ms of these brokers is longer
-            elif code not in (_MEMBER_ID_REQUIRED, _REBALANCING):
+            elif code not in (Code.MEMBER_ID_REQUIRED, Code.REBALANCE_IN_PROGRESS):
                 raise ConnectctlError(f"The group {self._group} cannot be joined", why=name_of(code), code="lock")
             if time.monotonic() > end:
                 raise TimedOut(
@@ -179,7 +174,7 @@ class _Session:
         self._entering.start()
         while self._is_entering(LISTED):
             if self._is_listed():
-                return _NONE
+                return Code.NONE
         if isinstance(self._entered, ConnectctlError):
             raise self._entered
         return self._entered
@@ -187,7 +182,7 @@ class _Session:
     def _enter_at_last(self) -> None:
         try:
             code = int(self._coordinator.until(self._join_once))
-            self._entered = code if code != _NONE else int(self._coordinator.until(self._sync_once))
+            self._entered = code if code != Code.NONE else int(self._coordinator.until(self._sync_once))
         except ConnectctlError as e:
             self._entered = e
 
@@ -221,7 +216,7 @@ class _Session:
         # A group that was empty waits for group.initial.rebalance.delay.ms (3 s by default) before it answers.
         answer = self._coordinator.ask(request, self._timeout + me.session)
         code = self._coordinator.check(answer.error_code)
-        if code in (_NONE, _MEMBER_ID_REQUIRED):
+        if code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
             me.member, me.generation = answer.member_id, answer.generation_id
         return code
 
@@ -315,10 +310,10 @@ class _Session:
             group_id=self._group, generation_id=me.generation, member_id=me.member, group_instance_id=None
         )
         code = self._coordinator.check(self._coordinator.ask(request, ONE_BEAT).error_code)
-        if code == _REBALANCING:
+        if code == Code.REBALANCE_IN_PROGRESS:
             # No other member can have joined; the member stays one while it joins again under its id.
             code = self._join_once() or self._sync_once()
-        if code != _NONE:
+        if code != Code.NONE:
             self._lost = (
                 f"the coordinator dropped this member of {self._group} ({name_of(code)}): its heartbeats did not arrive "
                 f"for {me.session:g} s, or it was removed"

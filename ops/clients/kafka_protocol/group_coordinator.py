@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAUSE = 0.2
-_NONE, _LOADING, _UNAVAILABLE, _MOVED, _DENIED, _NOT_FOUND = 0, 14, 15, 16, 30, 69
-_PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
+_PASSING = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR)
 
 
 class Again(Exception):
@@ -92,7 +91,7 @@ class Coordinator:
 
     def check(self, code: int) -> int:
         """``code`` where it is for the caller to judge. Raises ``Again`` and ``NotAuthorized``."""
-        if code == _DENIED:
+        if code == Code.GROUP_AUTHORIZATION_FAILED:
             raise not_authorized(
                 f"Kafka at {self._wire.bootstrap} refuses to describe the group {self._group}",
                 describe_group(self._group),
@@ -123,9 +122,9 @@ class Coordinator:
             answer = self.ask(DescribeGroupsRequest(groups=[self._group], max_version=5), self.timeout)
             (group,) = answer.groups
             code = self.check(group.error_code)
-            if code not in (_NONE, _NOT_FOUND):
+            if code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
                 raise ConnectctlError(f"The group {self._group} cannot be described", why=name_of(code), code="group")
-            if code == _NOT_FOUND or group.group_state == "Dead":
+            if code == Code.GROUP_ID_NOT_FOUND or group.group_state == "Dead":
                 return None
             members = tuple(map(_member, group.members))
             return Described(group.group_state, group.protocol_type, group.protocol_data, members)

@@ -27,7 +27,6 @@ FETCH_BYTES = 32 << 20
 """How much to ask for at once. The answer is never held, so that this costs nothing but fewer round trips."""
 PAUSE = 0.2
 """Seconds before a partition whose leader moves is asked about again."""
-_HEADER, _AFTER_LENGTH = HEADER, AFTER_LENGTH
 _TOP = struct.Struct(">ihii")
 _NAME = struct.Struct(">h")
 _COUNT = struct.Struct(">i")
@@ -35,7 +34,6 @@ _PART = struct.Struct(">ihqqqi")
 _ABORTED = struct.Struct(">qq")
 _MOVING = {Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION, 5, 9, 56, 74, 76, 78}
 _OUT_OF_RANGE = 1
-_FORBIDDEN = 29
 
 
 class Headers:
@@ -180,10 +178,10 @@ def opening(connection: RawConnection, place: TopicPartition) -> tuple[int, list
 def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | Marker]:
     """The headers in one answer. The last batch of it may be cut off: its header will do."""
     left, _ = opening(connection, place)
-    take, skip, header = connection.take, connection.skip, _HEADER.size
+    take, skip, header = connection.take, connection.skip, HEADER.size
     while left >= header:
-        fields = take(_HEADER)
-        length = fields[1] - _AFTER_LENGTH
+        fields = take(HEADER)
+        length = fields[1] - AFTER_LENGTH
         left -= header
         if fields[3] < 2:
             # An old message is shorter than this header may be; there is nothing in it for an audit.
@@ -208,7 +206,7 @@ def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | 
 def _check(code: int, place: TopicPartition, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
-    if code == _FORBIDDEN:
+    if code == Code.TOPIC_AUTHORIZATION_FAILED:
         raise not_authorized(f"Not authorized to read the topic {place.topic}", read_topic(place.topic))
     if code in _MOVING:
         raise _Moved(known_code(code).name)
