@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
 from connectctl.ops.kafka.error_handling import Code
@@ -22,7 +23,7 @@ _AUTHORIZER, _SUPER, _OPEN = "authorizer.class.name", "super.users", "allow.ever
 _RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
 _PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
 _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-_OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
+OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
 """Kafka's numbers (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``), which never change."""
 
 
@@ -80,10 +81,7 @@ class Acls(ClusterClient, AclQueries):
     """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def topic_names(self) -> frozenset[str]:
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False, max_version=9)
-        answer = self._wire.run("list its topics", lambda: self._wire.ask(request))
+        answer = self._wire.run("list its topics", lambda: self._wire.ask(metadata_request(None)))
         return frozenset(topic.name for topic in answer.topics)
 
     def wants_idempotent_write(self) -> bool:
@@ -101,7 +99,7 @@ def _binding(resource: Any, acl: Any) -> Binding:
         pattern=Pattern(_PATTERNS.get(resource.pattern_type, "UNKNOWN")),
         principal=acl.principal,
         host=acl.host,
-        operation=_OPERATIONS.get(acl.operation, Operation.UNKNOWN),
+        operation=OPERATIONS.get(acl.operation, Operation.UNKNOWN),
         permission=Permission(_PERMISSIONS.get(acl.permission_type, "UNKNOWN")),
     )
 

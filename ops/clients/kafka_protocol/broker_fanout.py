@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code, name_of
 
@@ -53,14 +54,7 @@ class BrokerFanout:
 
     def metadata(self, topics: Sequence[str]) -> Any:
         """Metadata of ``topics``, and what this principal may do with the cluster."""
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=True,
-            max_version=9,
-        )
+        request = metadata_request(topics, include_cluster_authorized_operations=True)
         return self.wire.run("look up topics", lambda: self.wire.ask(request))
 
     def lists_every_group(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import by_topic
+from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -76,9 +77,7 @@ class Coordinator:
             raise Again(str(e)) from e
 
     def _find(self, patience: float) -> int:
-        from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
-
-        request = FindCoordinatorRequest(key=self._group, key_type=0, max_version=3)
+        request = find_request(self._group, GROUP)
         try:
             answer = self._wire.run("find a coordinator", lambda: self._wire.ask(request, None, patience))
         except NotAuthorized:

@@ -58,7 +58,7 @@ class Leaders:
 
     def hidden(self, topics: Sequence[str]) -> list[str]:
         """Those of ``topics`` that this principal may not describe, whether they exist or not."""
-        answer = self._metadata(topics, create=False)
+        answer = self._metadata(topics)
         return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
 
     def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
@@ -173,14 +173,8 @@ class Leaders:
         return {TopicPartition(topic, part.partition_index): _leader(part) for part in described.partitions}
 
     def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        async def ask() -> Any:
-            wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create, max_version=9)
-            return await self._wire.ask(request)
-
-        return self._wire.run("look up topics", ask)
+        request = metadata_request(topics, allow_auto_topic_creation=create)
+        return self._wire.run("look up topics", lambda: self._wire.ask(request))
 
     def _of_leaders(
         self,
@@ -237,6 +231,14 @@ def _producer(state: Any) -> PartitionProducer:
         state.last_timestamp,
         offset_of(state.current_txn_start_offset),
     )
+
+
+def metadata_request(topics: Sequence[str] | None, *, newest: int = 9, **more: bool) -> Any:
+    """Metadata of ``topics``, None for all, of a version up to ``newest``; creates none that is missing."""
+    from kafka.protocol.metadata.metadata import MetadataRequest
+
+    wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(topics=wanted, max_version=newest, **{"allow_auto_topic_creation": False, **more})
 
 
 def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:

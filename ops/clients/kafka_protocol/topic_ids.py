@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -29,13 +30,7 @@ class TopicLayouts:
 
 def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayouts:
     """What a broker knows of ``topics`` now. Raises ``Unreachable``, ``NotAuthorized``."""
-    from kafka.protocol.metadata.metadata import MetadataRequest
-
-    async def ask() -> Any:
-        wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        return await wire.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False, max_version=12))
-
-    answer = wire.run("look up topics", ask)
+    answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
     leaders = {
         TopicPartition(topic.name, part.partition_index): leader
         for topic in answer.topics
