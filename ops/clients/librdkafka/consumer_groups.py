@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
-from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, partitions_in, streams_member
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -29,7 +29,7 @@ class ClientGroups:
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         settle(self._kafka, group_id)
-        return coordinated(self._kafka, group_id, lambda coordinator: coordinator.committed())
+        return coordinated(self._kafka, group_id, Coordinator.committed)
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = set(partitions)

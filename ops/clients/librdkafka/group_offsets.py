@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 from connectctl.ops.clients.kafka_protocol import group_offsets
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -24,21 +25,18 @@ class GroupOffsets(ClientGroups):
         except BadInput as e:
             if e.code != "other-group":
                 raise
-        state = coordinated(self._kafka, group_id, lambda c: group_offsets.newer_state(c, group_id))
+        state = coordinated(self._kafka, group_id, group_offsets.newer_state)
         return ClientGroup(group_id, state or "Dead")
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
         settle(self._kafka, group_id)
-        return coordinated(self._kafka, group_id, lambda c: group_offsets.stable(c, group_id))
+        return coordinated(self._kafka, group_id, group_offsets.stable)
 
     def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands of groups."""
         settle(self._kafka, *group_ids)
-        wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
-        try:
+        with closing(KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)) as wire:
             return {group: self._one(wire, group) for group in group_ids}
-        finally:
-            wire.close()
 
     def _one(self, wire: KafkaProtocolClient, group_id: str) -> dict[TopicPartition, int] | ConnectctlError:
         try:
@@ -47,7 +45,7 @@ class GroupOffsets(ClientGroups):
             return e
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        coordinated(self._kafka, group_id, lambda c: group_offsets.commit(c, group_id, offsets))
+        coordinated(self._kafka, group_id, lambda c: group_offsets.commit(c, offsets))
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
-        coordinated(self._kafka, group_id, lambda c: group_offsets.delete(c, group_id, partitions))
+        coordinated(self._kafka, group_id, lambda c: group_offsets.delete(c, partitions))
