@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -21,7 +22,6 @@ class Namespaces:
 
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._acls = AclQueries(wire)
-        self._read: tuple[Sequence[Binding] | None, Gap | None] | None = None
 
     def gaps(
         self, subject: str, resource: Resource, prefixes: Sequence[str], hidden: Callable[[list[str]], Iterable[str]]
@@ -30,7 +30,7 @@ class Namespaces:
 
         ``hidden`` picks from a list of names those that the brokers refuse to describe.
         """
-        bindings, doubt = self._bindings()
+        bindings, doubt = self._bindings
         if bindings is None:
             return ()
         asked = samples(bindings, resource, prefixes, uuid4().hex)
@@ -39,13 +39,9 @@ class Namespaces:
             return tuple(denied)
         return (Gap(subject, doubt.reason, doubt.right, doubt.detail),) if doubt else ()
 
+    @cached_property
     def _bindings(self) -> tuple[Sequence[Binding] | None, Gap | None]:
         """All ACLs, None where there is no authorizer; and why they do not prove anything, where they do not."""
-        if self._read is None:
-            self._read = self._look()
-        return self._read
-
-    def _look(self) -> tuple[Sequence[Binding] | None, Gap | None]:
         try:
             bindings = self._acls.bindings()
         except NotAuthorized:
