@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.named_groups import describe
-from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, partitions_in, streams_member
+from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, assigned_partitions, streams_member
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -45,4 +45,4 @@ class ClientGroups:
 def _member(raw: Any) -> GroupMember:
     host = str(raw.client_host).removeprefix("/")
     streams = streams_member(bytes(raw.metadata or b""))
-    return GroupMember(raw.id, raw.client_id, host, streams, partitions_in(bytes(raw.assignment or b"")))
+    return GroupMember(raw.id, raw.client_id, host, streams, len(assigned_partitions(bytes(raw.assignment or b""))))
