@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from connectctl.ops.kafka.batch_decompression import unpacked
 from connectctl.ops.kafka.batch_headers import LENGTH, LOG_APPEND_TIME
+from connectctl.ops.kafka.compression import unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, MAGIC_AT, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
 from connectctl.ops.kafka.varints import varint

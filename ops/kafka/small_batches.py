@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from connectctl.ops.kafka.record_batch_encoder import HEADER_BYTES, LONGEST_HEAD, Batch
+from connectctl.ops.kafka.batch_headers import HEADER
+from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD, Batch
 from connectctl.ops.kafka.record_columns import Headers, Rows
 from connectctl.ops.kafka.varints import varint
 
@@ -34,7 +35,7 @@ def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: 
     start = 0
     for cut in (*cuts, len(order)):
         while start < cut:
-            end, room = start + 1, limit - HEADER_BYTES - sizes[start]
+            end, room = start + 1, limit - HEADER.size - sizes[start]
             while end < cut and sizes[end] <= room:
                 room -= sizes[end]
                 end += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectctl.ops.clients.kafka_protocol.headers import Headers, opening, request
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.batch_decompression import unpacked
+from connectctl.ops.kafka.compression import unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, CommittedBatches, check
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, body_of, columns
 

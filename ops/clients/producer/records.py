@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.producer.settings import invalid
-from connectctl.ops.kafka.record_batch_encoder import HEADER_BYTES, LONGEST_HEAD
+from connectctl.ops.kafka.batch_headers import HEADER
+from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD
 from connectctl.ops.kafka.record_columns import Headers, Rows
 
 HeadersGiven = Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]]
-ALONE = HEADER_BYTES + LONGEST_HEAD
+ALONE = HEADER.size + LONGEST_HEAD
 """Bytes of a batch of one record besides its key, value and headers, at most."""
 _HEADER = 10
 """Bytes of a header besides its name and value, at most: two varints."""
