@@ -41,8 +41,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.produce_request import Parts
-    from connectctl.ops.kafka.group_membership import GroupMembership
-    from connectctl.ops.kafka.group_positions import GroupOffset
+    from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 

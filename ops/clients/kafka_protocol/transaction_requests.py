@@ -14,8 +14,7 @@ from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END
 from connectctl.ops.kafka.error_handling import Code
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.group_membership import GroupMembership
-    from connectctl.ops.kafka.group_positions import GroupOffset
+    from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TXN_OFFSET_COMMIT = 3
