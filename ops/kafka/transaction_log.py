@@ -64,7 +64,7 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
     """The record as an entry; None for a tombstone: the id has expired."""
     id: str | None = None
     try:
-        reader = _Reader(key or b"")
+        reader = _FlexibleReader(key or b"")
         if version := reader.number(2):
             return Unreadable(None, f"a key has the unknown version {version}")
         id = reader.text(flexible=False)
@@ -82,7 +82,7 @@ def producer_of(value: bytes) -> int | None:
 
 
 def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
-    reader = _Reader(value)
+    reader = _FlexibleReader(value)
     version = reader.number(2)
     if not 0 <= version <= NEWEST:
         return Unreadable(id, f"a value has the unknown version {version}")
@@ -108,7 +108,7 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     )
 
 
-def _places(reader: _Reader, flexible: bool) -> frozenset[TopicPartition]:
+def _places(reader: _FlexibleReader, flexible: bool) -> frozenset[TopicPartition]:
     found = []
     for _ in range(reader.count(flexible)):
         topic = reader.text(flexible)
@@ -122,7 +122,7 @@ def _tag(tagged: dict[int, bytes], number: int, default: int) -> int:
     return int.from_bytes(tagged[number], "big", signed=True) if number in tagged else default
 
 
-class _Reader(FieldReader):
+class _FlexibleReader(FieldReader):
     """With the types of flexible versions, too (KIP-482)."""
 
     def unsigned(self) -> int:
