@@ -43,12 +43,10 @@ class Batch(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows it in the log."""
         return self.last_offset + 1
 
     @classmethod
     def of(cls, fields: tuple[Any, ...]) -> Batch:
-        """The batch with this header."""
         base, _, _, _, _, attributes, delta, first, last, producer, epoch, sequence, count = fields
         append_time = attributes & LOG_APPEND_TIME
         return cls(
@@ -82,7 +80,6 @@ class Marker(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows it in the log."""
         return self.offset + 1
 
 

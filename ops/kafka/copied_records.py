@@ -72,7 +72,6 @@ class CopiedRecords:
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record."""
         return self.batch.next_offset - 1 if self.rows is None else int(self.rows.offsets[-1])
 
     def offset_of(self, record: int) -> int:

@@ -77,8 +77,6 @@ def name_of(code: int) -> str:
 
 
 class ErrorAction(StrEnum):
-    """What to do after an answer."""
-
     DONE = "done"
     RETRY = "again"
     """Nothing was done, or only what was asked and is not finished; ask again after a pause."""

@@ -52,8 +52,6 @@ DESCRIBE_BROKERS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 
 
 class Reason(StrEnum):
-    """Why a part of an answer is missing."""
-
     NOT_AUTHORIZED = "not authorized"
     NO_ANSWER = "no answer"
     NOT_PROVEN = "not proven"
@@ -97,12 +95,10 @@ class Complete(Generic[T]):
 
     @property
     def seen(self) -> T:
-        """What was seen, here all of it."""
         return self.value
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What is missing: nothing."""
         return ()
 
 

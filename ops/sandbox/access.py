@@ -31,7 +31,6 @@ def protocols(spec: SandboxSpec) -> dict[str, str]:
 
 
 def worker_url(spec: SandboxSpec, port: int) -> str:
-    """The REST address of the worker on ``port``."""
     return f"{HTTPS if spec.secured else HTTP}://{LOOPBACK}:{port}"
 
 

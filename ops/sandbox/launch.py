@@ -64,7 +64,6 @@ class Launcher:
         return Security(self.layout.security)
 
     def access(self) -> access.Access:
-        """How this sandbox is reached by itself."""
         return access.access(self.layout, self.record)
 
     def jars(self, version: KafkaVersion) -> Jars:

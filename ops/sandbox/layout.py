@@ -33,7 +33,6 @@ def broker_name(number: int) -> str:
 
 
 def is_broker(process: str) -> bool:
-    """Whether a process of this name is a broker."""
     return _BROKERS.fullmatch(process) is not None
 
 
@@ -77,7 +76,6 @@ class SandboxLayout:
         return self.logs / f"{process}.log"
 
     def home(self, process: str) -> Path:
-        """The working directory of one process."""
         return self.root / process
 
     def properties(self, process: str) -> Path:

@@ -64,7 +64,6 @@ class Commands:
         return (*self.secrets(), *_secrets_around())
 
     def hide(self, text: str) -> str:
-        """``text`` with secrets masked."""
         return masked(text, self._secrets)
 
     def run(

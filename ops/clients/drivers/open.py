@@ -78,7 +78,6 @@ class ByWorker:
 
     @property
     def name(self) -> str:
-        """The names of all drivers."""
         return ", ".join(dict.fromkeys(driver.name for driver in (self.rest, *self.each.values())))
 
     def of(self, worker: str) -> WorkerDriver:

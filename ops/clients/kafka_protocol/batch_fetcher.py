@@ -104,7 +104,6 @@ class BatchFetcher:
         self._looked = 0.0
 
     def close(self) -> None:
-        """Close all connections."""
         while self._connections:
             with suppress(ConnectctlError, OSError):
                 self._connections.popitem()[1].close()
@@ -131,7 +130,6 @@ class BatchFetcher:
             self._ids = self._known
 
     def position(self, place: TopicPartition) -> int:
-        """The next offset of ``place``."""
         return self._positions[place].offset
 
     @property
@@ -173,7 +171,6 @@ class BatchFetcher:
         return time.monotonic() - since > self._timeout
 
     def _ask(self, leader: int) -> None:
-        """Send the next request to ``leader``, if it has partitions."""
         positions = {
             place: position
             for place, position in self._positions.items()
@@ -190,7 +187,6 @@ class BatchFetcher:
             self._lose(leader, str(e) or type(e).__name__)
 
     def _answer(self, leader: int) -> list[FetchedPart]:
-        """Take the response of ``leader``."""
         connection, (number, _) = self._connections[leader], self._asked.pop(leader)
         found: list[FetchedPart] = []
         try:

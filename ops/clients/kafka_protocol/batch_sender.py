@@ -93,7 +93,6 @@ class BatchSender:
         """Whether a Produce adds its partition to the transaction."""
 
     def close(self) -> None:
-        """Close the connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

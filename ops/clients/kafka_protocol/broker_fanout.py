@@ -47,7 +47,6 @@ class BrokerFanout:
         return NotAuthorized(f"Not authorized to {doing} (Kafka at {self.wire.bootstrap})", why=why, next_step=hint)
 
     def check(self, code: int, doing: str, permission: str) -> None:
-        """Raise ``error``, if there is one."""
         error = self.error(code, doing, permission)
         if error is not None:
             raise error

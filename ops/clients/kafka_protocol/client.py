@@ -181,7 +181,6 @@ class KafkaProtocolClient:
         return error
 
     def brokers(self) -> list[int]:
-        """The ids of the cluster's brokers."""
         return sorted(broker.node_id for broker in self.manager.cluster.brokers())
 
     def newest(self, request: Any) -> int:
@@ -375,6 +374,5 @@ def code_of(error: Exception) -> Code:
 
 
 def batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """``items`` in parts of ``BATCH``."""
     for at in range(0, len(items), BATCH):
         yield items[at : at + BATCH]

@@ -137,7 +137,6 @@ class _Session:
     # ----------------------------------------------------------------------------------------------------- the group
 
     def holder(self) -> LockHolder | None:
-        """The group's only member."""
         return _holder(self._coordinator.describe())
 
     def join(self, run: str) -> LockHolder | None:

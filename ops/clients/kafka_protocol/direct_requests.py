@@ -44,7 +44,6 @@ class DirectRequests:
         return answer
 
     def close(self) -> None:
-        """Close the connections."""
         for broker in list(self._connections):
             self._drop(broker)
 

@@ -48,7 +48,6 @@ class Headers:
         self._leaders: dict[TopicPartition, int] = {}
 
     def close(self) -> None:
-        """Close all connections."""
         while self._connections:
             self._connections.popitem()[1].close()
         self._wire.close()

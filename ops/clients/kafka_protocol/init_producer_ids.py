@@ -50,8 +50,6 @@ _CALM = 1.0
 
 
 class Init(NamedTuple):
-    """An answer to InitProducerId."""
-
     error_code: int
     producer_id: int
     producer_epoch: int
@@ -212,15 +210,12 @@ class _Broker:
             lane.close()
 
     def left(self) -> Iterator[str]:
-        """The ids that were not taken."""
         return self._next
 
     def take(self) -> list[str]:
-        """The next ids to ask for."""
         some = list(islice(self._next, CHUNK))
         self._taken += len(some)
         return some
 
     def ask(self, connection: RawConnection, some: Sequence[str]) -> None:
-        """Send the requests for some ids."""
         connection.send_many(_API, self._version, [body_of(id, self._timeouts[id]) for id in some])

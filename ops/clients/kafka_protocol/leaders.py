@@ -208,7 +208,6 @@ class Leaders:
 
 
 def _leader(part: Any) -> int | Code:
-    """Who leads a partition, by its metadata."""
     leader = number_of(part.leader_id)
     if part.error_code or leader is None:
         return known_code(part.error_code or Code.LEADER_NOT_AVAILABLE)

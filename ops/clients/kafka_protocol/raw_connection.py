@@ -76,7 +76,6 @@ class RawConnection:
         """Bytes of the answer that were not taken yet."""
 
     def close(self) -> None:
-        """Close the connection."""
         connection, known = self._connection, self._wire.manager._conns
 
         async def closed() -> None:
@@ -255,7 +254,6 @@ class RawConnection:
         return found
 
     def _take_in(self) -> None:
-        """Receive what is there."""
         self._move_up()
         self._socket.settimeout(0)
         try:

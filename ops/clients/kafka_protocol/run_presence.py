@@ -194,7 +194,6 @@ class Presence:
 
 
 def _in_use(connector: str, others: tuple[Holder, ...]) -> Refused:
-    """The error where other runs have the connector."""
     return Refused(
         f"Another connectctl run is running {connector}",
         why="; ".join(map(str, others)),

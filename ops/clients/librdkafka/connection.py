@@ -104,7 +104,6 @@ def said(error: KafkaError) -> str:
 
 
 def unreachable(bootstrap: str, why: str | None) -> Unreachable:
-    """No broker answers at ``bootstrap``."""
     hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
     return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
 

@@ -61,11 +61,9 @@ class _Patience:
 
     @property
     def attempt(self) -> float:
-        """Seconds for an attempt."""
         return max(0.1, min(self._attempt, self.left))
 
     def failed(self) -> None:
-        """An attempt did not bring it."""
         self._attempt *= 2
 
 

@@ -317,7 +317,6 @@ def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable
 
 
 def record_of(message: Any) -> ConsumerRecord:
-    """The record in librdkafka's ``message``."""
     kind, timestamp = message.timestamp()
     return ConsumerRecord(
         message.key(),

@@ -29,7 +29,6 @@ def raw(given: str | bytes | None) -> bytes | None:
 
 
 def raw_headers(given: HeadersGiven) -> list[tuple[str, bytes | None]]:
-    """Headers in their order."""
     return [(name, raw(value)) for name, value in (given.items() if isinstance(given, Mapping) else given)]
 
 

@@ -98,7 +98,6 @@ def settings(config: Mapping[str, Any]) -> Settings:
 
 
 def invalid(why: str) -> KafkaException:
-    """The error for an argument or a property."""
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 

@@ -92,7 +92,6 @@ def close_session(spark: SparkSession) -> None:
 
 
 def _settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's settings as it reads them."""
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
     values = _OURS | alone | dict(conf) | {"spark.master": master}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}

@@ -72,7 +72,6 @@ def jars_of(
 
 
 def dependencies(version: KafkaVersion) -> list[Dependency]:
-    """What a sandbox of this version needs."""
     own = str(version)
     binding = (
         ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J2)

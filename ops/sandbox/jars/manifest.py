@@ -19,7 +19,6 @@ class Manifest:
 
 
 def of(directory: Path, missing: tuple[str, ...]) -> Manifest:
-    """The manifest of the jars that are in ``directory`` now."""
     jars = sorted(directory.rglob("*.jar"))
     return Manifest({str(jar.relative_to(directory)): jar.stat().st_size for jar in jars}, missing)
 
