@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from connectctl.ops.clients.connection_errors import listens
 from connectctl.ops.core.errors import ConnectctlError
 
 LOOPBACK = "127.0.0.1"
@@ -55,11 +56,7 @@ def can_bind(port: int) -> bool:
 
 def answers(port: int, *, timeout: float = 0.2) -> bool:
     """Whether something accepts connections on this port; ``timeout`` in seconds."""
-    try:
-        with socket.create_connection((LOOPBACK, port), timeout=timeout):
-            return True
-    except OSError:
-        return False
+    return listens(f"{LOOPBACK}:{port}", timeout)
 
 
 def ephemeral_start(text: str | None = None) -> int:

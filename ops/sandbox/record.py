@@ -90,9 +90,8 @@ def people(spec: SandboxSpec) -> str:
 
 def save(record: SandboxRecord, layout: SandboxLayout) -> None:
     """Write the record so that a reader, and a kill at any moment, sees the old one or the new one whole."""
-    data = asdict(record) | {"spec": record.spec.to_data()}
     draft = layout.record.with_suffix(".json.new")
-    draft.write_text(json.dumps(data, indent=1))
+    draft.write_text(json.dumps(asdict(record), indent=1))
     os.replace(draft, layout.record)  # noqa: PTH105 - Path.replace hides that this is rename(2)
 
 
@@ -101,6 +100,6 @@ def load(layout: SandboxLayout) -> SandboxRecord | None:
     try:
         data: dict[str, Any] = json.loads(layout.record.read_text())
         nodes = tuple(Node(**node) for node in data.pop("nodes"))
-        return SandboxRecord(**data | {"spec": SandboxSpec.from_data(data["spec"]), "nodes": nodes})
+        return SandboxRecord(**data | {"spec": SandboxSpec(**data["spec"]), "nodes": nodes})
     except (OSError, ValueError, TypeError, KeyError, BadInput):
         return None
