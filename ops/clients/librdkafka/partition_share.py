@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.read import KEY_OF, Reading, consumer_of, record_of
@@ -35,15 +36,12 @@ def read_share(
         return
     offsets = {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}
     reading = _Choosing(kafka, offsets, wanted, strangers, owner_of)
-    consumer = consumer_of(kafka, "read_committed")
-    try:
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
         if newest:
             reading.run(consumer, None)
         else:
             for _ in reading.rounds(consumer, None):
                 yield from reading.too_much()
-    finally:
-        consumer.close()
     for topic in ends:
         for rows in reading.blocks(topic):
             yield topic, False, rows

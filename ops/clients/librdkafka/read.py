@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +49,9 @@ def read_images(
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    consumer = consumer_of(kafka, "read_committed")
     reading = Reading(kafka, ends, keep_all=superseded, groups_of=owners_of)
-    try:
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
-    finally:
-        consumer.close()
     return {topic: reading.image(topic) for topic in topics}
 
 
@@ -62,12 +60,9 @@ def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    consumer = consumer_of(kafka, "read_uncommitted")
     reading = Reading(kafka, ends, keep_all=True)
-    try:
+    with closing(consumer_of(kafka, "read_uncommitted")) as consumer:
         reading.run(consumer, None, start=lambda end: max(0, end - count))
-    finally:
-        consumer.close()
     return reading.all
 
 
@@ -76,12 +71,9 @@ def read_wanted(
 ) -> list[ConsumerRecord]:
     """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
     ends = end_offsets(kafka, [topic])[topic]
-    consumer = consumer_of(kafka, "read_uncommitted")
     reading = Sifting(kafka, {topic: {p: ends[p] for p in partitions}}, wanted)
-    try:
+    with closing(consumer_of(kafka, "read_uncommitted")) as consumer:
         reading.run(consumer, None)
-    finally:
-        consumer.close()
     return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
@@ -30,12 +31,9 @@ def stream(kafka: Connection, ranges: Mapping[TopicPartition, tuple[int, int]]) 
     pending = {place: end for place, (start, end) in ranges.items() if start < end}
     if not pending:
         return
-    consumer = consumer_of(kafka, "read_committed")
-    try:
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
         consumer.assign(positions_at({place: ranges[place][0] for place in pending}))
         yield from _until(kafka, consumer, pending)
-    finally:
-        consumer.close()
 
 
 def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int]) -> Stretches:
