@@ -14,54 +14,27 @@ def _field(name: str, kind: str, *fields: Mapping[str, Any], **more: str) -> dic
     return {"name": name, "type": kind, "versions": "0+", **more, **({"fields": list(fields)} if fields else {})}
 
 
+_ERROR = _field("ErrorCode", "int16"), _field("ErrorMessage", "string", nullableVersions="0+")
+_ASKED_TOPIC = _field("TopicName", "string"), _field("Partitions", "[]int32")
+_ASKED = _field("GroupId", "string"), _field("Topics", "[]AskedTopic", *_ASKED_TOPIC, nullableVersions="0+")
+_TOLD_PARTITION = _field("PartitionIndex", "int32"), _field("StartOffset", "int64"), _field("LeaderEpoch", "int32")
+_TOLD_TOPIC = (
+    _field("TopicName", "string"),
+    _field("TopicId", "uuid"),
+    _field("Partitions", "[]ToldPartition", *_TOLD_PARTITION, *_ERROR),
+)
+_TOLD = _field("GroupId", "string"), _field("Topics", "[]ToldTopic", *_TOLD_TOPIC), *_ERROR
 _REQUEST = {
     **_VERSIONS,
     "name": "DescribeShareGroupOffsetsRequest",
     "type": "request",
-    "fields": [
-        _field(
-            "Groups",
-            "[]Asked",
-            _field("GroupId", "string"),
-            _field(
-                "Topics",
-                "[]AskedTopic",
-                _field("TopicName", "string"),
-                _field("Partitions", "[]int32"),
-                nullableVersions="0+",
-            ),
-        )
-    ],
+    "fields": [_field("Groups", "[]Asked", *_ASKED)],
 }
 _RESPONSE = {
     **_VERSIONS,
     "name": "DescribeShareGroupOffsetsResponse",
     "type": "response",
-    "fields": [
-        _field("ThrottleTimeMs", "int32"),
-        _field(
-            "Groups",
-            "[]Told",
-            _field("GroupId", "string"),
-            _field(
-                "Topics",
-                "[]ToldTopic",
-                _field("TopicName", "string"),
-                _field("TopicId", "uuid"),
-                _field(
-                    "Partitions",
-                    "[]ToldPartition",
-                    _field("PartitionIndex", "int32"),
-                    _field("StartOffset", "int64"),
-                    _field("LeaderEpoch", "int32"),
-                    _field("ErrorCode", "int16"),
-                    _field("ErrorMessage", "string", nullableVersions="0+"),
-                ),
-            ),
-            _field("ErrorCode", "int16"),
-            _field("ErrorMessage", "string", nullableVersions="0+"),
-        ),
-    ],
+    "fields": [_field("ThrottleTimeMs", "int32"), _field("Groups", "[]Told", *_TOLD)],
 }
 
 
