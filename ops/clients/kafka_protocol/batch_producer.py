@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 
 _LAST_SEQUENCE = 0x7FFFFFFF
+_BUSY = (Code.CONCURRENT_TRANSACTIONS,)
+"""Markers are still being written, or the coordinator is about to fence us."""
 
 
 class BatchProducer:
@@ -206,13 +208,7 @@ class BatchProducer:
         request = txn_offset_commit_request(self.id, self._who, member, offsets, version)
         if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
-        deadline = time.monotonic() + patience
-        for pause in pauses():
-            codes = self._give(member.group, request)
-            if not codes or not codes <= ASK_AGAIN or time.monotonic() > deadline:
-                break
-            time.sleep(pause)
-        check(*codes)
+        self._insist(lambda: self._give(member.group, request), ASK_AGAIN, patience)
         self._offsets_taken = True
 
     def _give(self, group: str, request: Any) -> set[int]:
@@ -277,14 +273,16 @@ class BatchProducer:
     def _end(self, commit: bool, version: int) -> Any:
         return self._ask("end its transaction", end_request(self.id, self._who, commit, version))
 
-    def _insist(self, ask: Callable[[], set[int]]) -> None:
-        """Ask again while the coordinator is busy: markers are still being written, or it is about to fence us. It has
-        performed nothing of what it refused with that. Raises ``Refusal`` for any other code, and when time is up.
+    def _insist(
+        self, ask: Callable[[], set[int]], busy: Collection[int] = _BUSY, patience: float | None = None
+    ) -> None:
+        """Ask again while the coordinator is ``busy``, for ``patience`` seconds, one time-out if None. It has performed
+        nothing of what it refused with that. Raises ``Refusal`` for any other code, and when time is up.
         """
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + (self._timeout if patience is None else patience)
         for pause in pauses():
             codes = ask()
-            if codes != {Code.CONCURRENT_TRANSACTIONS} or time.monotonic() > deadline:
+            if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
                 break
             time.sleep(pause)
         check(*codes)
