@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.leaders import by_topic
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic, parts_of
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
@@ -177,16 +177,15 @@ class Coordinator:
             raise self._not_readable(name_of(code))
         found: dict[TopicPartition, GroupOffset] = {}
         pending: set[TopicPartition] = set()
-        for topic in answer.topics:
-            for part in topic.partitions:
-                place, code = TopicPartition(topic.name, part.partition_index), self.check(part.error_code)
-                if code and code == passing:
-                    pending.add(place)
-                elif code:
-                    raise self._not_readable(f"{place}: {name_of(code)}")
-                elif (offset := offset_of(part.committed_offset)) is not None:
-                    epoch = offset_of(part.committed_leader_epoch)
-                    found[place] = GroupOffset(offset, epoch, part.metadata or "")
+        for place, part in parts_of(answer.topics):
+            code = self.check(part.error_code)
+            if code and code == passing:
+                pending.add(place)
+            elif code:
+                raise self._not_readable(f"{place}: {name_of(code)}")
+            elif (offset := offset_of(part.committed_offset)) is not None:
+                epoch = offset_of(part.committed_leader_epoch)
+                found[place] = GroupOffset(offset, epoch, part.metadata or "")
         return found, frozenset(pending)
 
     def _not_readable(self, why: str) -> ConnectctlError:
@@ -198,9 +197,8 @@ class Coordinator:
         """
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
-        wanted = [
-            LeaveGroupRequest.MemberIdentity(member_id="", group_instance_id=each) for each in sorted(instance_ids)
-        ]
+        member = LeaveGroupRequest.MemberIdentity
+        wanted = [member(member_id="", group_instance_id=each) for each in sorted(instance_ids)]
 
         def once() -> dict[str, int]:
             answer = self.ask(LeaveGroupRequest(group_id=self.group, members=wanted, min_version=3), self.timeout)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.leaders import by_topic
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic, parts_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.error_handling import Code, name_of
@@ -39,18 +39,11 @@ def commit(coordinator: Coordinator, offsets: Mapping[TopicPartition, int]) -> N
 
     topic_of = OffsetCommitRequest.OffsetCommitRequestTopic
     partition_of = topic_of.OffsetCommitRequestPartition
-    topics = [
-        topic_of(
-            name=topic,
-            partitions=[
-                partition_of(
-                    partition_index=p, committed_offset=offsets[TopicPartition(topic, p)], committed_metadata=""
-                )
-                for p in parts
-            ],
-        )
-        for topic, parts in by_topic(sorted(offsets)).items()
-    ]
+    parts: dict[str, list[Any]] = {}
+    for place, offset in sorted(offsets.items()):
+        part = partition_of(partition_index=place.partition, committed_offset=offset, committed_metadata="")
+        parts.setdefault(place.topic, []).append(part)
+    topics = [topic_of(name=topic, partitions=some) for topic, some in parts.items()]
     request = OffsetCommitRequest(
         group_id=coordinator.group,
         generation_id_or_member_epoch=_GENERATION_OF_NOBODY,
@@ -110,9 +103,8 @@ def stable(coordinator: Coordinator) -> dict[TopicPartition, int]:
 
 
 def _check_topics(coordinator: Coordinator, answer: Any, operation: Operation) -> None:
-    for topic in answer.topics:
-        for part in topic.partitions:
-            _check(coordinator, part.error_code, f"{topic.name}-{part.partition_index}", operation)
+    for place, part in parts_of(answer.topics):
+        _check(coordinator, part.error_code, str(place), operation)
 
 
 def _check(coordinator: Coordinator, code: int, place: str, operation: Operation) -> None:

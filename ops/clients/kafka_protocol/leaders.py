@@ -38,7 +38,7 @@ class Leaders:
         if hidden:
             what = f"Not authorized to describe the topic {hidden[0]} (Kafka at {self._wire.bootstrap})"
             raise not_authorized(what, describe_topic(hidden[0]))
-        return sorted(TopicPartition(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
+        return sorted(place for place, _ in parts_of(answer.topics))
 
     def _described(self, topics: Sequence[str]) -> Any:
         """Metadata that has all partitions of ``topics``, or why it will not. Raises ``Unreachable``."""
@@ -73,13 +73,9 @@ class Leaders:
             return DescribeProducersRequest(topics=topics)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, tuple[PartitionProducer, ...] | Code]]:
-            for topic in answer.topics:
-                for part in topic.partitions:
-                    known = tuple(map(_producer, part.active_producers))
-                    yield (
-                        TopicPartition(topic.name, part.partition_index),
-                        known_code(part.error_code) if part.error_code else known,
-                    )
+            for place, part in parts_of(answer.topics):
+                known = tuple(map(_producer, part.active_producers))
+                yield place, known_code(part.error_code) if part.error_code else known
 
         return self._of_leaders("describe producers", places, request, read)
 
@@ -108,23 +104,17 @@ class Leaders:
 
         def request(some: Sequence[TopicPartition]) -> Any:
             topic = ListOffsetsRequest.ListOffsetsTopic
-            topics = [
-                topic(
-                    name=name,
-                    partitions=[
-                        topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp) for number in numbers
-                    ],
-                )
-                for name, numbers in by_topic(some).items()
-            ]
+            topics = []
+            for name, numbers in by_topic(some).items():
+                parts = [topic.ListOffsetsPartition(partition_index=n, timestamp=timestamp) for n in numbers]
+                topics.append(topic(name=name, partitions=parts))
             return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Code | None]]:
-            for topic in answer.topics:
-                for part in topic.partitions:
-                    found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
-                    none = found is None and timestamp in (LATEST, EARLIEST)
-                    yield TopicPartition(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
+            for place, part in parts_of(answer.topics):
+                found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
+                none = found is None and timestamp in (LATEST, EARLIEST)
+                yield place, Code.LEADER_NOT_AVAILABLE if none else found
 
         return self._of_leaders("list offsets", places, request, read)
 
@@ -132,36 +122,25 @@ class Leaders:
         """Write a marker behind the transaction of ``producer`` that is open on ``place``."""
         from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
-        marker = WriteTxnMarkersRequest.WritableTxnMarker
-        request = WriteTxnMarkersRequest(
-            markers=[
-                marker(
-                    producer_id=producer.producer_id,
-                    producer_epoch=producer.epoch,
-                    transaction_result=commit,
-                    coordinator_epoch=max(0, producer.coordinator_epoch),
-                    topics=[marker.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
-                )
-            ],
-            max_version=1,
+        kind = WriteTxnMarkersRequest.WritableTxnMarker
+        marker = kind(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transaction_result=commit,
+            coordinator_epoch=max(0, producer.coordinator_epoch),
+            topics=[kind.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
         )
+        request = WriteTxnMarkersRequest(markers=[marker], max_version=1)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Code]]:
             for one in answer.markers:
-                for topic in one.topics:
-                    for part in topic.partitions:
-                        yield TopicPartition(topic.name, part.partition_index), known_code(part.error_code)
+                yield from ((where, known_code(part.error_code)) for where, part in parts_of(one.topics))
 
         return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int | Code]:
         """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none."""
-        answer = self._metadata(topics)
-        return {
-            TopicPartition(topic.name, part.partition_index): _leader(part)
-            for topic in answer.topics
-            for part in topic.partitions
-        }
+        return {place: _leader(part) for place, part in parts_of(self._metadata(topics).topics)}
 
     def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
         """``leaders`` of ``topic``, which brokers that create topics by themselves create where it is missing; or what a
@@ -170,7 +149,7 @@ class Leaders:
         (described,) = self._metadata([topic], create=True).topics
         if described.error_code:
             return known_code(described.error_code)
-        return {TopicPartition(topic, part.partition_index): _leader(part) for part in described.partitions}
+        return {place: _leader(part) for place, part in parts_of([described])}
 
     def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
         request = metadata_request(topics, allow_auto_topic_creation=create)
@@ -223,13 +202,15 @@ def _whole(topic: Any) -> bool:
 
 
 def _producer(state: Any) -> PartitionProducer:
-    return PartitionProducer(
-        state.producer_id,
-        state.producer_epoch,
-        state.coordinator_epoch,
-        state.last_timestamp,
-        offset_of(state.current_txn_start_offset),
-    )
+    who, start = (state.producer_id, state.producer_epoch), offset_of(state.current_txn_start_offset)
+    return PartitionProducer(*who, state.coordinator_epoch, state.last_timestamp, start)
+
+
+def parts_of(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+    """The partitions in an answer's ``topics``, with what it has of each."""
+    for topic in topics:
+        for part in topic.partitions:
+            yield TopicPartition(topic.name, part.partition_index), part
 
 
 def metadata_request(topics: Sequence[str] | None, *, newest: int = 9, **more: bool) -> Any:

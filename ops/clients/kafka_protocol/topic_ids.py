@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request, parts_of
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -32,10 +32,7 @@ def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayo
     """What a broker knows of ``topics`` now. Raises ``Unreachable``, ``NotAuthorized``."""
     answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
     leaders = {
-        TopicPartition(topic.name, part.partition_index): leader
-        for topic in answer.topics
-        for part in topic.partitions
-        if (leader := number_of(part.leader_id)) is not None
+        place: leader for place, part in parts_of(answer.topics) if (leader := number_of(part.leader_id)) is not None
     }
     ids = {t.name: UUID(str(t.topic_id)) for t in answer.topics if not t.error_code and getattr(t, "topic_id", None)}
     codes = {topic.name: topic.error_code for topic in answer.topics}
