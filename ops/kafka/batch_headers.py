@@ -48,19 +48,9 @@ class Batch(NamedTuple):
     @classmethod
     def of(cls, fields: tuple[Any, ...]) -> Batch:
         base, _, _, _, _, attributes, delta, first, last, producer, epoch, sequence, count = fields
-        append_time = attributes & LOG_APPEND_TIME
-        return cls(
-            base,
-            base + delta,
-            count,
-            producer,
-            epoch,
-            sequence,
-            last if append_time else first,
-            last,
-            bool(attributes & TRANSACTIONAL),
-            bool(append_time),
-        )
+        transactional, append_time = bool(attributes & TRANSACTIONAL), bool(attributes & LOG_APPEND_TIME)
+        times = last if append_time else first, last
+        return cls(base, base + delta, count, producer, epoch, sequence, *times, transactional, append_time)
 
     @classmethod
     def old(cls, offset: int) -> Batch:

@@ -93,19 +93,8 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     places = _places(reader, flexible)
     updated, started = reader.number(8), reader.number(8)
     tagged = reader.tagged() if flexible else {}
-    return LogEntry(
-        id,
-        producer_id,
-        epoch,
-        timeout,
-        STATES[state],
-        places,
-        updated,
-        started,
-        previous_producer_id=_tag(tagged, _PREVIOUS, -1),
-        next_producer_id=_tag(tagged, _NEXT, -1),
-        client_version=_tag(tagged, _CLIENT, 0),
-    )
+    more = _tag(tagged, _PREVIOUS, -1), _tag(tagged, _NEXT, -1), _tag(tagged, _CLIENT, 0)
+    return LogEntry(id, producer_id, epoch, timeout, STATES[state], places, updated, started, *more)
 
 
 def _places(reader: _FlexibleReader, flexible: bool) -> frozenset[TopicPartition]:

@@ -40,7 +40,11 @@ def problem_with(file: Path) -> str | None:
         return f"{file} is a mount point, and cannot be replaced"
     if os.geteuid() not in (0, status.st_uid):
         return f"{file} belongs to user {status.st_uid}; replacing it would change its owner"
-    return _malformed(file)
+    try:
+        java_properties.read(read(file))
+    except java_properties.Malformed as e:
+        return f"{file}: {e}, and no worker starts with it"
+    return None
 
 
 def configured(file: Path, name: str) -> ConfiguredValue:
@@ -132,14 +136,6 @@ def _sync(directory: Path) -> None:
 
 def _real(file: Path) -> Path:
     return Path(os.path.realpath(file))
-
-
-def _malformed(file: Path) -> str | None:
-    try:
-        java_properties.read(read(file))
-    except java_properties.Malformed as e:
-        return f"{file}: {e}, and no worker starts with it"
-    return None
 
 
 @contextmanager

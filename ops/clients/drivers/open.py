@@ -139,11 +139,8 @@ def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
             return _strimzi(way, commands, around)
         case "sandbox":
             name = way.sandbox or around.sandbox
-            return (
-                around.sandbox_driver(name, around.group_id)
-                if name
-                else MissingDriver("the driver sandbox requires sandbox")
-            )
+            missing = MissingDriver("the driver sandbox requires sandbox")
+            return around.sandbox_driver(name, around.group_id) if name else missing
         case _:
             return Manual(around.tell)
 

@@ -136,9 +136,6 @@ class _Session:
 
     # ----------------------------------------------------------------------------------------------------- the group
 
-    def holder(self) -> LockHolder | None:
-        return _holder(self._coordinator.describe())
-
     def join(self, run: str) -> LockHolder | None:
         """Become the only member; gives who is that already, else None."""
         # Not the run's name alone: a process that resumes a run which another one executes would share it, and be let in.
@@ -150,7 +147,7 @@ class _Session:
                 return None
             if code in (Code.INCONSISTENT_GROUP_PROTOCOL, Code.GROUP_MAX_SIZE_REACHED):
                 try:
-                    other = self.holder()
+                    other = _holder(self._coordinator.describe())
                 except NotAuthorized:  # may be joined and not described
                     return LockHolder("", "a member that this principal may not see (Describe on the group)", "")
                 if other is not None:

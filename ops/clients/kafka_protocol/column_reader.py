@@ -1,8 +1,4 @@
-"""Committed records of a partition as columns, by raw Fetch: a client library makes an object of each record.
-
-What was aborted is left out as a consumer with read_committed does it: the answer names the aborted transactions, from
-whose first offset on the batches of their producer are passed over up to its marker.
-"""
+"""Committed records of a partition as columns, by raw Fetch: a client library makes an object of each record."""
 
 from __future__ import annotations
 

@@ -73,16 +73,15 @@ def fetch_request(
     of_topic: dict[str, list[Any]] = {}
     part = FetchRequest.FetchTopic.FetchPartition
     for (topic, partition), (offset, epoch) in positions.items():
-        of_topic.setdefault(topic, []).append(
-            part(
-                partition=partition,
-                current_leader_epoch=-1,
-                fetch_offset=offset,
-                last_fetched_epoch=epoch if ids else -1,
-                log_start_offset=-1,
-                partition_max_bytes=limits.of_a_partition,
-            )
+        wanted = part(
+            partition=partition,
+            current_leader_epoch=-1,
+            fetch_offset=offset,
+            last_fetched_epoch=epoch if ids else -1,
+            log_start_offset=-1,
+            partition_max_bytes=limits.of_a_partition,
         )
+        of_topic.setdefault(topic, []).append(wanted)
     named = [
         FetchRequest.FetchTopic(**({"topic_id": ids[topic]} if ids else {"topic": topic}), partitions=parts)
         for topic, parts in of_topic.items()

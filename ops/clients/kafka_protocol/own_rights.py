@@ -92,12 +92,8 @@ class OwnRights(ClusterClient):
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
         from kafka.protocol.admin import CreateTopicsRequest
 
-        topics = [
-            CreateTopicsRequest.CreatableTopic(
-                name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
-            )
-            for name in names
-        ]
+        plain = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+        topics = [CreateTopicsRequest.CreatableTopic(name=name, **plain) for name in names]
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=True)
         controller = self._wire.manager.cluster.controller
         node = controller.node_id if controller else None

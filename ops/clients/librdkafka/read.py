@@ -255,15 +255,8 @@ class Reading:
             superseded = [r for r in self.all[topic] if (r.partition, r.offset) not in newest]
         else:
             records = tuple(map(record_of, messages))
-        return TopicImage(
-            topic,
-            self._counts[topic],
-            records,
-            self._ends[topic],
-            tuple(held),
-            superseded=tuple(superseded),
-            in_order=topic in self._spilled,
-        )
+        in_order = topic in self._spilled
+        return TopicImage(topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), in_order)
 
 
 class Sifting(Reading):
@@ -310,10 +303,5 @@ def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable
 
 def record_of(message: Any) -> ConsumerRecord:
     kind, timestamp = message.timestamp()
-    return ConsumerRecord(
-        message.key(),
-        message.value(),
-        message.partition(),
-        message.offset(),
-        timestamp if kind and timestamp >= 0 else None,
-    )
+    when = timestamp if kind and timestamp >= 0 else None
+    return ConsumerRecord(message.key(), message.value(), message.partition(), message.offset(), when)
