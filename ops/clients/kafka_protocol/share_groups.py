@@ -17,13 +17,13 @@ def _field(name: str, kind: str, *fields: Mapping[str, Any], **more: str) -> dic
 _ERROR = _field("ErrorCode", "int16"), _field("ErrorMessage", "string", nullableVersions="0+")
 _ASKED_TOPIC = _field("TopicName", "string"), _field("Partitions", "[]int32")
 _ASKED = _field("GroupId", "string"), _field("Topics", "[]AskedTopic", *_ASKED_TOPIC, nullableVersions="0+")
-_TOLD_PARTITION = _field("PartitionIndex", "int32"), _field("StartOffset", "int64"), _field("LeaderEpoch", "int32")
-_TOLD_TOPIC = (
+_PARTITION = _field("PartitionIndex", "int32"), _field("StartOffset", "int64"), _field("LeaderEpoch", "int32")
+_TOPIC = (
     _field("TopicName", "string"),
     _field("TopicId", "uuid"),
-    _field("Partitions", "[]ToldPartition", *_TOLD_PARTITION, *_ERROR),
+    _field("Partitions", "[]ToldPartition", *_PARTITION, *_ERROR),
 )
-_TOLD = _field("GroupId", "string"), _field("Topics", "[]ToldTopic", *_TOLD_TOPIC), *_ERROR
+_GROUP = _field("GroupId", "string"), _field("Topics", "[]ToldTopic", *_TOPIC), *_ERROR
 _REQUEST = {
     **_VERSIONS,
     "name": "DescribeShareGroupOffsetsRequest",
@@ -34,7 +34,7 @@ _RESPONSE = {
     **_VERSIONS,
     "name": "DescribeShareGroupOffsetsResponse",
     "type": "response",
-    "fields": [_field("ThrottleTimeMs", "int32"), _field("Groups", "[]Told", *_TOLD)],
+    "fields": [_field("ThrottleTimeMs", "int32"), _field("Groups", "[]Told", *_GROUP)],
 }
 
 
