@@ -21,8 +21,8 @@ from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Columns, Garbled, binaries, body_of, columns
 from connectctl.ops.kafka.record_batch_encoder import (
     LONGEST_HEAD,
-    Batch,
     ProducerState,
+    RowBatch,
     batch_starts,
     framed,
     layout,
@@ -105,7 +105,7 @@ def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes])
     return columns(np.frombuffer(b"".join([*raw, bytes(PADDING)]), np.uint8), bodies)
 
 
-def remade(rows: Columns, limit: int) -> list[Batch]:
+def remade(rows: Columns, limit: int) -> list[RowBatch]:
     """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone.
 
     Key, value and headers stay the bytes that they are; of what precedes them in a record only times and offsets are new.
@@ -127,6 +127,6 @@ def remade(rows: Columns, limit: int) -> list[Batch]:
     heads = joined([varints(plain.width + time.width + place.width + sizes), plain, time, place])
     at, whole = layout(strung([heads, binaries(rows.data, rows.tails, sizes)]))
     return [
-        Batch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
+        RowBatch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
         for start, stop in zip(starts, stops, strict=True)
     ]

@@ -15,7 +15,7 @@ from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, HEADER, TRANSACTION
 from connectctl.ops.kafka.compression import CODECS, compressed
 from connectctl.ops.kafka.varints import joined, varints
 
-__all__ = ["CODECS", "Batch", "ProducerState", "RecordColumns", "batches"]
+__all__ = ["CODECS", "ProducerState", "RecordColumns", "RowBatch", "batches"]
 
 LONGEST_HEAD = 30
 """Bytes of a record besides its key, value and headers, at most: five varints, attributes and that there are no headers."""
@@ -77,7 +77,7 @@ class RecordColumns:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends it. Times are in ms."""
 
     start: int
@@ -111,7 +111,7 @@ def framed(
     return [_UNCHECKED.pack(0, length, -1, 2, crc) + checked, *records]
 
 
-def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[Batch]:
+def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[RowBatch]:
     """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone. One ends at each of
     ``cuts``.
     """
@@ -133,7 +133,9 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[B
     # Without headers, the byte that a record begins with belongs to the record before it: see _records.
     first, last = (0, []) if rows.headers is not None else (1, [_NO_HEADERS])
     return [
-        Batch(start, end, int(times[start]), int(times[start:end].max()), [whole[at[start] + first : at[end]], *last])
+        RowBatch(
+            start, end, int(times[start]), int(times[start:end].max()), [whole[at[start] + first : at[end]], *last]
+        )
         for start, end in zip(starts, ends, strict=True)
     ]
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from connectctl.ops.kafka.batch_headers import HEADER
-from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD, Batch
+from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD, RowBatch
 from connectctl.ops.kafka.record_columns import Headers, Rows
 from connectctl.ops.kafka.varints import varint
 
@@ -21,11 +21,11 @@ time with the choice of their partitions: ten 41 against 347, a hundred 256 agai
 _NO_HEADERS = b"\0"
 
 
-def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: int) -> list[Batch]:
+def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: int) -> list[RowBatch]:
     """The ``rows`` with the numbers in ``order`` as batches of at most ``limit`` bytes before compression, a record that is
     larger alone. One ends at each of ``cuts``. Their starts and ends are places in ``order``.
     """
-    made: list[Batch] = []
+    made: list[RowBatch] = []
     now = int(time.time() * 1000)
     times = [when if (when := rows.timestamps[row]) is not None and when >= 0 else now for row in order]
     tails = [_headers(rows.headers[row]) for row in order]
@@ -45,7 +45,7 @@ def small_batches(rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: 
                 record(times[at] - first, at - start, rows.keys[order[at]], rows.values[order[at]], tails[at])
                 for at in range(start, end)
             ]
-            made.append(Batch(start, end, first, max(times[start:end]), [b"".join(records)]))
+            made.append(RowBatch(start, end, first, max(times[start:end]), [b"".join(records)]))
             start = end
     return made
 

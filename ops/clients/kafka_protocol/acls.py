@@ -77,7 +77,7 @@ class AclQueries:
             raise ConnectctlError(what, why=words or f"it answers with error {code}")
 
 
-class Acls(ClusterClient, AclQueries):
+class AclReader(ClusterClient, AclQueries):
     """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def topic_names(self) -> frozenset[str]:

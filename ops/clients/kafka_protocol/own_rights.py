@@ -15,7 +15,7 @@ from connectctl.ops.clients.kafka_protocol.acls import OPERATIONS
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
-from connectctl.ops.clients.kafka_protocol.transactions import GROUP, Transactions, find_request
+from connectctl.ops.clients.kafka_protocol.transactions import GROUP, TransactionClient, find_request
 from connectctl.ops.core.rights import Allowed
 from connectctl.ops.kafka.acls import Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
@@ -73,7 +73,7 @@ class OwnRights(ClusterClient):
         }
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
-        with closing(Transactions(self._properties, timeout=self._timeout)) as calls:
+        with closing(TransactionClient(self._properties, timeout=self._timeout)) as calls:
             answers = calls.describe(ids)
         known = (Code.TRANSACTIONAL_ID_NOT_FOUND,)
         return {

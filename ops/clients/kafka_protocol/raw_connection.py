@@ -12,7 +12,7 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.reauthentication import Session, renewed
+from connectctl.ops.clients.kafka_protocol.reauthentication import Login, renewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class RawConnection:
         self._at = self._filled = 0
         self._asked = self._answered = 0
         login = self._connection._reauth
-        self._session = Session.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
+        self._session = Login.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
         self.left = 0
         """Bytes of the answer that were not taken yet."""
 

@@ -56,7 +56,7 @@ def init_request(id: str, timeout_ms: int, who: tuple[int, int] = (-1, -1)) -> A
     )
 
 
-class Transactions(ClusterClient, Leaders):
+class TransactionClient(ClusterClient, Leaders):
     """See ``TransactionCalls``. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.read import KEY_OF, Reading, consumer_of, record_of
+from connectctl.ops.clients.librdkafka.read import KEY_OF, TopicReading, consumer_of, record_of
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.sentinels import Offset
@@ -49,7 +49,7 @@ def read_share(
             yield topic, True, rows
 
 
-class _Choosing(Reading):
+class _Choosing(TopicReading):
     """Keeps what may be wanted, and forgets the rest at once."""
 
     def __init__(

@@ -49,7 +49,7 @@ def read_images(
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    reading = Reading(kafka, ends, keep_all=superseded, groups_of=owners_of)
+    reading = TopicReading(kafka, ends, keep_all=superseded, groups_of=owners_of)
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
     return {topic: reading.image(topic) for topic in topics}
@@ -60,7 +60,7 @@ def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    reading = Reading(kafka, ends, keep_all=True)
+    reading = TopicReading(kafka, ends, keep_all=True)
     with closing(consumer_of(kafka, "read_uncommitted")) as consumer:
         reading.run(consumer, None, start=lambda end: max(0, end - count))
     return reading.all
@@ -93,7 +93,7 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
     )
 
 
-class Reading:
+class TopicReading:
     """One pass over some topics: where it has to get, how far it got, what it found.
 
     With ``groups_of`` what is too much for memory goes to disk; see ``Spilled``.
@@ -259,7 +259,7 @@ class Reading:
         return TopicImage(topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), in_order)
 
 
-class Sifting(Reading):
+class Sifting(TopicReading):
     """A pass over topics too big to keep, for the records whose key and value are ``wanted``."""
 
     def __init__(
