@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TRANSACTION_VERSION = "transaction.version"
 """The feature of KIP-890: at 2, every transaction has an epoch of its own."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.sandbox import properties, security
+from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.ports import LOOPBACK
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import SandboxLayout
-    from connectctl.ops.sandbox.record import SandboxRecord
-    from connectctl.ops.sandbox.spec import SandboxSpec
+from connectctl.ops.sandbox.record import SandboxRecord
+from connectctl.ops.sandbox.spec import SandboxSpec
 
 HTTP, HTTPS = "http", "https"
 

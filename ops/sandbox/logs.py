@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.jars.versions import KafkaVersion
-    from connectctl.ops.sandbox.layout import SandboxLayout
+from connectctl.ops.sandbox.jars.versions import KafkaVersion
+from connectctl.ops.sandbox.layout import SandboxLayout
 
 _LOG4J2 = """rootLogger.level=INFO
 rootLogger.appenderRef.out.ref=OUT

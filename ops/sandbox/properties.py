@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from connectctl.ops.config import java_properties
+from connectctl.ops.sandbox.jars.versions import KafkaVersion
 from connectctl.ops.sandbox.ports import LOOPBACK
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectctl.ops.sandbox.jars.versions import KafkaVersion
 
 PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 REDUNDANT = 2

@@ -6,16 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox import properties, security
-from connectctl.ops.sandbox.layout import BROKER
+from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
 from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import SandboxLayout
 
 
 @dataclass(frozen=True, slots=True)

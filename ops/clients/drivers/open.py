@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.drivers.command import Command, ShellLines
 from connectctl.ops.clients.drivers.command_runner import Commands
@@ -13,10 +12,8 @@ from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.clients.drivers.strimzi import Strimzi
 from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode, WorkerDriver
 from connectctl.ops.config import worker_address
+from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
 
 TIMEOUT = 120.0
 """Seconds that one command may take."""

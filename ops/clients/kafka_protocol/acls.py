@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource, Right
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.acls import Right
 
 _ANY = 1
 _SECURITY_DISABLED = 54

@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
 from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
@@ -31,9 +32,6 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized, read_topic
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 FETCH_BYTES = 8 << 20
 """How much a response holds, where no larger batch is in it."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
+from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import (
     ASK_AGAIN,
@@ -35,13 +36,10 @@ from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, N
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request, init_request
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.produce_request import Parts
-    from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)

@@ -10,19 +10,16 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Item = TypeVar("Item")
 _LOADING = threading.Lock()

@@ -7,9 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition, java_partitions, stable_order
@@ -17,11 +19,6 @@ from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColum
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-    from connectctl.ops.clients.kafka_protocol.produce_request import Parts
-    from connectctl.ops.clients.kafka_protocol.refusals import Named
 
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""

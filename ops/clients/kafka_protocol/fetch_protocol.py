@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from connectctl.ops.clients.kafka_protocol.raw_connection import Broken
+from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.kafka.record_batch_decoder import PADDING
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 
 BY_NAME, BY_ID = 11, 13
 _TOP = struct.Struct(">ihi")

@@ -8,17 +8,15 @@ The coordinator itself refuses both while the group has members (``GroupCoordina
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 from connectctl.ops.clients.kafka_protocol.leaders import by_topic, parts_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 
 _MEMBERS = (
     Code.ILLEGAL_GENERATION,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
 from connectctl.ops.clients.kafka_protocol.fetch_protocol import BY_NAME, FetchLimits, Position, fetch_request
@@ -18,10 +18,8 @@ from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConn
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 FETCH_BYTES = 32 << 20
 """How much to ask for at once. The answer is never held, so that this costs nothing but fewer round trips."""

@@ -17,14 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, OnAnswer
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.varints import unsigned_varint
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, OnAnswer
 
 MANY = 1_000
 """From so many ids of a coordinator on; fewer are not worth the connections."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from connectctl.ops.clients.kafka_protocol.client import batches, code_of, known_code
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 LATEST, EARLIEST = -1, -2
 PAUSE = 0.1

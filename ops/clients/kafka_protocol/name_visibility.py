@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from connectctl.ops.clients.kafka_protocol.acls import AclQueries
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.kafka.acls import Binding, Resource
 from connectctl.ops.kafka.name_visibility import hidden_gaps, samples
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, Gap, Reason
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-    from connectctl.ops.kafka.acls import Binding, Resource
 
 
 class Namespaces:

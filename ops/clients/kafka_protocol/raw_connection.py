@@ -9,15 +9,12 @@ from __future__ import annotations
 import ssl
 import struct
 from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.reauthentication import Login, renewed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 _BUFFER = 1 << 20
 SMALL_ROOM = 1 << 14

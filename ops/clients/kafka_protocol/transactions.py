@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
@@ -23,10 +23,7 @@ from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Listing, Transaction
-from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, observation_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.visibility import Observation
+from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Observation, Reason, observation_of
 
 GROUP, _TRANSACTION = 0, 1
 """The key types of FindCoordinator."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
@@ -25,15 +25,20 @@ from connectctl.ops.connect.connect_protocol import (
     decode_current,
     decode_metadata,
 )
+from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, describe_topic, observation_of, whole
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.run_presence import Holder
-    from connectctl.ops.kafka.visibility import Observation
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Reason,
+    describe_configs,
+    describe_topic,
+    observation_of,
+    whole,
+)
 
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
 """Seconds: for how long a broker may not know a topic that another one knows, and between two looks."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import group_offsets
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, assigned_partitions, streams_member
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
 
 
 class ClientGroups:

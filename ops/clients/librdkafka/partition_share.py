@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.read import KEY_OF, TopicReading, consumer_of, record_of
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka import spill
+from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.spill import blocks_in_order
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
-    from connectctl.ops.kafka.records import ConsumerRecord, Row
 
 
 def read_share(

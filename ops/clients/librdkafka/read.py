@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaError
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions_at
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
@@ -22,13 +23,10 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, UnreadTail
+from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.spill import GroupsOf, Spilled
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import read_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
-    from connectctl.ops.kafka.sentinels import Offset
 
 BATCH = 10_000
 WAIT = 0.01

@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import KafkaError
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
 from connectctl.ops.clients.librdkafka.message_runs import Stretches, stretches
 from connectctl.ops.clients.librdkafka.read import consumer_of, raise_unless_ignored
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 BATCH = 10_000
 WAIT = 0.1

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.core.wait import wait_until
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 TRANSACTION_TIMEOUT_MS = 60_000
 QUEUE = 500_000
