@@ -204,7 +204,6 @@ class _Session:
             session_timeout_ms=milliseconds,
             rebalance_timeout_ms=milliseconds,
             member_id=me.member,
-            group_instance_id=None,
             protocol_type=_PROTOCOL_TYPE,
             protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")],
             reason="connectctl changes the Connect cluster",
@@ -225,7 +224,6 @@ class _Session:
             group_id=self._group,
             generation_id=me.generation,
             member_id=me.member,
-            group_instance_id=None,
             protocol_type=_PROTOCOL_TYPE,
             protocol_name=self._protocol,
             assignments=[mine],
@@ -246,7 +244,7 @@ class _Session:
     def _leave_once(self, coordinator: Coordinator, member: str, patience: float) -> None:
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
-        identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
+        identity = LeaveGroupRequest.MemberIdentity(member_id=member)
         request = LeaveGroupRequest(group_id=self._group, member_id=member, members=[identity])
         coordinator.check(coordinator.ask(request, patience).error_code)
 
@@ -302,9 +300,7 @@ class _Session:
         if self._lost is not None:
             return
         me = self._me
-        request = HeartbeatRequest(
-            group_id=self._group, generation_id=me.generation, member_id=me.member, group_instance_id=None
-        )
+        request = HeartbeatRequest(group_id=self._group, generation_id=me.generation, member_id=me.member)
         code = self._coordinator.check(self._coordinator.ask(request, ONE_BEAT).error_code)
         if code == Code.REBALANCE_IN_PROGRESS:
             # No other member can have joined; the member stays one while it joins again under its id.

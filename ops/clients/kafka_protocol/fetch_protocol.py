@@ -72,10 +72,8 @@ def fetch_request(
     for (topic, partition), (offset, epoch) in positions.items():
         wanted = part(
             partition=partition,
-            current_leader_epoch=-1,
             fetch_offset=offset,
             last_fetched_epoch=epoch if ids else -1,
-            log_start_offset=-1,
             partition_max_bytes=limits.of_a_partition,
         )
         of_topic.setdefault(topic, []).append(wanted)
@@ -84,16 +82,7 @@ def fetch_request(
         for topic, parts in of_topic.items()
     ]
     return FetchRequest[version](
-        replica_id=-1,
-        max_wait_ms=limits.wait_ms,
-        min_bytes=1,
-        max_bytes=limits.most,
-        isolation_level=int(committed),
-        session_id=0,
-        session_epoch=-1,
-        topics=named,
-        forgotten_topics_data=[],
-        rack_id="",
+        max_wait_ms=limits.wait_ms, min_bytes=1, max_bytes=limits.most, isolation_level=int(committed), topics=named
     )
 
 

@@ -92,7 +92,7 @@ class OwnRights(ClusterClient):
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
         from kafka.protocol.admin import CreateTopicsRequest
 
-        plain = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+        plain = {"num_partitions": 1, "replication_factor": 1}
         topics = [CreateTopicsRequest.CreatableTopic(name=name, **plain) for name in names]
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=True)
         controller = self._wire.manager.cluster.controller
