@@ -70,7 +70,7 @@ class Strimzi:
             self._member(worker)
         except ConnectctlError as e:
             return str(e)
-        if _annotations(found).get(PAUSED) == "true":
+        if (found["metadata"].get("annotations") or {}).get(PAUSED) == "true":
             return f"{self._called} is not reconciled while its annotation {PAUSED} is true"
         return None
 
@@ -222,10 +222,6 @@ class Strimzi:
 
 def _config(resource: Mapping[str, Any]) -> dict[str, Any]:
     return dict(resource["spec"].get("config") or {})
-
-
-def _annotations(resource: Mapping[str, Any]) -> dict[str, str]:
-    return dict(resource["metadata"].get("annotations") or {})
 
 
 def _as_java(value: Any) -> str | None:

@@ -165,9 +165,8 @@ class KafkaProtocolClient:
         """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
         from connectctl.ops.clients.librdkafka.connection import Connection
 
-        if not isinstance(error, Unreachable) or not str(
-            self._properties.get("security.protocol", "")
-        ).upper().startswith("SASL"):
+        protocol = str(self._properties.get("security.protocol", "")).upper()
+        if not isinstance(error, Unreachable) or not protocol.startswith("SASL"):
             return error
         try:
             Connection(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()

@@ -128,7 +128,9 @@ class _Lane:
         """Pass on the answers that are there and send more; whether the connection is good for more."""
         try:
             if self._waiting:
-                self._answers(on_answer)
+                self.received_at = time.monotonic()
+                for _, _, error, producer, epoch in self.connection.arrived(_ANSWER):
+                    on_answer(self._waiting.popleft(), Code.NONE, Init(error, producer, epoch))
             self._ask()
         except OSError:
             self.abandon(on_answer)
@@ -139,11 +141,6 @@ class _Lane:
         """Tell that nothing is known of what was asked for and not answered."""
         for id in self._waiting:
             on_answer(id, Code.NO_ANSWER, None)
-
-    def _answers(self, on_answer: OnAnswer) -> None:
-        self.received_at = time.monotonic()
-        for _, _, error, producer, epoch in self.connection.arrived(_ANSWER):
-            on_answer(self._waiting.popleft(), Code.NONE, Init(error, producer, epoch))
 
     def _ask(self) -> None:
         if len(self._waiting) > CHUNK // 2 or (self._waiting and self.connection.wants_quiet):

@@ -129,7 +129,8 @@ class Kafka(Connection):
             topic = self._metadata.topics.get(name)
             partitions = topic.partitions if topic is not None and topic.error is None else {}
             # A partition without replicas, too, is one of which nothing is reported.
-            if partitions and sorted(partitions) == list(range(len(partitions))) and _replicated(partitions):
+            replicated = partitions and all(partition.replicas for partition in partitions.values())
+            if replicated and sorted(partitions) == list(range(len(partitions))):
                 return partitions
             if time.monotonic() > deadline:
                 error = topic.error if topic is not None else None
@@ -227,10 +228,6 @@ class Kafka(Connection):
         metadata has in part, is an error.
         """
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
-
-
-def _replicated(partitions: Mapping[int, Any]) -> bool:
-    return all(partition.replicas for partition in partitions.values())
 
 
 def _member(raw: Any) -> Member:

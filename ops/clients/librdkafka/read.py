@@ -147,7 +147,8 @@ class TopicReading:
             if stuck and now - started > (patience or 0.0) and self._held_back():
                 return
             if now - received > self._kafka.timeout and not stuck:
-                raise self._unanswered()
+                names = some_of(list(map(str, sorted(self._pending))), 3)
+                raise unanswered(self._kafka, f", and {names} was not read to its end")
 
     def _held(self) -> int:
         """How many records are in memory."""
@@ -174,14 +175,6 @@ class TopicReading:
                 # The consumer got an end that its new leader had before it had caught up: it continues.
                 self._stuck.pop(place, None)
         return self._pending <= self._stuck.keys()
-
-    def _unanswered(self) -> Unreachable:
-        names = some_of(list(map(str, sorted(self._pending))), 3)
-        return Unreachable(
-            f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
-            why=f"no records received for {self._kafka.timeout:g} s, and {names} was not read to its end",
-            next_step="Try again, with a longer --timeout if the cluster is slow.",
-        )
 
     def _take(self, batch: list[Any]) -> None:
         if any(map(_ERROR, batch)):  # a KafkaError cannot be compared to None
@@ -281,6 +274,15 @@ class Sifting(TopicReading):
                 self.all[topic].append(record_of(message))
             if offset >= end - 1:
                 self._pending.discard(TopicPartition(topic, partition))
+
+
+def unanswered(kafka: Connection, more: str = "") -> Unreachable:
+    """The error of a reading for which nothing came; ``more`` follows why."""
+    return Unreachable(
+        f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
+        why=f"no records received for {kafka.timeout:g} s{more}",
+        next_step="Try again, with a longer --timeout if the cluster is slow.",
+    )
 
 
 def raise_unless_ignored(kafka: Connection, message: Any) -> None:

@@ -11,8 +11,7 @@ from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
 from connectctl.ops.clients.librdkafka.message_runs import Stretches, stretches
-from connectctl.ops.clients.librdkafka.read import consumer_of, raise_unless_ignored
-from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.clients.librdkafka.read import consumer_of, raise_unless_ignored, unanswered
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 BATCH = 10_000
@@ -43,11 +42,7 @@ def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int])
         batch = consumer.consume(BATCH, WAIT)
         if not batch:
             if time.monotonic() - received > kafka.timeout:
-                raise Unreachable(
-                    f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
-                    why=f"no records received for {kafka.timeout:g} s",
-                    next_step="Try again, with a longer --timeout if the cluster is slow.",
-                )
+                raise unanswered(kafka)
             continue
         received = time.monotonic()
         good = [message for message in batch if message.error() is None]
