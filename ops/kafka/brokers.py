@@ -60,8 +60,6 @@ def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
 
 @dataclass(frozen=True)
 class ReaderMember:
-    """A member of a group of readers, with the topics of which it was assigned partitions."""
-
     client_id: str
     host: str
     topics: frozenset[str] = frozenset()

@@ -60,7 +60,6 @@ def release_of(protocol: int) -> str:
 
 
 def first_release_of(protocol: int) -> str:
-    """The first release of Kafka Streams that speaks this version of its protocol."""
     return release_of(protocol).split(" ")[0]
 
 

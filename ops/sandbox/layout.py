@@ -79,5 +79,4 @@ class SandboxLayout:
         return self.root / process
 
     def properties(self, process: str) -> Path:
-        """The properties file that one process reads when it starts."""
         return self.home(process) / ("server.properties" if is_broker(process) else "worker.properties")

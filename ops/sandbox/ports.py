@@ -45,7 +45,6 @@ def free_ports(
 
 
 def can_bind(port: int) -> bool:
-    """Whether a server could listen on this port of the loopback address now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((LOOPBACK, port))

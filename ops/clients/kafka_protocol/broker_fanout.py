@@ -18,8 +18,6 @@ _DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, C
 
 
 class BrokerFanout:
-    """Questions to the brokers at the other end of ``wire``."""
-
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self.wire = wire
 

@@ -77,7 +77,6 @@ class Leaders:
         return self._of_leaders("describe producers", places, request, read)
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        """The last stable offset and the high watermark of each place, or why its leader has none."""
         stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
         found: dict[TopicPartition, Bounds | Code] = {}
         for place in places:
@@ -116,7 +115,6 @@ class Leaders:
         return self._of_leaders("list offsets", places, request, read)
 
     def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
-        """Write a marker behind the transaction of ``producer`` that is open on ``place``."""
         from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
         kind = WriteTxnMarkersRequest.WritableTxnMarker

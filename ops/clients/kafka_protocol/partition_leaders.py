@@ -18,8 +18,6 @@ _NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTIO
 
 
 class PartitionLeaders:
-    """Partitions and leaders of the topics that were asked for, as ``wire`` has them."""
-
     def __init__(self, wire: KafkaProtocolClient):
         self._wire = wire
         self._leaders: dict[TopicPartition, int] = {}

@@ -53,6 +53,5 @@ def _messages() -> tuple[Any, Any]:
 
 
 def offsets_request(groups: Sequence[str]) -> Any:
-    """A request for all offsets of ``groups``, all of which have one coordinator."""
     request, _ = _messages()
     return request(groups=[request.Asked(group_id=group, topics=None) for group in groups])

@@ -45,7 +45,6 @@ def name_of(rows: Rows, row: int) -> str:
 
 
 def too_large(topic: str, key: bytes | None, size: int, largest: int) -> KafkaException:
-    """The error for a record of ``size`` bytes, where a batch may have ``largest``."""
     why = (
         f"a record for topic {topic} with {_key(key)} has {size} bytes, which with the overhead of its batch exceeds "
         f"message.max.bytes ({largest}); it is not in the transaction: set message.max.bytes to max.message.bytes of the "

@@ -113,7 +113,6 @@ class Connect:
                 raise BadInput(f"{url!r} is not a worker's address", next_step="Write http://HOST:PORT or https://….")
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
-        """The JSON at ``path``, from the worker at ``url`` or from the first that answers."""
         return self._ask("GET", path, None, url, timeout)
 
     def send(

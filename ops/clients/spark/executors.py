@@ -43,7 +43,6 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def apart(master: str) -> bool:
-    """Whether the executors of ``master`` are other processes than the driver."""
     return _IN_PROCESS.fullmatch(master) is None
 
 
