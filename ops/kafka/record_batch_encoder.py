@@ -15,8 +15,6 @@ from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, HEADER, TRANSACTION
 from connectctl.ops.kafka.compression import CODECS, compressed
 from connectctl.ops.kafka.varints import joined, varints
 
-__all__ = ["CODECS", "ProducerState", "RecordColumns", "RowBatch", "batches"]
-
 LONGEST_HEAD = 30
 """Bytes of a record besides its key, value and headers, at most: five varints, attributes and that there are no headers."""
 _UNCHECKED, _CHECKED = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")

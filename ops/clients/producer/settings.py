@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.client import load
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.record_batch_encoder import CODECS
+from connectctl.ops.kafka.compression import CODECS
 
 CONNECTION = (
     "bootstrap.servers",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState, RecordColumns, RowBatch, batches
+from connectctl.ops.kafka.compression import CODECS
+from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns, RowBatch, batches
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
