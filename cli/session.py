@@ -119,9 +119,9 @@ class Session:
     @cached_property
     def transactions(self) -> protocols.TransactionCalls:
         """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
-        from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+        from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 
-        return self._checked(self._opened(Transactions, self.client_properties))
+        return self._checked(self._opened(TransactionClient, self.client_properties))
 
     @cached_property
     def cluster_lock(self) -> protocols.ClusterLock:
@@ -163,9 +163,9 @@ class Session:
     @cached_property
     def acls(self) -> protocols.AclReads:
         """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
-        from connectctl.ops.clients.kafka_protocol.acls import Acls
+        from connectctl.ops.clients.kafka_protocol.acls import AclReader
 
-        return self._checked(self._opened(Acls, self.client_properties))
+        return self._checked(self._opened(AclReader, self.client_properties))
 
     @cached_property
     def own_rights(self) -> protocols.RightsReads:
@@ -176,9 +176,9 @@ class Session:
 
     def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.AclReads:
         """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
-        from connectctl.ops.clients.kafka_protocol.acls import Acls
+        from connectctl.ops.clients.kafka_protocol.acls import AclReader
 
-        return self._opened(Acls, self._properties_of(bootstrap, overrides))
+        return self._opened(AclReader, self._properties_of(bootstrap, overrides))
 
     @cached_property
     def spark(self) -> Engine:
@@ -214,9 +214,9 @@ class Session:
 
     def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.TransactionCalls:
         """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
-        from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+        from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 
-        return self._opened(Transactions, self._properties_of(bootstrap, overrides))
+        return self._opened(TransactionClient, self._properties_of(bootstrap, overrides))
 
     def _opened(self, kind: type[Kind], properties: dict[str, Any]) -> Kind:
         """A client of ``kind``, closed with the session."""
@@ -314,10 +314,10 @@ class Session:
     @cached_property
     def group_offsets(self) -> protocols.GroupOffsetWrites:
         """Committed offsets of groups on the same Kafka cluster."""
-        from connectctl.ops.clients.librdkafka.group_offsets import GroupOffsets
+        from connectctl.ops.clients.librdkafka.consumer_groups import GroupOffsetClient
 
         kafka: Any = self.kafka
-        return GroupOffsets(kafka)
+        return GroupOffsetClient(kafka)
 
     @cached_property
     def client_groups(self) -> protocols.GroupReads:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectctl.ops.sandbox.cluster import Sandbox
-    from connectctl.ops.sandbox.progress import Progress
+    from connectctl.ops.sandbox.progress import SandboxProgress
     from connectctl.ops.sandbox.status import ProcessStatus, SandboxStatus
 
 app = command_group("Run a Kafka broker and Connect workers on this machine.")
@@ -169,11 +169,11 @@ def logs(
             terminal.say(label.format(process, line))
 
 
-def shown(stack: ExitStack) -> Callable[[Progress], None]:
+def shown(stack: ExitStack) -> Callable[[SandboxProgress], None]:
     """Shows each stage as a line on standard error, and one with steps as a bar where that is a terminal."""
     stage, advance = "", None
 
-    def show(progress: Progress) -> None:
+    def show(progress: SandboxProgress) -> None:
         nonlocal stage, advance
         if progress.stage != stage:
             stack.close()

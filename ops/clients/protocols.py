@@ -33,23 +33,18 @@ class KafkaReads(Protocol):
 
     def cluster_id(self) -> str:
         """The cluster's id."""
-        ...
 
     def brokers(self) -> int:
         """How many brokers the cluster has."""
-        ...
 
     def topic_names(self) -> frozenset[str]:
         """The names of the topics that this principal may see: at least these exist. For one topic ask ``existing``."""
-        ...
 
     def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
         """Those of ``names`` that exist, with a gap for each that this principal may not see."""
-        ...
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises ``NotAuthorized`` for a hidden one."""
-        ...
 
     def compacted(self) -> Observation[dict[str, TopicFacts]]:
         """Every topic that may be seen whose clean-up policy includes compaction, or is empty.
@@ -57,18 +52,15 @@ class KafkaReads(Protocol):
         Kafka's own internal ones are left out. With a gap for each whose configuration may not be seen; what may not be
         seen at all is left out in silence.
         """
-        ...
 
     def group(self, group_id: str) -> ConnectGroup:
         """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none.
 
         Raises ``NotAuthorized`` where this principal may not see it.
         """
-        ...
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
         """The runs of connectctl that have ``connector`` of the Connect group; one that died counts for a few seconds."""
-        ...
 
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         """Read ``topics`` with read_committed to their ends as they stand now.
@@ -76,15 +68,12 @@ class KafkaReads(Protocol):
         Where an open transaction keeps the end from being read for more than ``patience`` seconds, what could be read is
         given with ``held_back`` telling the rest. Topics that do not exist are left out, hidden ones are ``NotAuthorized``.
         """
-        ...
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
-        ...
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to tell topics apart."""
-        ...
 
 
 class KafkaWrites(KafkaReads, Protocol):
@@ -95,11 +84,9 @@ class KafkaWrites(KafkaReads, Protocol):
 
         Gives how many. After an error it is unknown whether the transaction was committed: read again.
         """
-        ...
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
         """Create a topic; one that exists already is fine."""
-        ...
 
 
 class ConnectCalls(Protocol):
@@ -109,13 +96,11 @@ class ConnectCalls(Protocol):
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         """The JSON at ``path``, from the worker at ``url`` or from the first that answers; ``timeout`` in seconds."""
-        ...
 
     def send(
         self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
     ) -> Any:
         """Send a changing request; retried while workers answer that a rebalance is under way."""
-        ...
 
 
 class ClusterLock(Protocol):
@@ -123,7 +108,6 @@ class ClusterLock(Protocol):
 
     def holder(self) -> LockHolder | None:
         """Its holder, None without one. Raises ``NotAuthorized``, ``Unreachable``, ``TimedOut``."""
-        ...
 
     def held(self, run: str, ours: Callable[[str], bool]) -> AbstractContextManager[Callable[[], None]]:
         """Hold it as ``run`` of the journal, which knows the runs of which ``ours`` is true.
@@ -131,7 +115,6 @@ class ClusterLock(Protocol):
         Gives a function that returns while it is held, and raises ``ConnectctlError`` where it is not, or where that
         cannot be determined. Raises ``Refused`` where another client holds it.
         """
-        ...
 
 
 class TransactionCalls(Protocol):
@@ -142,11 +125,9 @@ class TransactionCalls(Protocol):
 
     def cluster_id(self) -> str:
         """The cluster's id."""
-        ...
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
         """Every id of ``ids`` as its coordinator has it, asked once."""
-        ...
 
     def fence(
         self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
@@ -156,7 +137,6 @@ class TransactionCalls(Protocol):
         ``on_result`` is called with each answer when it arrives, on another thread; exactly once for each id. ``patience``
         is in seconds, for each answer.
         """
-        ...
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
@@ -166,31 +146,24 @@ class TransactionCalls(Protocol):
         By id. Complete where every coordinator answered, and it is proven that this principal is allowed to see every id
         that begins so, whoever has it.
         """
-        ...
 
     def connect_groups(self) -> Observation[frozenset[str]]:
         """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if all brokers answer."""
-        ...
 
     def places(self, topics: Sequence[str]) -> list[TopicPartition]:
         """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that may not be seen."""
-        ...
 
     def all_places(self) -> Observation[list[TopicPartition]]:
         """The partitions of all topics, Kafka's internal ones included. Complete as ``listed`` is."""
-        ...
 
     def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         """The producers that the leader of each place remembers."""
-        ...
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         """Last stable offset and high watermark of each place."""
-        ...
 
     def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
         """Write the marker that ends the producer's open transaction in that partition, as its coordinator would."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +190,9 @@ class TransactionLogReads(Protocol):
 
         Only the partitions of the transactional ``ids`` are read; None: all.
         """
-        ...
 
     def behind(self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         """What the log has before the open transaction of ``producer``, as far back as ``since_ms``; None: nothing."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -257,7 +228,6 @@ class WorkerDriver(Protocol):
     @property
     def name(self) -> str:
         """The driver's name in the context file."""
-        ...
 
     def restart_mode(self, worker: str) -> RestartMode:
         """Whether it is restarted alone or with others, and by whom; alone where a driver does not say. Sends no request."""
@@ -265,11 +235,9 @@ class WorkerDriver(Protocol):
 
     def says(self, worker: str, name: str, value: str) -> str:
         """In one line, what changing the property and restarting will do, for the plan."""
-        ...
 
     def check(self, worker: str) -> str | None:
         """Why this worker could not be changed (a file that cannot be written, no template), else None. Changes nothing."""
-        ...
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
         """The property's value by file or hook; None where this driver has no way to know."""
@@ -277,11 +245,9 @@ class WorkerDriver(Protocol):
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """Give the property its value, effective at the next start. Done twice, it makes no difference."""
-        ...
 
     def restart(self, worker: str) -> str | None:
         """Stop and start the worker; does not wait until it is in the group again."""
-        ...
 
 
 class RightsReads(Protocol):
@@ -289,31 +255,24 @@ class RightsReads(Protocol):
 
     def cluster_id(self) -> str:
         """The Kafka cluster's id."""
-        ...
 
     def on_cluster(self) -> Allowed:
         """The operations on the cluster."""
-        ...
 
     def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
         """The operations on each topic; none at all for one that may not be described."""
-        ...
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
         """The operations on each group, whether it is there or not; none at all for one that may not be described."""
-        ...
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
         """Whether each transactional id may be described, known or not; None without an answer."""
-        ...
 
     def unseen(self, resource: Resource) -> tuple[Gap, ...]:
         """What may be left out of a listing of every topic or transactional id; none where that is nothing, proven."""
-        ...
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
         """Whether each topic could be created, by a creation that is only validated; None where that is not told."""
-        ...
 
 
 class AclReads(Protocol):
@@ -322,27 +281,21 @@ class AclReads(Protocol):
     @property
     def bootstrap(self) -> str:
         """The brokers' addresses, as a command line takes them."""
-        ...
 
     def cluster_id(self) -> str:
         """The cluster's id."""
-        ...
 
     def bindings(self) -> tuple[Binding, ...] | None:
         """Every ACL there is; None where the brokers have no authorizer. Needs Describe on the cluster."""
-        ...
 
     def authorizer(self) -> Authorizer:
         """How one of the brokers configures its authorizer. Needs DescribeConfigs on the cluster."""
-        ...
 
     def topic_names(self) -> frozenset[str]:
         """The topics that this principal may see."""
-        ...
 
     def wants_idempotent_write(self) -> bool:
         """Whether idempotent producers need an ACL of their own here: on brokers before 2.8 (KIP-679)."""
-        ...
 
 
 class BrokerReads(Protocol):
@@ -353,23 +306,18 @@ class BrokerReads(Protocol):
 
     def cluster_id(self) -> str:
         """The cluster's id."""
-        ...
 
     def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
         """What every broker speaks, by its id, and which features the cluster has agreed on."""
-        ...
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         """Properties of every broker, without those that it does not know or hides. Needs DescribeConfigs on the cluster."""
-        ...
 
     def hidden(self, topics: Sequence[str]) -> frozenset[str]:
         """Those of ``topics`` of which this principal may not know whether they exist: it lacks Describe on them."""
-        ...
 
     def readers(self) -> ReaderGroups:
         """Every group of readers with its members and committed offsets. Needs Describe on groups, topics and cluster."""
-        ...
 
 
 class GroupReads(Protocol):
@@ -377,15 +325,12 @@ class GroupReads(Protocol):
 
     def group(self, group_id: str) -> ClientGroup:
         """The group called ``group_id`` with its members; state ``Dead`` as in ``KafkaReads.group``."""
-        ...
 
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """The offsets that the group has committed, by topic and partition."""
-        ...
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where each partition ends for read_committed; those that no longer exist are left out."""
-        ...
 
 
 class GroupOffsetWrites(GroupReads, Protocol):
@@ -396,16 +341,12 @@ class GroupOffsetWrites(GroupReads, Protocol):
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
         """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group (KIP-447)."""
-        ...
 
     def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """``committed`` of each group, ``NotAuthorized`` of those that may not be described."""
-        ...
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit ``offsets`` for the group. Raises ``Refused`` where it has members; what is not named stays."""
-        ...
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Delete what the group has committed of ``partitions``. Raises as ``commit`` does."""
-        ...

@@ -53,8 +53,6 @@ class Pattern(_Word):
 
 
 class Operation(_Word):
-    """What is done to a resource."""
-
     UNKNOWN = "UNKNOWN"
     ALL = "ALL"
     READ = "READ"
@@ -73,8 +71,6 @@ class Operation(_Word):
 
 
 class Permission(_Word):
-    """Whether a binding allows or denies."""
-
     UNKNOWN = "UNKNOWN"
     ALLOW = "ALLOW"
     DENY = "DENY"
@@ -149,8 +145,6 @@ class Authorizer:
 
 
 class Because(StrEnum):
-    """Why an action is allowed or is not."""
-
     SUPER_USER = "super user"
     ALLOWED = "allowed by a binding"
     DENIED = "denied by a binding"

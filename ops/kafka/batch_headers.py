@@ -43,26 +43,14 @@ class Batch(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows it in the log."""
         return self.last_offset + 1
 
     @classmethod
     def of(cls, fields: tuple[Any, ...]) -> Batch:
-        """The batch with this header."""
         base, _, _, _, _, attributes, delta, first, last, producer, epoch, sequence, count = fields
-        append_time = attributes & LOG_APPEND_TIME
-        return cls(
-            base,
-            base + delta,
-            count,
-            producer,
-            epoch,
-            sequence,
-            last if append_time else first,
-            last,
-            bool(attributes & TRANSACTIONAL),
-            bool(append_time),
-        )
+        transactional, append_time = bool(attributes & TRANSACTIONAL), bool(attributes & LOG_APPEND_TIME)
+        times = last if append_time else first, last
+        return cls(base, base + delta, count, producer, epoch, sequence, *times, transactional, append_time)
 
     @classmethod
     def old(cls, offset: int) -> Batch:
@@ -82,7 +70,6 @@ class Marker(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows it in the log."""
         return self.offset + 1
 
 

@@ -10,25 +10,30 @@ Layout: ``DefaultRecordBatch`` of Kafka's clients; the rules: ``LogValidator`` o
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from connectctl.ops.kafka.batch_decompression import NAMES, unpacked
-from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME, TRANSACTIONAL
+from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME
+from connectctl.ops.kafka.compression import NAMES, unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Columns, Garbled, binaries, body_of, columns
-from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD, Batch, ProducerState, batch_starts, layout, strung
+from connectctl.ops.kafka.record_batch_encoder import (
+    LONGEST_HEAD,
+    ProducerState,
+    RowBatch,
+    batch_starts,
+    framed,
+    layout,
+    strung,
+)
 from connectctl.ops.kafka.varints import joined, varints
 
 DELETE_HORIZON = 0x40
 """The bit of a batch that compaction has marked (KIP-534): its first timestamp is then no record's."""
 LARGEST = 1_048_588
 """``max.message.bytes`` where nobody says otherwise."""
-_UNCHECKED = struct.Struct(">qiibI")
-_CHECKED = struct.Struct(">hiqqqhii")
 
 
 @dataclass(frozen=True)
@@ -69,15 +74,9 @@ def codec_of(batch: BatchAt) -> str:
 
 def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | memoryview]:
     """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records where they lie."""
-    from crc32c import crc32c
-
-    _, length, _, magic, _, attributes, delta, first, last, _, _, _, count = batch.fields
+    _, _, _, _, _, attributes, _, first, last, _, _, _, count = batch.fields
     body = memoryview(data)[batch.start + HEADER.size : batch.end]
-    checked = _CHECKED.pack(
-        attributes & CODEC | TRANSACTIONAL, delta, first, last, stamp.producer_id, stamp.epoch, stamp.sequence, count
-    )
-    crc = crc32c(body, crc32c(checked))
-    return [_UNCHECKED.pack(0, length, -1, magic, crc) + checked, body]
+    return framed([body], attributes & CODEC, count, first, last, stamp)
 
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
@@ -106,7 +105,7 @@ def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes])
     return columns(np.frombuffer(b"".join([*raw, bytes(PADDING)]), np.uint8), bodies)
 
 
-def remade(rows: Columns, limit: int) -> list[Batch]:
+def remade(rows: Columns, limit: int) -> list[RowBatch]:
     """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone.
 
     Key, value and headers stay the bytes that they are; of what precedes them in a record only times and offsets are new.
@@ -128,6 +127,6 @@ def remade(rows: Columns, limit: int) -> list[Batch]:
     heads = joined([varints(plain.width + time.width + place.width + sizes), plain, time, place])
     at, whole = layout(strung([heads, binaries(rows.data, rows.tails, sizes)]))
     return [
-        Batch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
+        RowBatch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
         for start, stop in zip(starts, stops, strict=True)
     ]

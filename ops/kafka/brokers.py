@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TRANSACTION_VERSION = "transaction.version"
 """The feature of KIP-890: at 2, every transaction has an epoch of its own."""
@@ -62,8 +60,6 @@ def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
 
 @dataclass(frozen=True)
 class ReaderMember:
-    """A member of a group of readers, with the topics of which it was assigned partitions."""
-
     client_id: str
     host: str
     topics: frozenset[str] = frozenset()

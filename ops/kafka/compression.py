@@ -1,4 +1,4 @@
-"""How record batches are compressed, in the framings that Kafka's Java client writes and reads; the codecs are Arrow's.
+"""How record batches are compressed, in the framings that Kafka's Java client writes, and what they were; by Arrow's codecs.
 
 Snappy has blocks of 32 KiB in the stream of snappy-java. LZ4 is an LZ4 frame of 64 KiB blocks that do not depend on each
 other: Java refuses the linked blocks that Arrow's own frames have from the second one on.
@@ -13,7 +13,10 @@ from typing import Any
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 """By the names of ``compression.type``."""
-_SNAPPY_HEAD = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
+NAMES = {number: name for name, number in CODECS.items()}
+"""Codecs by the number that a batch's attributes have."""
+_XERIAL = b"\x82SNAPPY\0"
+_SNAPPY_HEAD = _XERIAL + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 _LZ4_HEAD = bytes.fromhex("04224d18604082")
 """Magic number; version 1 with independent blocks and nothing else; 64 KiB; the check-sum of these two bytes."""
@@ -59,4 +62,39 @@ def _packed(block: bytes, codec: str) -> bytes:
     import pyarrow as pa
 
     found: bytes = pa.Codec(codec).compress(block, asbytes=True)
+    return found
+
+
+def unpacked(packed: bytes, codec: int) -> bytes:
+    """The records in ``packed``. Raises ``ValueError`` and ``OSError`` for what is not of that codec."""
+    import pyarrow as pa
+
+    name = NAMES.get(codec, "none")
+    if name == "none":
+        return packed
+    if name != "snappy":
+        with pa.input_stream(pa.py_buffer(packed), compression=name) as stream:
+            found: bytes = stream.read()
+        return found
+    if not packed.startswith(_XERIAL):
+        return _unsnapped(packed)
+    at, blocks = len(_SNAPPY_HEAD), []
+    while at < len(packed):
+        size = int.from_bytes(packed[at : at + 4], "big")
+        blocks.append(_unsnapped(packed[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return b"".join(blocks)
+
+
+def _unsnapped(block: bytes) -> bytes:
+    """Snappy's block format begins with the length of what it holds, seven bits to a byte."""
+    import pyarrow as pa
+
+    size = at = 0
+    while at < len(block):
+        size |= (block[at] & 0x7F) << 7 * at
+        if block[at] < 0x80:
+            break
+        at += 1
+    found: bytes = pa.decompress(block, size, "snappy", asbytes=True)
     return found

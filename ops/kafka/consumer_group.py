@@ -6,10 +6,10 @@ Streams puts its process id, its ``application.server`` and the newest version o
 
 from __future__ import annotations
 
-import struct
 import uuid
 from dataclasses import dataclass
 
+from connectctl.ops.kafka.field_reader import FieldReader
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 GROUP_AWARE = 7
@@ -60,7 +60,6 @@ def release_of(protocol: int) -> str:
 
 
 def first_release_of(protocol: int) -> str:
-    """The first release of Kafka Streams that speaks this version of its protocol."""
     return release_of(protocol).split(" ")[0]
 
 
@@ -68,64 +67,40 @@ def streams_member(subscription: bytes) -> StreamsMember | None:
     """The Streams part of a subscription, None where there is none, or none that can be read."""
     try:
         return _streams_member(_user_data(subscription))
-    except (struct.error, ValueError, UnicodeDecodeError):
+    except ValueError:
         return None
 
 
 def assigned_partitions(assignment: bytes) -> frozenset[TopicPartition]:
     """The partitions in a member's assignment; none where it is empty or cannot be read."""
     found: set[TopicPartition] = set()
+    reader = FieldReader(assignment)
     try:
-        (_, count), at = struct.unpack_from(">hi", assignment), 6
-        for _ in range(count):
-            (size,) = struct.unpack_from(">h", assignment, at)
-            topic = assignment[at + 2 : at + 2 + size].decode()
-            at += 2 + size
-            (many,) = struct.unpack_from(">i", assignment, at)
-            found.update(TopicPartition(topic, n) for n in struct.unpack_from(f">{many}i", assignment, at + 4))
-            at += 4 + 4 * many
-    except (struct.error, UnicodeDecodeError):
+        reader.number(2)  # version
+        for _ in range(reader.number(4)):
+            topic = reader.take(reader.number(2)).decode()
+            found |= {TopicPartition(topic, reader.number(4)) for _ in range(reader.number(4))}
+    except ValueError:
         return frozenset()
     return frozenset(found)
 
 
 def _user_data(subscription: bytes) -> bytes:
-    (_, count), at = struct.unpack_from(">hi", subscription), 6
-    for _ in range(count):
-        (size,) = struct.unpack_from(">h", subscription, at)
-        at += 2 + size
-    (size,) = struct.unpack_from(">i", subscription, at)
-    if size < 0 or at + 4 + size > len(subscription):
-        raise ValueError("no user data")
-    return subscription[at + 4 : at + 4 + size]
+    reader = FieldReader(subscription)
+    reader.number(2)  # version
+    for _ in range(reader.number(4)):
+        reader.take(reader.number(2))  # topic
+    return reader.take(reader.number(4))
 
 
 def _streams_member(data: bytes) -> StreamsMember | None:
     # Others put data of their own there: the sticky assignor its partitions.
-    version, newest = struct.unpack_from(">ii", data)
+    reader = FieldReader(data)
+    version, newest = reader.number(4), reader.number(4)
     if not 3 <= version <= newest <= 100:
         return None
-    process, at = uuid.UUID(bytes=data[8:24]), 24
+    process = uuid.UUID(bytes=reader.take(16))
     if version < GROUP_AWARE:
         for _ in ("active", "standby"):
-            (count,) = struct.unpack_from(">i", data, at)
-            at += 4 + 8 * max(0, count)
-    (size,) = struct.unpack_from(">i", data, at)
-    if size < 0 or at + 4 + size > len(data):
-        return None
-    return StreamsMember(str(process), newest, data[at + 4 : at + 4 + size].decode() or None)
-
-
-def partitions_in(assignment: bytes) -> int:
-    """How many partitions an assignment of the consumer protocol holds; 0 for what is none."""
-    try:
-        (_, topics), at, found = struct.unpack_from(">hi", assignment), 6, 0
-        for _ in range(topics):
-            (size,) = struct.unpack_from(">h", assignment, at)
-            at += 2 + size
-            (count,) = struct.unpack_from(">i", assignment, at)
-            at += 4 + 4 * count
-            found += count
-    except struct.error:
-        return 0
-    return found
+            reader.take(8 * max(0, reader.number(4)))
+    return StreamsMember(str(process), newest, reader.take(reader.number(4)).decode() or None)

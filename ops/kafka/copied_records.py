@@ -7,24 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from connectctl.ops.kafka.batch_rewrite import (
-    TargetTopic,
-    codec_of,
-    fits,
-    is_complete,
-    opened,
-    opened_together,
-    remade,
-    restamped,
-    uncompressed,
-)
-from connectctl.ops.kafka.compression import CODECS as NUMBERS
+from connectctl.ops.kafka import batch_rewrite
+from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete
+from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, check
 from connectctl.ops.kafka.old_messages import opened_old
 from connectctl.ops.kafka.record_batch_decoder import Columns
-from connectctl.ops.kafka.record_batch_encoder import CODECS, ProducerState
+from connectctl.ops.kafka.record_batch_encoder import ProducerState
 
-SMALL = {NUMBERS[name]: k << 10 for name, k in (("none", 96), ("gzip", 4), ("snappy", 16), ("lz4", 16), ("zstd", 16))}
+SMALL = {CODECS[name]: k << 10 for name, k in (("none", 96), ("gzip", 4), ("snappy", 16), ("lz4", 16), ("zstd", 16))}
 """Bytes of a batch, by the number of its codec, up to which it is put together with others sooner than sent alone, and
 bytes of its records without a codec up to which it is.
 """
@@ -72,7 +63,6 @@ class CopiedRecords:
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record."""
         return self.batch.next_offset - 1 if self.rows is None else int(self.rows.offsets[-1])
 
     def offset_of(self, record: int) -> int:
@@ -82,14 +72,14 @@ class CopiedRecords:
     def sent_to(self, target: TargetTopic) -> list[SentBatch]:
         """The batches for a topic: the fetched one where that fits it, else its records in new ones."""
         if self.rows is None and fits(self.batch, target):
-            return [SentBatch(len(self), 0, partial(restamped, self.data, self.batch), unopened=True)]
-        rows = opened(self.data, self.batch, self.batch.offset) if self.rows is None else self.rows
+            return [SentBatch(len(self), 0, partial(batch_rewrite.restamped, self.data, self.batch), unopened=True)]
+        rows = batch_rewrite.opened(self.data, self.batch, self.batch.offset) if self.rows is None else self.rows
         own = "none" if self.batch.is_old else codec_of(self.batch)
         codec = target.codec or own
         known = codec if codec in CODECS else "none"
         return [
             SentBatch(len(each), each.start, partial(each.encode, codec=known), unopened=False)
-            for each in remade(rows, target.largest)
+            for each in batch_rewrite.remade(rows, target.largest)
         ]
 
 
@@ -113,7 +103,7 @@ def copied_records(
         if complete:
             yield CopiedRecords(partition, data, batch)
             continue
-        rows = opened_old(data, batch, wanted) if batch.is_old else opened(data, batch, wanted)
+        rows = opened_old(data, batch, wanted) if batch.is_old else batch_rewrite.opened(data, batch, wanted)
         if len(rows):
             yield CopiedRecords(partition, data, batch, rows)
     if small.batches:
@@ -140,8 +130,8 @@ class _SmallBatches:
         codec, size = batch.attributes & CODEC, batch.end - batch.start
         if size > self._most.get(codec, 0):
             return None
-        raw = uncompressed(self._data, batch)
-        if len(raw) <= SMALL[NUMBERS["none"]]:
+        raw = batch_rewrite.uncompressed(self._data, batch)
+        if len(raw) <= SMALL[CODECS["none"]]:
             return raw
         self._most[codec] = size - 1  # others of its size hold as much, most likely: it costs to see
         return None
@@ -157,6 +147,5 @@ class _SmallBatches:
         self._begin()
         if len(found) == 1:
             return CopiedRecords(self._partition, self._data, found[0])
-        return CopiedRecords(
-            self._partition, self._data, found[0], opened_together(self._data, found, raw), len(found), size
-        )
+        rows = batch_rewrite.opened_together(self._data, found, raw)
+        return CopiedRecords(self._partition, self._data, found[0], rows, len(found), size)

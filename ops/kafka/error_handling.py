@@ -77,8 +77,6 @@ def name_of(code: int) -> str:
 
 
 class ErrorAction(StrEnum):
-    """What to do after an answer."""
-
     DONE = "done"
     RETRY = "again"
     """Nothing was done, or only what was asked and is not finished; ask again after a pause."""
@@ -104,8 +102,6 @@ DONE = ErrorVerdict(ErrorAction.DONE, "done")
 _retry, _rediscover = partial(ErrorVerdict, ErrorAction.RETRY), partial(ErrorVerdict, ErrorAction.REDISCOVER)
 _unknown, _absent = partial(ErrorVerdict, ErrorAction.UNKNOWN_OUTCOME), partial(ErrorVerdict, ErrorAction.ABSENT)
 _fail = partial(ErrorVerdict, ErrorAction.FAIL)
-_WRITE_RIGHT = "Give this principal the rights Describe and Write on the transactional id."
-_DESCRIBE_RIGHT = "Give this principal the right Describe on the transactional id."
 _LOADING = _retry("the coordinator is still loading its part of the transaction log")
 _MOVED = "the coordinator of the id has moved to another broker"
 _UNAVAILABLE = (
@@ -113,6 +109,11 @@ _UNAVAILABLE = (
     "(on a cluster of one broker, see transaction.state.log.replication.factor and .min.isr)."
 )
 _NEVER = "See the broker's log."
+_HIDDEN = _fail(
+    "this principal may not see the transactional id", "Give this principal the right Describe on the transactional id."
+)
+_OVERTAKEN = _fail("another producer took the id over meanwhile", "Fence again.")
+_CHECK_AGAIN = "Check again: connectctl transactions hanging."
 
 _ANYWHERE = {
     Code.NONE: DONE,
@@ -134,9 +135,7 @@ LOOKUP = _ANYWHERE | {
     Code.COORDINATOR_NOT_AVAILABLE: _retry("no coordinator is available for the id", _UNAVAILABLE),
     Code.LEADER_NOT_AVAILABLE: _retry("no coordinator is available for the id", _UNAVAILABLE),
     Code.NOT_COORDINATOR: _retry("the coordinator is moving"),
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
-        "this principal may not see the transactional id", _DESCRIBE_RIGHT
-    ),
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _HIDDEN,
     Code.GROUP_AUTHORIZATION_FAILED: _fail("the broker treated the id as that of a group", _NEVER),
     Code.TRANSACTION_ABORTABLE: _fail("the broker requires the transaction to be aborted first", _NEVER),
 }
@@ -155,14 +154,15 @@ FENCE = _ANYWHERE | {
         "The coordinator waits for the leaders of its partitions: connectctl transactions show ID names them.",
     ),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
-        "this principal may not write with the transactional id", _WRITE_RIGHT
+        "this principal may not write with the transactional id",
+        "Give this principal the rights Describe and Write on the transactional id.",
     ),
     Code.INVALID_TRANSACTION_TIMEOUT: _fail(
         "the transaction timeout is above what the broker allows",
         "Raise transaction.max.timeout.ms on the brokers to 30000 at least.",
     ),
-    Code.INVALID_PRODUCER_EPOCH: _fail("another producer took the id over meanwhile", "Fence again."),
-    Code.PRODUCER_FENCED: _fail("another producer took the id over meanwhile", "Fence again."),
+    Code.INVALID_PRODUCER_EPOCH: _OVERTAKEN,
+    Code.PRODUCER_FENCED: _OVERTAKEN,
     Code.INVALID_PRODUCER_ID_MAPPING: _fail("the id's producer id changed meanwhile", "Fence again."),
     Code.INVALID_TXN_STATE: _fail("the coordinator found the id in an invalid state", _NEVER),
     Code.TRANSACTION_ABORTABLE: _fail("the broker requires its transaction to be aborted first", "Fence again."),
@@ -176,9 +176,7 @@ DESCRIBE = _ANYWHERE | {
     Code.COORDINATOR_NOT_AVAILABLE: _rediscover("no coordinator is available for the id", _UNAVAILABLE),
     Code.NOT_COORDINATOR: _rediscover(_MOVED),
     Code.TRANSACTIONAL_ID_NOT_FOUND: _absent("no coordinator knows the id"),
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
-        "this principal may not see the transactional id", _DESCRIBE_RIGHT
-    ),
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _HIDDEN,
 }
 """DescribeTransactions."""
 
@@ -200,18 +198,10 @@ _REPLICAS = _retry("too few replicas of the partition are in sync", "Check the b
 
 MARKER = PRODUCERS | {
     Code.CLUSTER_AUTHORIZATION_FAILED: _fail("this principal may not write transaction markers", _CLUSTER_ACTION),
-    Code.INVALID_PRODUCER_EPOCH: _fail(
-        "the partition has a newer producer", "Check again: connectctl transactions hanging."
-    ),
-    Code.TRANSACTION_COORDINATOR_FENCED: _fail(
-        "the partition has a marker of a newer coordinator", "Check again: connectctl transactions hanging."
-    ),
-    Code.INVALID_TXN_STATE: _fail(
-        "the partition has no such transaction open", "Check again: connectctl transactions hanging."
-    ),
-    Code.INVALID_PRODUCER_ID_MAPPING: _fail(
-        "the partition does not know the producer", "Check again: connectctl transactions hanging."
-    ),
+    Code.INVALID_PRODUCER_EPOCH: _fail("the partition has a newer producer", _CHECK_AGAIN),
+    Code.TRANSACTION_COORDINATOR_FENCED: _fail("the partition has a marker of a newer coordinator", _CHECK_AGAIN),
+    Code.INVALID_TXN_STATE: _fail("the partition has no such transaction open", _CHECK_AGAIN),
+    Code.INVALID_PRODUCER_ID_MAPPING: _fail("the partition does not know the producer", _CHECK_AGAIN),
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: _fail(
         "the topic's message format has no transactions", "Upgrade message.format.version."
     ),

@@ -38,7 +38,6 @@ class BatchAt(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset that follows it in the log."""
         fields = self.fields
         behind: int = fields[_BASE] + 1 + (fields[_DELTA] if fields[_MAGIC] >= 2 else 0)
         return behind

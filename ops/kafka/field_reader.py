@@ -10,7 +10,6 @@ class FieldReader:
         self._data, self._at = data, 0
 
     def take(self, size: int) -> bytes:
-        """The next ``size`` bytes."""
         if not 0 <= size <= len(self._data) - self._at:
             raise ValueError(f"it ends where {size} more bytes are due")
         self._at += size

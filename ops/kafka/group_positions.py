@@ -1,4 +1,6 @@
-"""The committed offsets of a consumer group, with what is unknown told apart from what was never committed."""
+"""The committed offsets of a consumer group, with what is unknown told apart from what was never committed, and who
+commits them in a transaction: what the group's coordinator checks it by (KIP-447).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,18 @@ class GroupOffset:
     offset: int
     leader_epoch: int | None = None
     metadata: str = ""
+
+
+@dataclass(frozen=True)
+class GroupMembership:
+    """A member of ``group`` as it is now. With the protocol of KIP-848 the generation is the member's epoch. ``instance_id``
+    is ``group.instance.id``, None for a dynamic member.
+    """
+
+    group: str
+    generation: int
+    member_id: str
+    instance_id: str | None = None
 
 
 def next_offsets(messages: Iterable[Any]) -> dict[TopicPartition, GroupOffset]:

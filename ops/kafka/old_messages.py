@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from connectctl.ops.kafka.batch_decompression import unpacked
 from connectctl.ops.kafka.batch_headers import LENGTH, LOG_APPEND_TIME
+from connectctl.ops.kafka.compression import unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, MAGIC_AT, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
-from connectctl.ops.kafka.varints import varint
+from connectctl.ops.kafka.small_batches import record
 
 _HEAD = struct.Struct(">qiIbb")
 _TIME = struct.Struct(">q")
@@ -41,7 +41,7 @@ def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
     except struct.error as e:
         raise Garbled("a message extends beyond its set") from e
     first = messages[0] if messages else OldMessage(batch.offset, NO_TIME, None, None)
-    raw = b"".join(_record(message, first) for message in messages)
+    raw = b"".join(record(m.time - first.time, m.offset - first.offset, m.key, m.value) for m in messages)
     body = Body(0, len(raw), len(messages), first.offset, first.time)
     return columns(np.frombuffer(raw + bytes(PADDING), np.uint8), [body])
 
@@ -74,12 +74,3 @@ def _bytes(raw: bytes, at: int) -> tuple[bytes | None, int]:
     (size,) = _SIZE.unpack_from(raw, at)
     at += _SIZE.size
     return (None, at) if size < 0 else (raw[at : at + size], at + size)
-
-
-def _record(message: OldMessage, first: OldMessage) -> bytes:
-    """The message as a record of a batch that begins with ``first``."""
-    parts = [b"\0", varint(message.time - first.time), varint(message.offset - first.offset)]
-    for each in (message.key, message.value):
-        parts += [varint(-1)] if each is None else [varint(len(each)), each]
-    body = b"".join((*parts, varint(0)))
-    return varint(len(body)) + body

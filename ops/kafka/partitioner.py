@@ -41,7 +41,6 @@ def _mixed(h: int, k: int) -> int:
 
 
 def java_partition(key: bytes, partitions: int) -> int:
-    """The partition of ``key`` in a topic of ``partitions`` partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 

@@ -78,11 +78,9 @@ class Columns:
         return replace(self, **{name: getattr(self, name)[first:last] for name in names})
 
     def value(self, row: int) -> bytes | None:
-        """The value of a record."""
         return self._bytes(int(self.value_at[row]), int(self.value_size[row]))
 
     def key(self, row: int) -> bytes | None:
-        """The key of a record."""
         return self._bytes(int(self.key_at[row]), int(self.key_size[row]))
 
     def timestamp(self, row: int) -> int:
@@ -93,7 +91,6 @@ class Columns:
         return batch.first_time + int(self.times[row])
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        """The headers of a record, in their order."""
         count, at = self._number(int(self.heads[row]))
         found = []
         for _ in range(count):

@@ -11,19 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, HEADER, TRANSACTIONAL
 from connectctl.ops.kafka.compression import CODECS, compressed
 from connectctl.ops.kafka.varints import joined, varints
 
-__all__ = ["CODECS", "Batch", "ProducerState", "RecordColumns", "batches"]
-
 LONGEST_HEAD = 30
 """Bytes of a record besides its key, value and headers, at most: five varints, attributes and that there are no headers."""
-_HEAD = struct.Struct(">qiibIhiqqqhii")
-HEADER_BYTES = _HEAD.size
-"""Bytes of a batch before its first record."""
-_CHECKED = struct.Struct(">hiqqqhii")
-_BEFORE_LENGTH = 12
-_TRANSACTIONAL = 0x10
+_UNCHECKED, _CHECKED = struct.Struct(">qiibI"), struct.Struct(">hiqqqhii")
+"""The two parts of ``HEADER``, of which the first ends with the checksum of the second and of the records."""
 _NO_HEADERS = b"\0"
 
 
@@ -80,7 +75,7 @@ class RecordColumns:
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends it. Times are in ms."""
 
     start: int
@@ -94,27 +89,27 @@ class Batch:
 
     def encode(self, stamp: ProducerState, codec: str = "none") -> list[bytes | memoryview]:
         """The batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that is not in ``CODECS``."""
-        from crc32c import crc32c
-
-        checked = _CHECKED.pack(
-            CODECS[codec] | _TRANSACTIONAL,
-            len(self) - 1,
-            self.first_time,
-            self.last_time,
-            stamp.producer_id,
-            stamp.epoch,
-            stamp.sequence,
-            len(self),
-        )
-        parts = [checked, *compressed(self.records, codec)]
-        crc = 0
-        for part in parts:
-            crc = crc32c(part, crc)
-        length = _HEAD.size - _CHECKED.size - _BEFORE_LENGTH + sum(map(len, parts))
-        return [struct.pack(">qiibI", 0, length, -1, 2, crc), *parts]
+        records = compressed(self.records, codec)
+        return framed(records, CODECS[codec], len(self), self.first_time, self.last_time, stamp)
 
 
-def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[Batch]:
+def framed(
+    records: Sequence[Any], codec: int, count: int, first_time: int, last_time: int, stamp: ProducerState
+) -> list[bytes | memoryview]:
+    """``records``, as many as ``count`` and compressed already, behind the header of a batch of a transaction."""
+    from crc32c import crc32c
+
+    checked = _CHECKED.pack(
+        codec | TRANSACTIONAL, count - 1, first_time, last_time, stamp.producer_id, stamp.epoch, stamp.sequence, count
+    )
+    crc = crc32c(checked)
+    for part in records:
+        crc = crc32c(part, crc)
+    length = AFTER_LENGTH + sum(map(len, records))
+    return [_UNCHECKED.pack(0, length, -1, 2, crc) + checked, *records]
+
+
+def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[RowBatch]:
     """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone. One ends at each of
     ``cuts``.
     """
@@ -126,7 +121,7 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[B
     keys = np.full(len(rows), -1) if rows.keys is None else _lengths(rows.keys)
     tails = None if rows.headers is None else _headers(rows.headers)
     weights = np.maximum(values, 0) + np.maximum(keys, 0) + (1 if tails is None else _lengths(tails))
-    starts = batch_starts(weights + LONGEST_HEAD, limit - _HEAD.size, cuts)
+    starts = batch_starts(weights + LONGEST_HEAD, limit - HEADER.size, cuts)
     ends = [*starts[1:], len(rows)]
     now = int(time.time() * 1000)
     times = np.full(len(rows), now) if rows.timestamps is None else np.where(rows.timestamps >= 0, rows.timestamps, now)
@@ -136,7 +131,9 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[B
     # Without headers, the byte that a record begins with belongs to the record before it: see _records.
     first, last = (0, []) if rows.headers is not None else (1, [_NO_HEADERS])
     return [
-        Batch(start, end, int(times[start]), int(times[start:end].max()), [whole[at[start] + first : at[end]], *last])
+        RowBatch(
+            start, end, int(times[start]), int(times[start:end].max()), [whole[at[start] + first : at[end]], *last]
+        )
         for start, end in zip(starts, ends, strict=True)
     ]
 

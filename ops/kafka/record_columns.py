@@ -24,7 +24,6 @@ class Rows:
     def add(
         self, key: bytes | None, value: bytes | None, timestamp: int | None = None, headers: Headers | None = None
     ) -> None:
-        """One more."""
         self.keys.append(key)
         self.values.append(value)
         self.timestamps.append(timestamp)
@@ -34,7 +33,6 @@ class Rows:
         return len(self.values)
 
     def columns(self) -> RecordColumns:
-        """All of them."""
         return record_columns(self.values, self.keys, self.timestamps, self.headers)
 
 

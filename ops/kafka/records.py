@@ -31,7 +31,6 @@ VALUE: Final = 6
 
 
 def record_in(row: Row) -> ConsumerRecord:
-    """The record of a row."""
     _, key, without, partition, offset, timestamp, value = row
     return ConsumerRecord(None if without else key, value, partition, offset, timestamp)
 

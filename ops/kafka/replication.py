@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from connectctl.ops.core.finding import some_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.topics import TopicFacts
 
 MIN_IN_SYNC, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 

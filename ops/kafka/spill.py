@@ -74,7 +74,6 @@ class Spilled(SortedRecords):
         self._count = None
 
     def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
-        """See ``SortedRecords``."""
         runs = [_read(file, _start(ends, group), group) for file, ends in zip(self._runs, self._ends, strict=True)]
         for parts in aligned(runs):
             yield _newest(_sorted(list(chain.from_iterable(parts))))

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
     topic: str
     partition: int
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,13 @@ class KnownEnds:
         """What both know. Of another topic of the same name, ``other`` is the newer."""
         if self.id != other.id and self.id is not None:
             return other
-        longest = max(len(self.ends), len(other.ends))
-        ends = zip(_padded(self.ends, longest), _padded(other.ends, longest), strict=True)
-        return KnownEnds(other.id, tuple(max(pair) for pair in ends))
+        return KnownEnds(other.id, tuple(map(max, zip_longest(self.ends, other.ends, fillvalue=0))))
 
 
 def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> dict[str, KnownEnds]:
     """What both know of topics, by what these are called there."""
     known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
     return {**one, **known}
-
-
-def _padded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
-    return ends + (0,) * (length - len(ends))
 
 
 @dataclass(frozen=True)

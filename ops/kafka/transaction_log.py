@@ -64,7 +64,7 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
     """The record as an entry; None for a tombstone: the id has expired."""
     id: str | None = None
     try:
-        reader = _Reader(key or b"")
+        reader = _FlexibleReader(key or b"")
         if version := reader.number(2):
             return Unreadable(None, f"a key has the unknown version {version}")
         id = reader.text(flexible=False)
@@ -82,7 +82,7 @@ def producer_of(value: bytes) -> int | None:
 
 
 def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
-    reader = _Reader(value)
+    reader = _FlexibleReader(value)
     version = reader.number(2)
     if not 0 <= version <= NEWEST:
         return Unreadable(id, f"a value has the unknown version {version}")
@@ -93,22 +93,11 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     places = _places(reader, flexible)
     updated, started = reader.number(8), reader.number(8)
     tagged = reader.tagged() if flexible else {}
-    return LogEntry(
-        id,
-        producer_id,
-        epoch,
-        timeout,
-        STATES[state],
-        places,
-        updated,
-        started,
-        previous_producer_id=_tag(tagged, _PREVIOUS, -1),
-        next_producer_id=_tag(tagged, _NEXT, -1),
-        client_version=_tag(tagged, _CLIENT, 0),
-    )
+    more = _tag(tagged, _PREVIOUS, -1), _tag(tagged, _NEXT, -1), _tag(tagged, _CLIENT, 0)
+    return LogEntry(id, producer_id, epoch, timeout, STATES[state], places, updated, started, *more)
 
 
-def _places(reader: _Reader, flexible: bool) -> frozenset[TopicPartition]:
+def _places(reader: _FlexibleReader, flexible: bool) -> frozenset[TopicPartition]:
     found = []
     for _ in range(reader.count(flexible)):
         topic = reader.text(flexible)
@@ -122,7 +111,7 @@ def _tag(tagged: dict[int, bytes], number: int, default: int) -> int:
     return int.from_bytes(tagged[number], "big", signed=True) if number in tagged else default
 
 
-class _Reader(FieldReader):
+class _FlexibleReader(FieldReader):
     """With the types of flexible versions, too (KIP-482)."""
 
     def unsigned(self) -> int:

@@ -42,7 +42,6 @@ class Transaction:
 
     @property
     def who(self) -> tuple[int, int]:
-        """Producer id and epoch."""
         return self.producer_id, self.epoch
 
     def seconds_open(self, now: float) -> float | None:

@@ -52,8 +52,6 @@ DESCRIBE_BROKERS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 
 
 class Reason(StrEnum):
-    """Why a part of an answer is missing."""
-
     NOT_AUTHORIZED = "not authorized"
     NO_ANSWER = "no answer"
     NOT_PROVEN = "not proven"
@@ -97,12 +95,10 @@ class Complete(Generic[T]):
 
     @property
     def seen(self) -> T:
-        """What was seen, here all of it."""
         return self.value
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What is missing: nothing."""
         return ()
 
 
@@ -171,7 +167,10 @@ def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Re
 
 def gap_findings(gaps: Iterable[Gap]) -> tuple[Finding, ...]:
     """What is missing as findings, each once, for the top of what is shown."""
-    return tuple(_finding(gap) for gap in dict.fromkeys(gaps))
+    found = ((gap, *_FINDINGS[gap.reason]) for gap in dict.fromkeys(gaps))
+    return tuple(
+        Finding(id_, how, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step) for gap, id_, how in found
+    )
 
 
 _FINDINGS = {
@@ -179,11 +178,6 @@ _FINDINGS = {
     Reason.NO_ANSWER: ("SIGHT002", Severity.WARNING),
     Reason.NOT_PROVEN: ("SIGHT003", Severity.INFO),
 }
-
-
-def _finding(gap: Gap) -> Finding:
-    id_, severity = _FINDINGS[gap.reason]
-    return Finding(id_, severity, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step)
 
 
 def _worst(gaps: tuple[Gap, ...]) -> Gap:

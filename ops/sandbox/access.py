@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.sandbox import properties, security
+from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.ports import LOOPBACK
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import SandboxLayout
-    from connectctl.ops.sandbox.record import SandboxRecord
-    from connectctl.ops.sandbox.spec import SandboxSpec
+from connectctl.ops.sandbox.record import SandboxRecord
+from connectctl.ops.sandbox.spec import SandboxSpec
 
 HTTP, HTTPS = "http", "https"
 
@@ -31,7 +29,6 @@ def protocols(spec: SandboxSpec) -> dict[str, str]:
 
 
 def worker_url(spec: SandboxSpec, port: int) -> str:
-    """The REST address of the worker on ``port``."""
     return f"{HTTPS if spec.secured else HTTP}://{LOOPBACK}:{port}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.interrupts import put_in_order
-from connectctl.ops.sandbox import access, archives, granting, groups, processes, record
+from connectctl.ops.sandbox import access, archives, groups, processes, record, security
 from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
 from connectctl.ops.sandbox.handle import Sandbox
@@ -21,11 +21,11 @@ from connectctl.ops.sandbox.launch import PATIENCE, Launcher, new_cluster_id
 from connectctl.ops.sandbox.layout import BROKER, SandboxLayout, broker_name, sandboxes
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.ports import answers
-from connectctl.ops.sandbox.progress import OnProgress, Progress, silent
+from connectctl.ops.sandbox.progress import OnProgress, SandboxProgress, silent
 from connectctl.ops.sandbox.record import SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec, check_name
 
-__all__ = ["Group", "Progress", "Sandbox", "SandboxSpec", "down", "find", "names", "up"]
+__all__ = ["Group", "Sandbox", "SandboxProgress", "SandboxSpec", "down", "find", "names", "up"]
 
 
 def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
@@ -39,7 +39,7 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
     layout = SandboxLayout.of(spec.name)
 
     def waiting() -> None:
-        on_progress(Progress(f"Waiting for another command on the sandbox {spec.name} to finish"))
+        on_progress(SandboxProgress(f"Waiting for another command on the sandbox {spec.name} to finish"))
 
     lock = locked(layout.root, create=True, timeout=LOCK_PATIENCE, on_wait=waiting)
     with lock, put_in_order(f"removing the incomplete sandbox {spec.name}"):
@@ -49,7 +49,7 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
                 raise _other_options(spec.name, differences)
             return Sandbox(layout, was_running=True)
         if known is not None:
-            on_progress(Progress(f"Sandbox {spec.name} is incomplete: recreating it"))
+            on_progress(SandboxProgress(f"Sandbox {spec.name} is incomplete: recreating it"))
         processes.sweep(layout.root)
         _empty(layout.root)
         try:
@@ -109,7 +109,7 @@ def _bring_up(spec: SandboxSpec, layout: SandboxLayout, on_progress: OnProgress)
         launch.jars(version)
     archived = {kind: launch.archive(version, kind) for kind, version in used.items()}
     if missing := {kind: path for kind, path in archived.items() if not path.exists()}:
-        on_progress(Progress(f"Preparing Kafka {spec.version} for faster starts (only once)"))
+        on_progress(SandboxProgress(f"Preparing Kafka {spec.version} for faster starts (only once)"))
         _train(spec, layout, missing)
     _start(launch)
     write_context(layout, launch.record)
@@ -142,17 +142,17 @@ def _start(launch: Launcher) -> None:
     launch.save()
     if spec.secured:
         layout.root.chmod(0o700)
-        launch.on_progress(Progress("Creating certificates and passwords"))
+        launch.on_progress(SandboxProgress("Creating certificates and passwords"))
         launch.security.create()
-    launch.on_progress(Progress("Starting the broker" if not own else f"Starting {spec.brokers} brokers"))
+    launch.on_progress(SandboxProgress("Starting the broker" if not own else f"Starting {spec.brokers} brokers"))
     for number in numbers:
         launch.format_broker(number)
     launch.start_brokers(numbers)
     launch.wait_for_brokers(numbers)
     if spec.secured:
-        granting.grant(launch.access().client)
+        security.grant(launch.access().client)
     if spec.workers:
-        launch.on_progress(Progress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}"))
+        launch.on_progress(SandboxProgress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}"))
     nodes = groups.prepare(launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties)
     groups.start(launch, spec.group_id, nodes)
 

@@ -7,15 +7,13 @@ and ``-nobody`` of a principal that is known and may do nothing.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.sandbox import private
+from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.properties import internal_topics
+from connectctl.ops.sandbox.record import SandboxRecord
 from connectctl.ops.sandbox.security import ADMIN, MTLS, NOBODY, OAUTH, PLAIN, SCRAM, Security
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import SandboxLayout
-    from connectctl.ops.sandbox.record import SandboxRecord
 
 _WAYS = {"": SCRAM, "-plain": PLAIN, "-oauth": OAUTH, "-mtls": MTLS}
 

@@ -20,7 +20,6 @@ class SandboxWorkers(atomic_file.FileDriver):
     name: str = "sandbox"
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return f"set {name}={value} in the properties of {worker} and restart it in sandbox {self.sandbox}"
 
     def change(self, worker: str, name: str, value: str) -> str | None:

@@ -31,7 +31,6 @@ class Group:
 
     @property
     def topics(self) -> dict[str, str]:
-        """The group's internal topics under ``config``, ``offsets``, ``status``."""
         return properties.internal_topics(self.group_id)
 
     @property

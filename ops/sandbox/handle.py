@@ -52,7 +52,6 @@ class Sandbox:
 
     @property
     def group(self) -> Group:
-        """The main group of workers."""
         return Group(self.layout, f"connect-sandbox-{self.layout.name}")
 
     @property

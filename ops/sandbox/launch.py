@@ -64,7 +64,6 @@ class Launcher:
         return Security(self.layout.security)
 
     def access(self) -> access.Access:
-        """How this sandbox is reached by itself."""
         return access.access(self.layout, self.record)
 
     def jars(self, version: KafkaVersion) -> Jars:
@@ -111,7 +110,6 @@ class Launcher:
             self._spawn(node, self._command(version, "kafka.Kafka", name))
 
     def wait_for_brokers(self, numbers: Sequence[int]) -> None:
-        """Wait until each of these brokers, which were started, answers."""
         names = [broker_name(number) for number in numbers]
         with self._watching(names) as check:
             deadline = time.monotonic() + PATIENCE
@@ -185,11 +183,9 @@ class Launcher:
         return free_ports(count, taken=set().union(*(known.ports() for known in (*others, self.record) if known)))
 
     def archive(self, version: KafkaVersion, kind: str) -> Path:
-        """Where the class-data archive of a class path of this version is kept."""
         return archives.archive(self.jars(version).root, kind, self.java().build)
 
     def draft(self, kind: str) -> Path:
-        """Where a JVM of this sandbox writes a class-data archive."""
         return self.layout.root / f"{kind}.jsa"
 
     def _command(

@@ -33,7 +33,6 @@ def broker_name(number: int) -> str:
 
 
 def is_broker(process: str) -> bool:
-    """Whether a process of this name is a broker."""
     return _BROKERS.fullmatch(process) is not None
 
 
@@ -77,9 +76,7 @@ class SandboxLayout:
         return self.logs / f"{process}.log"
 
     def home(self, process: str) -> Path:
-        """The working directory of one process."""
         return self.root / process
 
     def properties(self, process: str) -> Path:
-        """The properties file that one process reads when it starts."""
         return self.home(process) / ("server.properties" if is_broker(process) else "worker.properties")

@@ -50,7 +50,6 @@ def locked(
 
 
 def is_held(directory: Path) -> bool:
-    """Whether another holds the directory's lock now."""
     descriptor = _open(directory, create=False)
     if descriptor is None:
         return False

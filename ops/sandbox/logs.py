@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.jars.versions import KafkaVersion
-    from connectctl.ops.sandbox.layout import SandboxLayout
+from connectctl.ops.sandbox.jars.versions import KafkaVersion
+from connectctl.ops.sandbox.layout import SandboxLayout
 
 _LOG4J2 = """rootLogger.level=INFO
 rootLogger.appenderRef.out.ref=OUT
@@ -32,7 +30,6 @@ log4j.logger.org.reflections=ERROR
 """
 
 _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:", "Address already in use")
-_BLOCK = 64 * 1024
 
 
 def write_logging(version: KafkaVersion, directory: Path) -> str:
@@ -72,15 +69,8 @@ def last_lines(path: Path, count: int) -> list[str]:
     """The last ``count`` lines of a log; none where there is no log."""
     if not path.exists() or count <= 0:
         return []
-    with path.open("rb") as log:
-        end = log.seek(0, 2)
-        data = b""
-        while end > 0 and data.count(b"\n") <= count:
-            start = max(0, end - _BLOCK)
-            log.seek(start)
-            data = log.read(end - start) + data
-            end = start
-    return data.decode(errors="replace").splitlines()[-count:]
+    with path.open(errors="replace") as log:
+        return [line.rstrip("\n") for line in deque(log, count)]
 
 
 def follow(paths: Mapping[str, Path], *, is_over: Callable[[], bool], pause: float = 0.25) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from connectctl.ops.clients.connection_errors import listens
 from connectctl.ops.core.errors import ConnectctlError
 
 LOOPBACK = "127.0.0.1"
@@ -44,7 +45,6 @@ def free_ports(
 
 
 def can_bind(port: int) -> bool:
-    """Whether a server could listen on this port of the loopback address now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((LOOPBACK, port))
@@ -55,11 +55,7 @@ def can_bind(port: int) -> bool:
 
 def answers(port: int, *, timeout: float = 0.2) -> bool:
     """Whether something accepts connections on this port; ``timeout`` in seconds."""
-    try:
-        with socket.create_connection((LOOPBACK, port), timeout=timeout):
-            return True
-    except OSError:
-        return False
+    return listens(f"{LOOPBACK}:{port}", timeout)
 
 
 def ephemeral_start(text: str | None = None) -> int:

@@ -13,9 +13,3 @@ def write(path: Path, content: str | bytes) -> Path:
         os.fchmod(handle, 0o600)
         file.write(content.encode() if isinstance(content, str) else content)
     return path
-
-
-def directory(path: Path) -> Path:
-    """Make a directory that only its owner may enter. Gives ``path``."""
-    path.mkdir(mode=0o700)
-    return path

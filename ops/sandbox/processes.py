@@ -129,10 +129,8 @@ def marked() -> Iterator[tuple[psutil.Process, str]]:
     import psutil
 
     for process in psutil.process_iter():
-        for argument in _words(process)[:12]:
-            if argument.startswith(_MARK):
-                yield process, argument
-                break
+        if its_mark := next((word for word in _words(process)[:12] if word.startswith(_MARK)), None):
+            yield process, its_mark
 
 
 def _words(process: psutil.Process) -> list[str]:

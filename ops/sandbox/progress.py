@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SandboxProgress:
     """A stage that has begun or moved on. ``done`` of ``total`` steps; ``total`` 0 when a stage has no steps."""
 
     stage: str
@@ -15,8 +15,8 @@ class Progress:
     total: int = 0
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[SandboxProgress], None]
 
 
-def silent(progress: Progress) -> None:
+def silent(progress: SandboxProgress) -> None:
     """Show nothing."""

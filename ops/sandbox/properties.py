@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from connectctl.ops.config import java_properties
+from connectctl.ops.sandbox.jars.versions import KafkaVersion
 from connectctl.ops.sandbox.ports import LOOPBACK
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from connectctl.ops.sandbox.jars.versions import KafkaVersion
 
 PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 REDUNDANT = 2
@@ -133,7 +129,7 @@ def worker_properties(
 
 def render(properties: Mapping[str, str]) -> str:
     """The text of a properties file, one line for each key."""
-    return "".join(_line(key, value) for key, value in properties.items())
+    return "".join(java_properties.with_value("", key, value) for key, value in properties.items())
 
 
 def with_changes(text: str, changes: Mapping[str, str]) -> str:
@@ -141,24 +137,3 @@ def with_changes(text: str, changes: Mapping[str, str]) -> str:
     for key, value in changes.items():
         text = java_properties.with_value(text, key, value)
     return text
-
-
-def _line(key: str, value: str) -> str:
-    return f"{_escaped(key, '=: #!')}={_escaped(value, '')}\n"
-
-
-def _escaped(text: str, special: str) -> str:
-    # java.util.Properties reads ISO-8859-1 with these escapes; a leading blank would be taken for the separator's.
-    named = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    out = []
-    for position, character in enumerate(text):
-        if character in named:
-            out.append(named[character])
-        elif character in special or (character == " " and position == 0):
-            out.append("\\" + character)
-        elif " " <= character <= "~":
-            out.append(character)
-        else:
-            units = character.encode("utf-16-be")
-            out += [f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)]
-    return "".join(out)

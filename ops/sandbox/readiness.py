@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect.connect_protocol import decode_assignment, decode_metadata
 from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.sandbox.access import Access
 from connectctl.ops.sandbox.ports import LOOPBACK, answers
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.access import Access
 
 _PAUSE = 0.05
 

@@ -6,16 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox import properties, security
-from connectctl.ops.sandbox.layout import BROKER
+from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
 from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.spec import SandboxSpec
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.layout import SandboxLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +87,8 @@ def people(spec: SandboxSpec) -> str:
 
 def save(record: SandboxRecord, layout: SandboxLayout) -> None:
     """Write the record so that a reader, and a kill at any moment, sees the old one or the new one whole."""
-    data = asdict(record) | {"spec": record.spec.to_data()}
     draft = layout.record.with_suffix(".json.new")
-    draft.write_text(json.dumps(data, indent=1))
+    draft.write_text(json.dumps(asdict(record), indent=1))
     os.replace(draft, layout.record)  # noqa: PTH105 - Path.replace hides that this is rename(2)
 
 
@@ -101,6 +97,6 @@ def load(layout: SandboxLayout) -> SandboxRecord | None:
     try:
         data: dict[str, Any] = json.loads(layout.record.read_text())
         nodes = tuple(Node(**node) for node in data.pop("nodes"))
-        return SandboxRecord(**data | {"spec": SandboxSpec.from_data(data["spec"]), "nodes": nodes})
+        return SandboxRecord(**data | {"spec": SandboxSpec(**data["spec"]), "nodes": nodes})
     except (OSError, ValueError, TypeError, KeyError, BadInput):
         return None

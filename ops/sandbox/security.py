@@ -17,9 +17,12 @@ as Kafka's own test validator does: what makes one good is the scope in it, whic
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import certificates, private
 from connectctl.ops.sandbox.ports import LOOPBACK
 
@@ -29,6 +32,7 @@ MECHANISMS = {SCRAM: "SCRAM-SHA-512", PLAIN: "PLAIN", OAUTH: "OAUTHBEARER"}
 BROKER, WORKER, ADMIN, NOBODY = "broker", "worker", "admin", "nobody"
 USERS = (WORKER, ADMIN, NOBODY)
 
+_ACLS_PATIENCE = 60.0
 _KEYSTORE = "keystore"
 _LOGIN = "org.apache.kafka.common.security"
 _REST_LOGIN = "org.apache.kafka.connect.rest.basic.auth.extension"
@@ -42,7 +46,7 @@ class Security:
 
     def create(self) -> None:
         """Make passwords and certificates of its own; nothing of it is known to another sandbox."""
-        private.directory(self.directory)
+        self.directory.mkdir(mode=0o700)
         for user in (*USERS, _KEYSTORE):
             private.write(self._password_file(user), secrets.token_urlsafe(24))
         scope = secrets.token_urlsafe(24)
@@ -186,3 +190,28 @@ def grants() -> list[tuple[str, str, str, str]]:
         for kind, operations in rights.items()
         for operation in operations
     ]
+
+
+def grant(client: Mapping[str, Any]) -> None:
+    """Make the ACLs of ``grants`` as the super user that ``client`` is. Raises ConnectctlError."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import (
+        AclBinding,
+        AclOperation,
+        AclPermissionType,
+        AdminClient,
+        ResourcePatternType,
+        ResourceType,
+    )
+
+    literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    wanted = [
+        AclBinding(ResourceType[kind], name, literal, principal, "*", AclOperation[operation], allow)
+        for principal, kind, name, operation in grants()
+    ]
+    try:
+        admin = AdminClient({**client, "log_level": 0})
+        for future in admin.create_acls(wanted, request_timeout=_ACLS_PATIENCE).values():
+            future.result()
+    except KafkaException as e:
+        raise ConnectctlError("Could not create the ACLs of the sandbox", why=e.args[0].str()) from e

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox.jars.versions import LATEST, KafkaVersion, parse_version
@@ -56,15 +55,6 @@ class SandboxSpec:
     @property
     def group_id(self) -> str:
         return f"connect-sandbox-{self.name}"
-
-    def to_data(self) -> dict[str, Any]:
-        """This spec as plain values for JSON."""
-        return {key: dict(value) if isinstance(value, dict) else value for key, value in asdict(self).items()}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SandboxSpec:
-        """The inverse of :meth:`to_data`."""
-        return cls(**data)
 
     def differences(self, other: SandboxSpec) -> list[str]:
         """In what ``other`` differs, one phrase for each option, for the message that refuses to change it."""

@@ -72,9 +72,11 @@ def status(name: str) -> SandboxStatus:
             )
         return SandboxStatus(name, _unfinished(layout), "", "", "", ())
     found = tuple(_process(known, node, layout) for node in known.nodes)
+    lost = any(process.state is SandboxState.DEAD for process in found)
+    running = SandboxState.DEGRADED if lost else SandboxState.RUNNING
     return SandboxStatus(
         name=name,
-        state=_overall(known, found, layout),
+        state=running if known.ready else _unfinished(layout),
         bootstrap_servers=known.bootstrap_servers,
         group_id=known.spec.group_id,
         cluster_id=known.cluster_id,
@@ -84,13 +86,6 @@ def status(name: str) -> SandboxStatus:
 
 def _unfinished(layout: SandboxLayout) -> SandboxState:
     return SandboxState.STARTING if is_held(layout.root) else SandboxState.LEFTOVER
-
-
-def _overall(known: SandboxRecord, found: tuple[ProcessStatus, ...], layout: SandboxLayout) -> SandboxState:
-    if not known.ready:
-        return _unfinished(layout)
-    lost = any(process.state is SandboxState.DEAD for process in found)
-    return SandboxState.DEGRADED if lost else SandboxState.RUNNING
 
 
 def _process(known: SandboxRecord, node: Node, layout: SandboxLayout) -> ProcessStatus:

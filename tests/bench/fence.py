@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.sandbox import cluster
@@ -31,7 +31,7 @@ PREFIX = "bench-"
 
 def create(bootstrap: str, count: int) -> None:
     """Make the coordinator know the ids."""
-    calls = Transactions({"bootstrap.servers": bootstrap}, timeout=60)
+    calls = TransactionClient({"bootstrap.servers": bootstrap}, timeout=60)
     waiting = {f"{PREFIX}{n}": 60_000 for n in range(count)}
     while waiting:
         told: dict[str, InitProducerIdResponse] = {}

@@ -32,7 +32,7 @@ from typing import Any
 import httpx
 import psutil
 from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.sandbox import cluster, launch
@@ -205,7 +205,7 @@ def cluster_rows(wish: argparse.Namespace) -> None:
 
 def create_ids(bootstrap: str, count: int) -> list[str]:
     """Have the coordinators know so many ids; gives them."""
-    calls = Transactions({"bootstrap.servers": bootstrap}, timeout=60)
+    calls = TransactionClient({"bootstrap.servers": bootstrap}, timeout=60)
     ids = [f"{GROUP}-inventory-{n // 10:05}-{n % 10}" for n in range(count)]
     waiting = dict.fromkeys(ids, 60_000)
     began = time.perf_counter()

@@ -152,8 +152,8 @@ class OfANewerProtocol(FakeKafka):
     kind = ""
 
     def group(self, group_id: str) -> Any:
-        coordinator: Any = SimpleNamespace(describe=lambda: None, kind=lambda: self.kind)
-        return classic(coordinator, group_id)
+        coordinator: Any = SimpleNamespace(group=group_id, describe=lambda: None, kind=lambda: self.kind)
+        return classic(coordinator)
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])

@@ -76,8 +76,8 @@ class TestRealOpen(OpenContract):
 
     @pytest.fixture
     def reads(self, cluster: Sandbox) -> Iterator[AclReads]:
-        from connectctl.ops.clients.kafka_protocol.acls import Acls
+        from connectctl.ops.clients.kafka_protocol.acls import AclReader
 
-        acls = Acls({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+        acls = AclReader({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
         yield acls
         acls.close()

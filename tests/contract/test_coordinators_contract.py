@@ -122,10 +122,10 @@ class TestRealCoordinators(CoordinatorsContract):
 
     @pytest.fixture
     def stage(self, cluster: Sandbox) -> Iterator[Stage]:
-        from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+        from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
         from live.real import write_uncommitted
 
-        calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=15)
+        calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=15)
         coordinators_loaded(calls)
         zombies: list[Any] = []
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.job.generation import fence
@@ -63,7 +63,7 @@ class Campaign:
         self._cycle: list[str] = []
         self._connector = f"campaign-{secrets.token_hex(4)}"
         self._kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
-        self._calls = Transactions({"bootstrap.servers": bootstrap}, timeout=30)
+        self._calls = TransactionClient({"bootstrap.servers": bootstrap}, timeout=30)
         self._kind = kind(self._kafka, bootstrap, self._connector, broker.count)
         self._operator = Operator(self._kafka, self._calls, self._kind.watched)
         self._generations = directory / "generation"

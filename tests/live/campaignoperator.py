@@ -18,7 +18,7 @@ from connectctl.ops.operations.transactions.hanging import Hanging, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+    from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 EVERY = 2.0
@@ -28,7 +28,7 @@ EVERY = 2.0
 class Operator:
     """Looks at ``topics`` now and then; ``ended`` counts the partitions in which it ended a transaction, and how."""
 
-    def __init__(self, kafka: Kafka, calls: Transactions, topics: Sequence[str]):
+    def __init__(self, kafka: Kafka, calls: TransactionClient, topics: Sequence[str]):
         self.ended: Counter[str] = Counter()
         self._log, self._calls, self._topics = TransactionLog(kafka.client, timeout=kafka.timeout), calls, topics
         self._due = 0.0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from live import campaignplugin
 from live.campaign import BROKER_KILLED
@@ -57,7 +57,7 @@ class SparkCampaign:
         self._kafka = Kafka({"bootstrap.servers": broker.bootstrap}, timeout=60)
         self._topic = create_topic(broker.bootstrap, f"{self._name}-data", 4, "delete")
         self._later: list[tuple[float, Callable[[], None]]] = []
-        self._calls = Transactions({"bootstrap.servers": broker.bootstrap}, timeout=30)
+        self._calls = TransactionClient({"bootstrap.servers": broker.bootstrap}, timeout=30)
         self._operator = Operator(
             self._kafka, self._calls, [self._topic, f"{self._group}-offsets", f"{self._group}-configs"]
         )

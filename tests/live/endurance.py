@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from fakes.faultproxy import Network
@@ -87,7 +87,7 @@ class Endurance:
         self._name = f"endures-{secrets.token_hex(4)}"
         self._network = Network(broker.bootstrap)
         self._kafka = Kafka({"bootstrap.servers": broker.bootstrap}, timeout=60)
-        self._calls = Transactions({"bootstrap.servers": broker.bootstrap}, timeout=30)
+        self._calls = TransactionClient({"bootstrap.servers": broker.bootstrap}, timeout=30)
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._began = time.monotonic()
         self._polled, self._copy, self._stream, self._frame = self.subjects = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.acls import Acls
+from connectctl.ops.clients.kafka_protocol.acls import AclReader
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.kafka.acls import Binding, Operation, Pattern, Permission, Resource
 
@@ -37,7 +37,7 @@ class Grants:
 
     def __init__(self, cluster: Sandbox):
         properties = {"bootstrap.servers": cluster.bootstrap_servers}
-        self.reads = Acls(properties, timeout=30)
+        self.reads = AclReader(properties, timeout=30)
         self._wire = KafkaProtocolClient(properties, timeout=30)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.headers import Headers
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -114,7 +114,7 @@ def markers(kafka: Kafka, topic: str) -> tuple[int, int]:
 
 def _open(kafka: Kafka, *topics: str) -> list[str]:
     """The transactions that are open, and what their coordinators say of them."""
-    calls = Transactions(kafka.client, timeout=30)
+    calls = TransactionClient(kafka.client, timeout=30)
     found = []
     try:
         for (place, producer_id), producer in opened(calls.producers(calls.places(topics))).items():

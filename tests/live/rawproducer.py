@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
@@ -22,7 +22,7 @@ class RawProducers:
     """Producers by transactional id, all on one connection."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.calls = Transactions({"bootstrap.servers": bootstrap}, timeout=30)
+        self.calls = TransactionClient({"bootstrap.servers": bootstrap}, timeout=30)
         self.who: dict[str, tuple[int, int]] = {}
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Position
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually, write
 
@@ -153,7 +153,7 @@ def test_a_transaction_that_ends_differently_in_two_partitions_is_torn(cluster: 
     put(writer, name, range(5, 10))
     put(writer, name, range(3), task=1, partition=1)
     assert writer.flush(60) == 0
-    calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
+    calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
     place = TopicPartition(name, 1)
     (open_,) = [p for p in calls.producers([place])[place] if p.start_offset is not None]  # type: ignore[union-attr]
     assert calls.mark(place, open_, commit=False) == 0

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
@@ -62,7 +62,7 @@ def test_a_broker_that_is_killed_while_clients_log_in_is_an_outage_and_no_refusa
                 if kind == "librdkafka":
                     Kafka(properties, timeout=TIMEOUT).cluster_id()
                 else:
-                    with closing(Transactions(properties, timeout=TIMEOUT)) as calls:
+                    with closing(TransactionClient(properties, timeout=TIMEOUT)) as calls:
                         calls.cluster_id()
                 seen[f"{kind} in"] += 1
             except ConnectctlError as e:
@@ -91,5 +91,5 @@ def test_a_broker_that_is_killed_while_clients_log_in_is_an_outage_and_no_refusa
     refused = client(three, SCRAM) | {"sasl.password": "wrong"}
     with pytest.raises(NotAuthorized):
         Kafka(refused, timeout=20).cluster_id()
-    with pytest.raises(NotAuthorized), closing(Transactions(refused, timeout=20)) as calls:
+    with pytest.raises(NotAuthorized), closing(TransactionClient(refused, timeout=20)) as calls:
         calls.cluster_id()

@@ -18,7 +18,7 @@ from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
@@ -106,8 +106,8 @@ class Probe:
         return KafkaProtocolClient(self.properties, timeout=30)
 
     @cached_property
-    def transactions(self) -> Transactions:
-        return Transactions(self.properties, timeout=30)
+    def transactions(self) -> TransactionClient:
+        return TransactionClient(self.properties, timeout=30)
 
     @cached_property
     def admin(self) -> AdminClient:

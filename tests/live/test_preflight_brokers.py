@@ -19,7 +19,7 @@ from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
@@ -54,7 +54,7 @@ class Edges:
 
     kafka: Kafka
     brokers: Brokers
-    transactions: Transactions
+    transactions: TransactionClient
     bootstrap: str
     calls: Connect | None = None
     internal: Mapping[str, str] | None = None
@@ -97,7 +97,7 @@ class Edges:
 
 def opened(properties: dict[str, Any], **more: Any) -> Edges:
     kafka, brokers_ = Kafka(properties, timeout=30), Brokers(properties, timeout=30)
-    transactions = Transactions(properties, timeout=30)
+    transactions = TransactionClient(properties, timeout=30)
     return Edges(kafka, brokers_, transactions, str(properties["bootstrap.servers"]), **more)
 
 
@@ -388,7 +388,7 @@ def test_what_a_broker_does_not_allow_is_foretold_and_it_answers_so(strict: Sand
         Code.NOT_COORDINATOR,
     ]
     told: dict[str, InitProducerIdResponse] = {}
-    transactions = Transactions({"bootstrap.servers": strict.bootstrap_servers}, timeout=30)
+    transactions = TransactionClient({"bootstrap.servers": strict.bootstrap_servers}, timeout=30)
     for number in range(3):
         transactions.fence({f"strict-{number}": 50_000}, 20.0, told.__setitem__)
     transactions.close()

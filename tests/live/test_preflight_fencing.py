@@ -15,7 +15,7 @@ from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
 from connectctl.ops.checks.types import Goal
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect import config_topic
@@ -51,7 +51,7 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     written = {key: at for image in images.values() for key, at in times(image.latest).items()}
     state = config_topic.parse(images[topics["config"]].latest, topics["config"])
     directory = TransactionalIdIndex({cluster.group_id: frozenset(state.connectors)})
-    calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+    calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
     try:
         context = check_context(
             *checked,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import psutil
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.job import generation
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, config_topic_state
@@ -221,7 +221,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
     with place.running("--lease", "2") as run:
         place.sees(50)
         client = {"bootstrap.servers": cluster.bootstrap_servers}
-        with closing(Transactions(client, timeout=30)) as calls, monkeypatch.context() as patch:
+        with closing(TransactionClient(client, timeout=30)) as calls, monkeypatch.context() as patch:
             patch.setattr(generation, "fence", die)
             leader = generation.Leader(place.kafka, calls, place.group, f"{place.group}-configs")
             with pytest.raises(Killed):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.spark import session
 from connectctl.ops.core.errors import ConnectctlError
@@ -186,7 +186,7 @@ def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
     assert well(run_as_pia(guarded, place))["records"] == 30
 
     # One task more, whose id cannot be fenced: nothing is started, and what stands there stands.
-    calls = Transactions(pia(guarded), timeout=30)
+    calls = TransactionClient(pia(guarded), timeout=30)
     leader = Leader(Kafka(pia(guarded), timeout=30), calls, place.group, f"{place.group}-configs", 20)
     with pytest.raises(
         ConnectctlError, match=r"Could not fence 1 of the 2 transactional ids of tasks .*; nothing was started"
@@ -218,7 +218,7 @@ def test_more_tasks_than_tasks_max_fail_in_every_way_that_kip_1004_has(cluster: 
     assert (ran.code, states) == (1, ["FAILED"])
     assert explanation.format(2, 1) in ran.err
     # An existing set that is too large, which somebody wrote by hand: all its tasks fail, too.
-    with contextlib.closing(Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)) as calls:
+    with contextlib.closing(TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)) as calls:
         leader = Leader(kafka(cluster), calls, place.group, f"{place.group}-configs")
         leader.start(place.name, place.config, lambda before: [{}, {}])
     ran, states = run(2, 1, 30)

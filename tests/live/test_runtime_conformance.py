@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
@@ -187,8 +187,8 @@ def test_what_a_connector_has_not_ended_is_aborted_and_comes_again(place: Place)
 
 
 @pytest.fixture
-def calls(cluster: Sandbox) -> Iterator[Transactions]:
-    made = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+def calls(cluster: Sandbox) -> Iterator[TransactionClient]:
+    made = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
     yield made
     made.close()
 
@@ -196,7 +196,7 @@ def calls(cluster: Sandbox) -> Iterator[Transactions]:
 class Generations:
     """A connector whose tasks are started as a driver starts them, from a config topic of its own."""
 
-    def __init__(self, connector: Connector, calls: Transactions, sources: str = "abcdef"):
+    def __init__(self, connector: Connector, calls: TransactionClient, sources: str = "abcdef"):
         place = connector.place
         self.connector, self.sources = connector, sources
         bootstrap = place.kafka.properties()["bootstrap.servers"]
@@ -217,7 +217,7 @@ class Generations:
         return self.connector.run(last, task, mine, stale=watch.stale_because).reason
 
 
-def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Place, calls: Transactions) -> None:
+def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Place, calls: TransactionClient) -> None:
     connector = Connector(place)
     made = Generations(connector, calls)
     before: tuple[int, Generation | None] = (0, None)
@@ -241,7 +241,7 @@ def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Pl
 
 
 def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_once(
-    place: Place, calls: Transactions
+    place: Place, calls: TransactionClient
 ) -> None:
     made = Generations(Connector(place), calls)
     intruders: list[TaskProducer] = []
@@ -262,14 +262,14 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
 
 
 def test_a_leader_finds_a_config_topic_that_is_newer_than_what_it_was_told_of_the_cluster(
-    place: Place, calls: Transactions
+    place: Place, calls: TransactionClient
 ) -> None:
     assert f"{place.connector}-configs" not in place.kafka.topic_names()
     made = Generations(Connector(place), calls)
     assert made.start(2).topic == made.topic
 
 
-def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: Place, calls: Transactions) -> None:
+def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: Place, calls: TransactionClient) -> None:
     made = Generations(Connector(place), calls)
 
     def intrude() -> None:
@@ -284,7 +284,7 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
 
 @pytest.mark.parametrize("kind", [TaskProducer, ColumnarProducer])
 def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
-    cluster: Sandbox, calls: Transactions, kind: type[TaskProducer]
+    cluster: Sandbox, calls: TransactionClient, kind: type[TaskProducer]
 ) -> None:
     place = Place(cluster, kind)
     for _ in range(5):

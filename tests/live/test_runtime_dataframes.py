@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.spark.session import open_session
 from connectctl.ops.clients.spark.task_input import proven
@@ -324,7 +324,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     monkeypatch.setattr(api, "written_by", not_yet)
     write_exactly_once(frame(session, *range(60)), replace(target, tasks=1))
     id_ = f"{target.group_id}-{target.connector}-0"
-    calls = Transactions(dict(target.client), timeout=30)
+    calls = TransactionClient(dict(target.client), timeout=30)
     driver = AttemptRegistry("127.0.0.1")
     writing = replace(begun[0], attempts=driver.address if guarded else None)
     rows = frame(session, *range(60)).coalesce(1).sortWithinPartitions("id").toArrow().combine_chunks()

@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.record_batch_encoder import CODECS, RecordColumns
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     EndReason,

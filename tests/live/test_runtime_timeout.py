@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from connectctl.ops.clients.kafka_protocol import batch_sender
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transactions import Transaction
@@ -43,15 +43,15 @@ def begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def calls(cluster: Sandbox) -> Iterator[Transactions]:
-    made = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+def calls(cluster: Sandbox) -> Iterator[TransactionClient]:
+    made = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
     yield made
     made.close()
 
 
 @pytest.mark.parametrize(("more", "most"), [(False, 2), (True, 3)])
 def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be_done(
-    place: Place, calls: Transactions, monkeypatch: pytest.MonkeyPatch, more: bool, most: int
+    place: Place, calls: TransactionClient, monkeypatch: pytest.MonkeyPatch, more: bool, most: int
 ) -> None:
     monkeypatch.setattr("connectctl.ops.task_runtime.task.exactly_once_task.MOST_EXPIRED", most)
     slow, later = [True], [0.0]

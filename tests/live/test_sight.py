@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.kafka.acls import Operation, Resource
 from connectctl.ops.kafka.visibility import Complete, Partial
 from fakes.acls import allow
@@ -193,7 +193,7 @@ def test_the_log_shows_that_a_transaction_lives_whose_id_is_not_seen(seer: Seer)
 
 
 def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: Seer) -> None:
-    calls = Transactions(seer.client(), timeout=20)
+    calls = TransactionClient(seer.client(), timeout=20)
     try:
         assert isinstance(calls.listed(), Complete)
         assert isinstance(calls.all_places(), Complete)
@@ -207,7 +207,7 @@ def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: 
         allow(SEER, CONFIGS, CLUSTER, "kafka-cluster", deny=True),
     ):
         with seer.grants.given(lacking):
-            calls = Transactions(seer.client(), timeout=20)
+            calls = TransactionClient(seer.client(), timeout=20)
             listed = calls.listed()
             assert isinstance(listed, Partial), lacking
             assert str(lacking.operation.word) in str(listed.gaps[0].right)
@@ -218,7 +218,7 @@ def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: 
         allow(SEER, READ, ID, "x", deny=True),
     ):
         with seer.grants.given(harmless):
-            calls = Transactions(seer.client(), timeout=20)
+            calls = TransactionClient(seer.client(), timeout=20)
             assert isinstance(calls.listed(), Complete), harmless
             calls.close()
 

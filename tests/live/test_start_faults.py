@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.dataframe import api as dataframe_api
@@ -62,7 +62,7 @@ class Place:
         client = {"bootstrap.servers": self.proxy.bootstrap}
         kafka = Kafka(client, timeout=TIMEOUT)
         kafka.cluster_id()
-        with closing(Transactions(client, timeout=TIMEOUT)) as calls:
+        with closing(TransactionClient(client, timeout=TIMEOUT)) as calls:
             leader = Leader(kafka, calls, self.group, self.topic, 20.0, RetryPolicy(60.0, self.told.append))
             return leader.start("c", {"name": "c"}, lambda before: [{"n": str(n)} for n in range(TASKS)])
 

@@ -175,8 +175,8 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
         producer.commit_transaction(30)
     hour_ago = int(time.time() - 3600) * 1000
     place = TopicPartition(topic, 0)
-    assert raw.calls._leaders.offsets([place], hour_ago) == {place: 1}
-    assert raw.calls._leaders.offsets([place], hour_ago * 2) == {place: None}
+    assert raw.calls.offsets([place], hour_ago) == {place: 1}
+    assert raw.calls.offsets([place], hour_ago * 2) == {place: None}
     seen = PartitionProducer(raw.calls.listed(prefixes=[f"times-{topic}"]).seen[0].producer_id, 0, 0, 2_000, 2)
     behind = log(broker).behind(place, seen, hour_ago)
     assert (behind.epoch, behind.marker and behind.marker.offset) == (0, 1)

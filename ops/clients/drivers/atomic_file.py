@@ -40,7 +40,11 @@ def problem_with(file: Path) -> str | None:
         return f"{file} is a mount point, and cannot be replaced"
     if os.geteuid() not in (0, status.st_uid):
         return f"{file} belongs to user {status.st_uid}; replacing it would change its owner"
-    return _malformed(file)
+    try:
+        java_properties.read(read(file))
+    except java_properties.Malformed as e:
+        return f"{file}: {e}, and no worker starts with it"
+    return None
 
 
 def configured(file: Path, name: str) -> ConfiguredValue:
@@ -134,14 +138,6 @@ def _real(file: Path) -> Path:
     return Path(os.path.realpath(file))
 
 
-def _malformed(file: Path) -> str | None:
-    try:
-        java_properties.read(read(file))
-    except java_properties.Malformed as e:
-        return f"{file}: {e}, and no worker starts with it"
-    return None
-
-
 @contextmanager
 def _translated(what: str) -> Iterator[None]:
     try:
@@ -157,12 +153,10 @@ class FileDriver(WorkerDriver):
         raise NotImplementedError
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             return problem_with(self._file(worker))
         except ConnectctlError as e:
             return str(e)
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
         return configured(self._file(worker), name)

@@ -51,7 +51,6 @@ class Command(WorkerDriver):
     name: str = "command"
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         change = self.lines.shown("change", worker, property=name, value=value)
         return f"set {name}={value} by: {change}, then run: {self.lines.shown('restart', worker)}"
 
@@ -79,11 +78,9 @@ class Command(WorkerDriver):
         return ConfiguredValue(value_in(printed, name), f"command {self.lines.commands.hide(line)}")
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.lines.run("change", worker, property=name, value=value)
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.lines.run("restart", worker)
 
 

@@ -64,12 +64,9 @@ class Commands:
         return (*self.secrets(), *_secrets_around())
 
     def hide(self, text: str) -> str:
-        """``text`` with secrets masked."""
         return masked(text, self._secrets)
 
-    def run(
-        self, command: str | Sequence[str], purpose: str, *, fine: Sequence[int] = (0,), keep: int = KEPT
-    ) -> CommandOutput:
+    def run(self, command: str | Sequence[str], purpose: str, *, keep: int = KEPT) -> CommandOutput:
         """Run a shell line, or words without a shell, and give the last ``keep`` bytes that it printed.
 
         Raises ``CommandFailed`` for an exit status that is not 0, ``ConnectctlError`` for a command that cannot be started,
@@ -84,9 +81,8 @@ class Commands:
             )
         except (OSError, ValueError) as e:
             why = e.strerror if isinstance(e, OSError) else str(e)
-            raise ConnectctlError(
-                f"{purpose}: {self.hide(text)} cannot be started", why=why, code="command-failed"
-            ) from e
+            what = f"{purpose}: {self.hide(text)} cannot be started"
+            raise ConnectctlError(what, why=why, code="command-failed") from e
         output = _Output(keep)
         with process, put_in_order("ending the command that runs"):
             try:

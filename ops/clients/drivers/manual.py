@@ -19,15 +19,12 @@ class Manual(WorkerDriver):
     _requested: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``: by hand."""
         return RestartMode(by_hand=True)
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return f"ask you to set {name}={value} in the properties of {worker} and to restart it, and wait for that"
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             worker_address.parse(worker)
         except BadInput as e:
@@ -35,7 +32,6 @@ class Manual(WorkerDriver):
         return None
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``."""
         at = worker_address.parse(worker)
         if self._requested.get((at.worker, name)) != value:
             self._requested[at.worker, name] = value
@@ -43,6 +39,5 @@ class Manual(WorkerDriver):
         return "requested"
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         self.tell(f"Restart worker {worker_address.parse(worker).worker}, and no other.")
         return "requested"

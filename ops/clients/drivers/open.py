@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.drivers.command import Command, ShellLines
 from connectctl.ops.clients.drivers.command_runner import Commands
@@ -13,10 +12,8 @@ from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.clients.drivers.strimzi import Strimzi
 from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode, WorkerDriver
 from connectctl.ops.config import worker_address
+from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
 
 TIMEOUT = 120.0
 """Seconds that one command may take."""
@@ -57,32 +54,27 @@ class MissingDriver(WorkerDriver):
         )
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return f"set {name}={value} and restart {worker}: unknown how"
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         return str(self._refusal(worker))
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``. Raises always."""
         raise self._refusal(worker)
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``. Raises always."""
         raise self._refusal(worker)
 
 
 @dataclass(frozen=True)
 class ByWorker:
-    """Sends what concerns a worker to its driver: found by its address, else by its host, else the one for all others."""
+    """Sends what concerns a worker to its ``WorkerDriver``: by its address, else its host, else the one for all others."""
 
     each: Mapping[str, WorkerDriver]
     rest: WorkerDriver
 
     @property
     def name(self) -> str:
-        """The names of all drivers."""
         return ", ".join(dict.fromkeys(driver.name for driver in (self.rest, *self.each.values())))
 
     def of(self, worker: str) -> WorkerDriver:
@@ -93,30 +85,24 @@ class ByWorker:
         return next((driver for driver in found if driver is not None), self.rest)
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``."""
         return self.of(worker).restart_mode(worker)
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return self.of(worker).says(worker, name, value)
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             return self.of(worker).check(worker)
         except ConnectctlError as e:
             return str(e)
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
         return self.of(worker).configured(worker, name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.of(worker).change(worker, name, value)
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.of(worker).restart(worker)
 
 
@@ -150,11 +136,8 @@ def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
             return _strimzi(way, commands, around)
         case "sandbox":
             name = way.sandbox or around.sandbox
-            return (
-                around.sandbox_driver(name, around.group_id)
-                if name
-                else MissingDriver("the driver sandbox requires sandbox")
-            )
+            missing = MissingDriver("the driver sandbox requires sandbox")
+            return around.sandbox_driver(name, around.group_id) if name else missing
         case _:
             return Manual(around.tell)
 

@@ -22,7 +22,6 @@ class PropertiesFile(atomic_file.FileDriver):
     _backed_up: set[Path] = field(default_factory=set)
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         return f"set {name}={value} in {self._file(worker)}, then run: {self.lines.shown('restart', worker)}"
 
     def change(self, worker: str, name: str, value: str) -> str | None:
@@ -40,7 +39,6 @@ class PropertiesFile(atomic_file.FileDriver):
         return f"set in {file}{copied}"
 
     def restart(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         return self.lines.run("restart", worker)
 
     def _file(self, worker: str) -> Path:

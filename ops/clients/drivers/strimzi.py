@@ -31,7 +31,7 @@ _ROOM = 8 * 1024 * 1024
 
 @dataclass
 class Strimzi:
-    """One KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for people who keep it in git.
+    """``WorkerDriver`` of a KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for who keeps it in git.
 
     ``roll_timeout``: seconds that a change may take from here until the operator has restarted all workers.
     """
@@ -56,16 +56,13 @@ class Strimzi:
         return f"KafkaConnect {self.namespace + '/' if self.namespace else ''}{self.resource}"
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``: all workers of the resource together."""
         return RestartMode(together=self._called)
 
     def says(self, worker: str, name: str, value: str) -> str:
-        """See ``WorkerDriver``."""
         who = "patch" if self.apply else "print a patch for"
         return f"{who} {self._called} with spec.config {name}={value}; Strimzi then restarts all its workers in turn"
 
     def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
         try:
             found = self._get()
             if self.apply:
@@ -73,12 +70,11 @@ class Strimzi:
             self._member(worker)
         except ConnectctlError as e:
             return str(e)
-        if _annotations(found).get(PAUSED) == "true":
+        if (found["metadata"].get("annotations") or {}).get(PAUSED) == "true":
             return f"{self._called} is not reconciled while its annotation {PAUSED} is true"
         return None
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
         value = _config(self._get()).get(name)
         return ConfiguredValue(None if value is None else _as_java(value), self._called)
 
@@ -226,10 +222,6 @@ class Strimzi:
 
 def _config(resource: Mapping[str, Any]) -> dict[str, Any]:
     return dict(resource["spec"].get("config") or {})
-
-
-def _annotations(resource: Mapping[str, Any]) -> dict[str, str]:
-    return dict(resource["metadata"].get("annotations") or {})
 
 
 def _as_java(value: Any) -> str | None:

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource, Right
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
 
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.acls import Right
-
 _ANY = 1
-_SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED, _NONE = 54, 31, 0
+_SECURITY_DISABLED = 54
 _BROKER = 4
 """The type of a broker in DescribeConfigs."""
 _AUTHORIZER, _SUPER, _OPEN = "authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found"
 _RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
 _PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
 _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-_OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
+OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
 """Kafka's numbers (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``), which never change."""
 
 
 class AclQueries:
-    """The ACLs at the other end of ``wire``."""
+    """The ACLs at the other end of ``wire``, as ``AclReads`` gives them."""
 
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._wire = wire
@@ -36,7 +35,6 @@ class AclQueries:
         return self._wire.bootstrap
 
     def bindings(self) -> tuple[Binding, ...] | None:
-        """See ``AclReads``."""
         from kafka.protocol.admin.acl import DescribeAclsRequest
 
         request = DescribeAclsRequest(
@@ -68,22 +66,19 @@ class AclQueries:
         return _authorizer({entry.name: entry.value for entry in result.configs})
 
     def _check(self, code: int, words: str | None, doing: str, right: Right) -> None:
-        if code == _CLUSTER_AUTHORIZATION_FAILED:
+        if code == Code.CLUSTER_AUTHORIZATION_FAILED:
             # The broker's own words are the whole request, printed.
             raise not_authorized(f"Not authorized to {doing} (Kafka at {self.bootstrap})", right)
-        if code != _NONE:
+        if code != Code.NONE:
             what = f"Kafka at {self.bootstrap} could not {doing}"
             raise ConnectctlError(what, why=words or f"it answers with error {code}")
 
 
-class Acls(ClusterClient, AclQueries):
+class AclReader(ClusterClient, AclQueries):
     """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def topic_names(self) -> frozenset[str]:
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False, max_version=9)
-        answer = self._wire.run("list its topics", lambda: self._wire.ask(request))
+        answer = self._wire.run("list its topics", lambda: self._wire.ask(metadata_request(None)))
         return frozenset(topic.name for topic in answer.topics)
 
     def wants_idempotent_write(self) -> bool:
@@ -101,7 +96,7 @@ def _binding(resource: Any, acl: Any) -> Binding:
         pattern=Pattern(_PATTERNS.get(resource.pattern_type, "UNKNOWN")),
         principal=acl.principal,
         host=acl.host,
-        operation=_OPERATIONS.get(acl.operation, Operation.UNKNOWN),
+        operation=OPERATIONS.get(acl.operation, Operation.UNKNOWN),
         permission=Permission(_PERMISSIONS.get(acl.permission_type, "UNKNOWN")),
     )
 

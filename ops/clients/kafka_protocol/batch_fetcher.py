@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
 from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
@@ -31,9 +32,6 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized, read_topic
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 FETCH_BYTES = 8 << 20
 """How much a response holds, where no larger batch is in it."""
@@ -104,7 +102,6 @@ class BatchFetcher:
         self._looked = 0.0
 
     def close(self) -> None:
-        """Close all connections."""
         while self._connections:
             with suppress(ConnectctlError, OSError):
                 self._connections.popitem()[1].close()
@@ -131,7 +128,6 @@ class BatchFetcher:
             self._ids = self._known
 
     def position(self, place: TopicPartition) -> int:
-        """The next offset of ``place``."""
         return self._positions[place].offset
 
     @property
@@ -173,7 +169,6 @@ class BatchFetcher:
         return time.monotonic() - since > self._timeout
 
     def _ask(self, leader: int) -> None:
-        """Send the next request to ``leader``, if it has partitions."""
         positions = {
             place: position
             for place, position in self._positions.items()
@@ -190,7 +185,6 @@ class BatchFetcher:
             self._lose(leader, str(e) or type(e).__name__)
 
     def _answer(self, leader: int) -> list[FetchedPart]:
-        """Take the response of ``leader``."""
         connection, (number, _) = self._connections[leader], self._asked.pop(leader)
         found: list[FetchedPart] = []
         try:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
+from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import (
     ASK_AGAIN,
@@ -35,16 +36,14 @@ from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, N
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request, init_request
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.produce_request import Parts
-    from connectctl.ops.kafka.group_membership import GroupMembership
-    from connectctl.ops.kafka.group_positions import GroupOffset
-
 _LAST_SEQUENCE = 0x7FFFFFFF
+_BUSY = (Code.CONCURRENT_TRANSACTIONS,)
+"""Markers are still being written, or the coordinator is about to fence us."""
 
 
 class BatchProducer:
@@ -207,13 +206,7 @@ class BatchProducer:
         request = txn_offset_commit_request(self.id, self._who, member, offsets, version)
         if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
-        deadline = time.monotonic() + patience
-        for pause in pauses():
-            codes = self._give(member.group, request)
-            if not codes or not codes <= ASK_AGAIN or time.monotonic() > deadline:
-                break
-            time.sleep(pause)
-        check(*codes)
+        self._insist(lambda: self._give(member.group, request), ASK_AGAIN, patience)
         self._offsets_taken = True
 
     def _give(self, group: str, request: Any) -> set[int]:
@@ -278,14 +271,16 @@ class BatchProducer:
     def _end(self, commit: bool, version: int) -> Any:
         return self._ask("end its transaction", end_request(self.id, self._who, commit, version))
 
-    def _insist(self, ask: Callable[[], set[int]]) -> None:
-        """Ask again while the coordinator is busy: markers are still being written, or it is about to fence us. It has
-        performed nothing of what it refused with that. Raises ``Refusal`` for any other code, and when time is up.
+    def _insist(
+        self, ask: Callable[[], set[int]], busy: Collection[int] = _BUSY, patience: float | None = None
+    ) -> None:
+        """Ask again while the coordinator is ``busy``, for ``patience`` seconds, one time-out if None. It has performed
+        nothing of what it refused with that. Raises ``Refusal`` for any other code, and when time is up.
         """
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + (self._timeout if patience is None else patience)
         for pause in pauses():
             codes = ask()
-            if codes != {Code.CONCURRENT_TRANSACTIONS} or time.monotonic() > deadline:
+            if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
                 break
             time.sleep(pause)
         check(*codes)

@@ -11,24 +11,20 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.produce_request import FLEXIBLE, KEY, Parts, produce_parts
 from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROOM, Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 Answered = Callable[[int, int, int], None]
 """Is given what a broker answers for a batch: an error code, the offset of its first record, and the time in ms at which it
@@ -93,7 +89,6 @@ class BatchSender:
         """Whether a Produce adds its partition to the transaction."""
 
     def close(self) -> None:
-        """Close the connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

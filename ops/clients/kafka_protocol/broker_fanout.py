@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code, name_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 BROKER, GROUP = 4, 32
 """The types of resources in DescribeConfigs."""
@@ -19,8 +18,6 @@ _DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, C
 
 
 class BrokerFanout:
-    """Questions to the brokers at the other end of ``wire``."""
-
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self.wire = wire
 
@@ -46,21 +43,13 @@ class BrokerFanout:
         return NotAuthorized(f"Not authorized to {doing} (Kafka at {self.wire.bootstrap})", why=why, next_step=hint)
 
     def check(self, code: int, doing: str, permission: str) -> None:
-        """Raise ``error``, if there is one."""
         error = self.error(code, doing, permission)
         if error is not None:
             raise error
 
     def metadata(self, topics: Sequence[str]) -> Any:
         """Metadata of ``topics``, and what this principal may do with the cluster."""
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=True,
-            max_version=9,
-        )
+        request = metadata_request(topics, include_cluster_authorized_operations=True)
         return self.wire.run("look up topics", lambda: self.wire.ask(request))
 
     def lists_every_group(self) -> bool:

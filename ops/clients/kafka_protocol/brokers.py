@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient
@@ -13,9 +13,6 @@ from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
 from connectctl.ops.kafka.error_handling import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Brokers(ClusterClient):

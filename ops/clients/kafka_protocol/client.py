@@ -10,19 +10,16 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Item = TypeVar("Item")
 _LOADING = threading.Lock()
@@ -168,9 +165,8 @@ class KafkaProtocolClient:
         """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
         from connectctl.ops.clients.librdkafka.connection import Connection
 
-        if not isinstance(error, Unreachable) or not str(
-            self._properties.get("security.protocol", "")
-        ).upper().startswith("SASL"):
+        protocol = str(self._properties.get("security.protocol", "")).upper()
+        if not isinstance(error, Unreachable) or not protocol.startswith("SASL"):
             return error
         try:
             Connection(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()
@@ -181,7 +177,6 @@ class KafkaProtocolClient:
         return error
 
     def brokers(self) -> list[int]:
-        """The ids of the cluster's brokers."""
         return sorted(broker.node_id for broker in self.manager.cluster.brokers())
 
     def newest(self, request: Any) -> int:
@@ -375,6 +370,5 @@ def code_of(error: Exception) -> Code:
 
 
 def batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """``items`` in parts of ``BATCH``."""
     for at in range(0, len(items), BATCH):
         yield items[at : at + BATCH]

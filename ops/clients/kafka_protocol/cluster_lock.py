@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -25,7 +24,7 @@ from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coord
 from connectctl.ops.connect.cluster_lock import LockHolder, group_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.core.times import now_utc
-from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.error_handling import Code, name_of
 
 SESSION = 30.0
 """Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default.
@@ -40,18 +39,6 @@ ONE_BEAT = 5.0
 LISTED = 0.05
 """Seconds between two looks whether the coordinator lists a member whose JoinGroup it has not answered yet."""
 _PROTOCOL_TYPE = "connectctl-lock"
-
-_NONE = 0
-_ILLEGAL_GENERATION, _INCONSISTENT, _UNKNOWN_MEMBER = 22, 23, 25
-_SESSION_REFUSED, _REBALANCING = 26, 27
-_MEMBER_ID_REQUIRED, _FULL, _FENCED = 79, 81, 82
-
-
-@dataclass
-class _Membership:
-    member: str = ""
-    generation: int = -1
-    session: float = field(default_factory=lambda: SESSION)
 
 
 class GroupLock:
@@ -133,17 +120,13 @@ class _Session:
         self._coordinator = Coordinator(wire, group, timeout)
         self._aside = Coordinator(aside, group, timeout)
         self._entering: threading.Thread | None = None
-        self._entered: int | ConnectctlError = _NONE
-        self._me = _Membership()
+        self._entered: int | ConnectctlError = Code.NONE
+        self._member, self._generation, self._session_timeout = "", -1, SESSION
         self._protocol = ""
         self._lost: str | None = None
         self._one_at_a_time = threading.Lock()
 
     # ----------------------------------------------------------------------------------------------------- the group
-
-    def holder(self) -> LockHolder | None:
-        """The group's only member."""
-        return _holder(self._coordinator.describe())
 
     def join(self, run: str) -> LockHolder | None:
         """Become the only member; gives who is that already, else None."""
@@ -151,22 +134,22 @@ class _Session:
         self._protocol = f"{run}-{secrets.token_hex(4)}"
         end = time.monotonic() + self._timeout
         while True:
-            code = self._enter() if self._me.member else int(self._coordinator.until(self._join_once))
-            if code == _NONE:
+            code = self._enter() if self._member else int(self._coordinator.until(self._join_once))
+            if code == Code.NONE:
                 return None
-            if code in (_INCONSISTENT, _FULL):
+            if code in (Code.INCONSISTENT_GROUP_PROTOCOL, Code.GROUP_MAX_SIZE_REACHED):
                 try:
-                    other = self.holder()
+                    other = _holder(self._coordinator.describe())
                 except NotAuthorized:  # may be joined and not described
                     return LockHolder("", "a member that this principal may not see (Describe on the group)", "")
                 if other is not None:
                     return other
                 # It has left between the two answers.
-            elif code in (_UNKNOWN_MEMBER, _ILLEGAL_GENERATION, _FENCED):
-                self._me.member = ""
-            elif code == _SESSION_REFUSED and self._me.session < LONGEST_SESSION:
-                self._me.session *= 2  # group.min.session.timeout.ms of these brokers is longer
-            elif code not in (_MEMBER_ID_REQUIRED, _REBALANCING):
+            elif code in (Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.FENCED_INSTANCE_ID):
+                self._member = ""
+            elif code == Code.INVALID_SESSION_TIMEOUT and self._session_timeout < LONGEST_SESSION:
+                self._session_timeout *= 2  # group.min.session.timeout.ms of these brokers is longer
+            elif code not in (Code.MEMBER_ID_REQUIRED, Code.REBALANCE_IN_PROGRESS):
                 raise ConnectctlError(f"The group {self._group} cannot be joined", why=name_of(code), code="lock")
             if time.monotonic() > end:
                 raise TimedOut(
@@ -179,7 +162,7 @@ class _Session:
         self._entering.start()
         while self._is_entering(LISTED):
             if self._is_listed():
-                return _NONE
+                return Code.NONE
         if isinstance(self._entered, ConnectctlError):
             raise self._entered
         return self._entered
@@ -187,7 +170,7 @@ class _Session:
     def _enter_at_last(self) -> None:
         try:
             code = int(self._coordinator.until(self._join_once))
-            self._entered = code if code != _NONE else int(self._coordinator.until(self._sync_once))
+            self._entered = code if code != Code.NONE else int(self._coordinator.until(self._sync_once))
         except ConnectctlError as e:
             self._entered = e
 
@@ -201,40 +184,37 @@ class _Session:
     def _is_listed(self) -> bool:
         with suppress(ConnectctlError, Again):
             found = self._aside.describe()
-            return found is not None and [member.id for member in found.members] == [self._me.member]
+            return found is not None and [member.id for member in found.members] == [self._member]
         return False
 
     def _join_once(self) -> int:
         from kafka.protocol.consumer.group import JoinGroupRequest
 
-        me, milliseconds = self._me, int(self._me.session * 1000)
+        milliseconds = int(self._session_timeout * 1000)
         request = JoinGroupRequest(
             group_id=self._group,
             session_timeout_ms=milliseconds,
             rebalance_timeout_ms=milliseconds,
-            member_id=me.member,
-            group_instance_id=None,
+            member_id=self._member,
             protocol_type=_PROTOCOL_TYPE,
             protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")],
             reason="connectctl changes the Connect cluster",
         )
         # A group that was empty waits for group.initial.rebalance.delay.ms (3 s by default) before it answers.
-        answer = self._coordinator.ask(request, self._timeout + me.session)
+        answer = self._coordinator.ask(request, self._timeout + self._session_timeout)
         code = self._coordinator.check(answer.error_code)
-        if code in (_NONE, _MEMBER_ID_REQUIRED):
-            me.member, me.generation = answer.member_id, answer.generation_id
+        if code in (Code.NONE, Code.MEMBER_ID_REQUIRED):
+            self._member, self._generation = answer.member_id, answer.generation_id
         return code
 
     def _sync_once(self) -> int:
         from kafka.protocol.consumer.group import SyncGroupRequest
 
-        me = self._me
-        mine = SyncGroupRequest.SyncGroupRequestAssignment(member_id=me.member, assignment=b"")
+        mine = SyncGroupRequest.SyncGroupRequestAssignment(member_id=self._member, assignment=b"")
         request = SyncGroupRequest(
             group_id=self._group,
-            generation_id=me.generation,
-            member_id=me.member,
-            group_instance_id=None,
+            generation_id=self._generation,
+            member_id=self._member,
             protocol_type=_PROTOCOL_TYPE,
             protocol_name=self._protocol,
             assignments=[mine],
@@ -243,9 +223,9 @@ class _Session:
 
     def leave(self) -> None:
         """Give the lock free at once, where the coordinator answers; else it is free after the session."""
-        if self._me.member and not self._lost:
+        if self._member and not self._lost:
             with suppress(ConnectctlError, Again):
-                self._leave_once(self._aside if self._is_entering() else self._coordinator, self._me.member, ONE_BEAT)
+                self._leave_once(self._aside if self._is_entering() else self._coordinator, self._member, ONE_BEAT)
             self._is_entering(ONE_BEAT)
 
     def remove(self, member: str) -> None:
@@ -255,7 +235,7 @@ class _Session:
     def _leave_once(self, coordinator: Coordinator, member: str, patience: float) -> None:
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
-        identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
+        identity = LeaveGroupRequest.MemberIdentity(member_id=member)
         request = LeaveGroupRequest(group_id=self._group, member_id=member, members=[identity])
         coordinator.check(coordinator.ask(request, patience).error_code)
 
@@ -286,7 +266,7 @@ class _Session:
         if self._is_entering() and self._is_listed():
             return
         with self._one_at_a_time:
-            self._is_entering(self._timeout + self._me.session)
+            self._is_entering(self._timeout + self._session_timeout)
             try:
                 self._coordinator.until(self._beat)
             except ConnectctlError as e:
@@ -310,18 +290,15 @@ class _Session:
 
         if self._lost is not None:
             return
-        me = self._me
-        request = HeartbeatRequest(
-            group_id=self._group, generation_id=me.generation, member_id=me.member, group_instance_id=None
-        )
+        request = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self._member)
         code = self._coordinator.check(self._coordinator.ask(request, ONE_BEAT).error_code)
-        if code == _REBALANCING:
+        if code == Code.REBALANCE_IN_PROGRESS:
             # No other member can have joined; the member stays one while it joins again under its id.
             code = self._join_once() or self._sync_once()
-        if code != _NONE:
+        if code != Code.NONE:
             self._lost = (
                 f"the coordinator dropped this member of {self._group} ({name_of(code)}): its heartbeats did not arrive "
-                f"for {me.session:g} s, or it was removed"
+                f"for {self._session_timeout:g} s, or it was removed"
             )
 
 

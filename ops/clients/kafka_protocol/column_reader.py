@@ -1,23 +1,17 @@
-"""Committed records of a partition as columns, by raw Fetch: a client library makes an object of each record.
-
-What was aborted is left out as a consumer with read_committed does it: the answer names the aborted transactions, from
-whose first offset on the batches of their producer are passed over up to its marker.
-"""
+"""Committed records of a partition as columns, by raw Fetch: a client library makes an object of each record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from connectctl.ops.clients.kafka_protocol.headers import Headers, opening, request
+from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.batch_decompression import unpacked
+from connectctl.ops.kafka.compression import unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt, CommittedBatches, check
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, body_of, columns
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
-    from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 FETCH_BYTES = 8 << 20
 """How much to ask for at once; that much is held, and the places of its records besides."""

@@ -7,21 +7,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition, java_partitions, stable_order
-from connectctl.ops.kafka.record_batch_encoder import Batch, ProducerState, RecordColumns, batches
+from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns, RowBatch, batches
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-    from connectctl.ops.clients.kafka_protocol.produce_request import Parts
-    from connectctl.ops.clients.kafka_protocol.refusals import Named
 
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
@@ -78,7 +75,7 @@ class ColumnWriter:
             answered = None if delivered is None else partial(delivered, place.partition, _rows(batch, order))
             self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names, answered)
 
-    def _encoded(self, place: TopicPartition, batch: Batch, named: Named | None, stamp: ProducerState) -> Parts:
+    def _encoded(self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState) -> Parts:
         encoded = batch.encode(stamp, self._codec)
         size = sum(map(len, encoded))
         if self._largest is not None and named is not None and len(batch) == 1 and size > self._largest:
@@ -86,7 +83,9 @@ class ColumnWriter:
             raise self._too_large(named(0), place.topic, f"its record batch has {size} bytes; {takes}")
         return encoded
 
-    def _placed_few(self, rows: Rows, partition: int | None, count: int, new: list[Any]) -> Iterator[tuple[int, Batch]]:
+    def _placed_few(
+        self, rows: Rows, partition: int | None, count: int, new: list[Any]
+    ) -> Iterator[tuple[int, RowBatch]]:
         """As ``_placed``, for a few rows, which are no columns."""
         of: dict[int, list[int]] = {}
         if partition is not None:
@@ -106,7 +105,7 @@ class ColumnWriter:
 
     def _placed(
         self, rows: RecordColumns, partition: int | None, count: int, new: list[Any]
-    ) -> Iterator[tuple[int, Batch]]:
+    ) -> Iterator[tuple[int, RowBatch]]:
         """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn. ``new``
         gets the order of the rows, where that is another.
         """
@@ -146,7 +145,7 @@ def _check_timestamps(times: Any, named: Named | None) -> None:
     )
 
 
-def _rows(batch: Batch, order: list[Any]) -> Iterable[int]:
+def _rows(batch: RowBatch, order: list[Any]) -> Iterable[int]:
     """Which rows of the source are in ``batch``, in their order."""
     if not order:
         return range(batch.start, batch.end)
@@ -154,7 +153,7 @@ def _rows(batch: Batch, order: list[Any]) -> Iterable[int]:
     return rows if isinstance(rows, list) else list(rows.tolist())
 
 
-def _named(named: Named, batch: Batch, order: list[Any], record: int) -> str:
+def _named(named: Named, batch: RowBatch, order: list[Any], record: int) -> str:
     """Which row of the source a record of ``batch`` is."""
     row = batch.start + record
     return named(int(order[0][row]) if order else row)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.broker_fanout import GROUP
 from connectctl.ops.clients.kafka_protocol.client import batches
+from connectctl.ops.clients.kafka_protocol.leaders import parts_of
 from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, ReaderGroup, ReaderGroups, ReaderMember
@@ -77,13 +78,12 @@ class Groups:
         doing = "list the offsets of a group"
         error = self._brokers.error(answer.error_code, doing, "Describe on the group")
         offsets: dict[TopicPartition, int] = {}
-        for topic in answer.topics:
-            for part in topic.partitions:
-                # A partition missing in the answer is not one without an offset.
-                error = error or self._brokers.error(part.error_code, doing, f"Describe on the topic {topic.name}")
-                offset = offset_of(part.committed_offset)
-                if offset is not None and not part.error_code:
-                    offsets[TopicPartition(topic.name, part.partition_index)] = offset
+        for place, part in parts_of(answer.topics):
+            # A partition missing in the answer is not one without an offset.
+            error = error or self._brokers.error(part.error_code, doing, f"Describe on the topic {place.topic}")
+            offset = offset_of(part.committed_offset)
+            if offset is not None and not part.error_code:
+                offsets[place] = offset
         return replace(group, committed=offsets, problem=error)
 
     def _shared(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:

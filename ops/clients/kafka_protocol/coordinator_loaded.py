@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.partition_offsets import latest_of, layouts_of
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.kafka.brokers import NEWER_TYPES
@@ -20,7 +20,7 @@ from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, Described
+    from connectctl.ops.clients.kafka_protocol.group_coordinator import Described
     from connectctl.ops.clients.librdkafka.connection import Connection
 
 TOPIC = "__consumer_offsets"
@@ -35,21 +35,21 @@ def described(kafka: Connection, group_id: str) -> Described | None:
     Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` where no coordinator can be asked, and
     ``BadInput`` for a group of another kind than classic ones.
     """
-    found = coordinated(kafka, group_id, lambda coordinator: coordinator.describe())
+    found = coordinated(kafka, group_id, Coordinator.describe)
     if found is None or not found.members:
         settle(kafka, group_id)
-        found = coordinated(kafka, group_id, lambda coordinator: classic(coordinator, group_id))
+        found = coordinated(kafka, group_id, classic)
     return found
 
 
-def classic(coordinator: Coordinator, group_id: str) -> Described | None:
+def classic(coordinator: Coordinator) -> Described | None:
     """The group; None where there is none of any kind. Raises ``BadInput`` for one of another kind than classic ones."""
     found = coordinator.describe()
     if found is not None or (kind := coordinator.kind()) is None:
         return found
     if kind in NEWER_TYPES:
         raise BadInput(
-            f"{group_id} is not a group of a classic protocol",
+            f"{coordinator.group} is not a group of a classic protocol",
             why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
             next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
             code="other-group",

@@ -7,12 +7,10 @@ small transaction.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROOM, RawConnection
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 
 class DirectRequests:
@@ -44,7 +42,6 @@ class DirectRequests:
         return answer
 
     def close(self) -> None:
-        """Close the connections."""
         for broker in list(self._connections):
             self._drop(broker)
 

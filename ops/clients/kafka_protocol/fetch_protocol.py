@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from connectctl.ops.clients.kafka_protocol.raw_connection import Broken
+from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.kafka.record_batch_decoder import PADDING
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 
 BY_NAME, BY_ID = 11, 13
 _TOP = struct.Struct(">ihi")
@@ -73,31 +70,19 @@ def fetch_request(
     of_topic: dict[str, list[Any]] = {}
     part = FetchRequest.FetchTopic.FetchPartition
     for (topic, partition), (offset, epoch) in positions.items():
-        of_topic.setdefault(topic, []).append(
-            part(
-                partition=partition,
-                current_leader_epoch=-1,
-                fetch_offset=offset,
-                last_fetched_epoch=epoch if ids else -1,
-                log_start_offset=-1,
-                partition_max_bytes=limits.of_a_partition,
-            )
+        wanted = part(
+            partition=partition,
+            fetch_offset=offset,
+            last_fetched_epoch=epoch if ids else -1,
+            partition_max_bytes=limits.of_a_partition,
         )
+        of_topic.setdefault(topic, []).append(wanted)
     named = [
         FetchRequest.FetchTopic(**({"topic_id": ids[topic]} if ids else {"topic": topic}), partitions=parts)
         for topic, parts in of_topic.items()
     ]
     return FetchRequest[version](
-        replica_id=-1,
-        max_wait_ms=limits.wait_ms,
-        min_bytes=1,
-        max_bytes=limits.most,
-        isolation_level=int(committed),
-        session_id=0,
-        session_epoch=-1,
-        topics=named,
-        forgotten_topics_data=[],
-        rack_id="",
+        max_wait_ms=limits.wait_ms, min_bytes=1, max_bytes=limits.most, isolation_level=int(committed), topics=named
     )
 
 

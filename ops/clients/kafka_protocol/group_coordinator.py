@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.leaders import by_topic
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic, parts_of
+from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAUSE = 0.2
-_NONE, _LOADING, _UNAVAILABLE, _MOVED, _DENIED, _NOT_FOUND = 0, 14, 15, 16, 30, 69
-_PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
+_PASSING = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR)
 
 
 class Again(Exception):
@@ -62,7 +63,7 @@ class Coordinator:
     """The coordinator of ``group``. ``timeout`` is in seconds."""
 
     def __init__(self, wire: KafkaProtocolClient, group: str, timeout: float) -> None:
-        self._wire, self._group, self.timeout = wire, group, timeout
+        self._wire, self.group, self.timeout = wire, group, timeout
         self._broker: int | None = None
 
     def ask(self, request: Any, patience: float) -> Any:
@@ -77,9 +78,7 @@ class Coordinator:
             raise Again(str(e)) from e
 
     def _find(self, patience: float) -> int:
-        from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
-
-        request = FindCoordinatorRequest(key=self._group, key_type=0, max_version=3)
+        request = find_request(self.group, GROUP)
         try:
             answer = self._wire.run("find a coordinator", lambda: self._wire.ask(request, None, patience))
         except NotAuthorized:
@@ -92,10 +91,10 @@ class Coordinator:
 
     def check(self, code: int) -> int:
         """``code`` where it is for the caller to judge. Raises ``Again`` and ``NotAuthorized``."""
-        if code == _DENIED:
+        if code == Code.GROUP_AUTHORIZATION_FAILED:
             raise not_authorized(
-                f"Kafka at {self._wire.bootstrap} refuses to describe the group {self._group}",
-                describe_group(self._group),
+                f"Kafka at {self._wire.bootstrap} refuses to describe the group {self.group}",
+                describe_group(self.group),
             )
         if code in _PASSING:
             self._broker = None
@@ -111,7 +110,7 @@ class Coordinator:
             except Again as e:
                 if time.monotonic() > end:
                     raise TimedOut(
-                        f"No coordinator of the group {self._group} answered within {self.timeout:g} s", why=str(e)
+                        f"No coordinator of the group {self.group} answered within {self.timeout:g} s", why=str(e)
                     ) from e
             time.sleep(PAUSE)
 
@@ -120,30 +119,34 @@ class Coordinator:
         from kafka.protocol.admin import DescribeGroupsRequest
 
         def once() -> Described | None:
-            answer = self.ask(DescribeGroupsRequest(groups=[self._group], max_version=5), self.timeout)
+            answer = self.ask(DescribeGroupsRequest(groups=[self.group], max_version=5), self.timeout)
             (group,) = answer.groups
             code = self.check(group.error_code)
-            if code not in (_NONE, _NOT_FOUND):
-                raise ConnectctlError(f"The group {self._group} cannot be described", why=name_of(code), code="group")
-            if code == _NOT_FOUND or group.group_state == "Dead":
+            if code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
+                raise ConnectctlError(f"The group {self.group} cannot be described", why=name_of(code), code="group")
+            if code == Code.GROUP_ID_NOT_FOUND or group.group_state == "Dead":
                 return None
             members = tuple(map(_member, group.members))
             return Described(group.group_state, group.protocol_type, group.protocol_data, members)
 
         return self.until(once)
 
-    def kind(self) -> str | None:
-        """The type of a group of that name, as ``ReaderGroup`` has it; None where the coordinator lists none."""
+    def listed(self) -> Any:
+        """The group in the coordinator's list, which has groups of every type; None where it lists none."""
         from kafka.protocol.admin import ListGroupsRequest
 
-        def once() -> str | None:
+        def once() -> Any:
             answer = self.ask(ListGroupsRequest(), self.timeout)
             self.check(answer.error_code)
-            # Brokers before 3.8 tell no type.
-            types = [str(g.group_type or "classic").lower() for g in answer.groups if g.group_id == self._group]
-            return types[0] if types else None
+            return next((each for each in answer.groups if each.group_id == self.group), None)
 
         return self.until(once)
+
+    def kind(self) -> str | None:
+        """The type of a group of that name, as ``ReaderGroup`` has it; None where the coordinator lists none."""
+        group = self.listed()
+        # Brokers before 3.8 tell no type.
+        return None if group is None else str(group.group_type or "classic").lower()
 
     def stable_offsets(
         self, partitions: Collection[TopicPartition]
@@ -160,31 +163,33 @@ class Coordinator:
 
         def once() -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
             request = OffsetFetchRequest(
-                group_id=self._group, topics=wanted, require_stable=True, min_version=7, max_version=7
+                group_id=self.group, topics=wanted, require_stable=True, min_version=7, max_version=7
             )
-            return self._offsets_of(self.ask(request, self.timeout))
+            return self._offsets_of(self.ask(request, self.timeout), Code.UNSTABLE_OFFSET_COMMIT)
 
         return self.until(once)
 
-    def _offsets_of(self, answer: Any) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
+    def _offsets_of(
+        self, answer: Any, passing: Code | None
+    ) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
+        """The offsets in ``answer``, and the partitions with the error ``passing``; any other one is raised."""
         if code := self.check(answer.error_code):
             raise self._not_readable(name_of(code))
         found: dict[TopicPartition, GroupOffset] = {}
         pending: set[TopicPartition] = set()
-        for topic in answer.topics:
-            for part in topic.partitions:
-                place, code = TopicPartition(topic.name, part.partition_index), self.check(part.error_code)
-                if code == Code.UNSTABLE_OFFSET_COMMIT:
-                    pending.add(place)
-                elif code:
-                    raise self._not_readable(f"{place}: {name_of(code)}")
-                elif (offset := offset_of(part.committed_offset)) is not None:
-                    epoch = offset_of(part.committed_leader_epoch)
-                    found[place] = GroupOffset(offset, epoch, part.metadata or "")
+        for place, part in parts_of(answer.topics):
+            code = self.check(part.error_code)
+            if code and code == passing:
+                pending.add(place)
+            elif code:
+                raise self._not_readable(f"{place}: {name_of(code)}")
+            elif (offset := offset_of(part.committed_offset)) is not None:
+                epoch = offset_of(part.committed_leader_epoch)
+                found[place] = GroupOffset(offset, epoch, part.metadata or "")
         return found, frozenset(pending)
 
     def _not_readable(self, why: str) -> ConnectctlError:
-        return ConnectctlError(f"The offsets of {self._group} cannot be read", why=why, code="group")
+        return ConnectctlError(f"The offsets of {self.group} cannot be read", why=why, code="group")
 
     def remove_static(self, instance_ids: Collection[str]) -> dict[str, int]:
         """Take static members out of the group by their ``group.instance.id`` (LeaveGroup v3+, KIP-345); gives the error
@@ -192,12 +197,11 @@ class Coordinator:
         """
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
-        wanted = [
-            LeaveGroupRequest.MemberIdentity(member_id="", group_instance_id=each) for each in sorted(instance_ids)
-        ]
+        member = LeaveGroupRequest.MemberIdentity
+        wanted = [member(member_id="", group_instance_id=each) for each in sorted(instance_ids)]
 
         def once() -> dict[str, int]:
-            answer = self.ask(LeaveGroupRequest(group_id=self._group, members=wanted, min_version=3), self.timeout)
+            answer = self.ask(LeaveGroupRequest(group_id=self.group, members=wanted, min_version=3), self.timeout)
             if (code := self.check(answer.error_code)) not in (Code.NONE, Code.UNKNOWN_MEMBER_ID):
                 return dict.fromkeys(instance_ids, code)
             codes = {each.group_instance_id: self.check(each.error_code) for each in answer.members}
@@ -213,31 +217,17 @@ class Coordinator:
         from kafka.protocol.consumer import OffsetFetchRequest
 
         def once() -> dict[TopicPartition, int]:
-            request = OffsetFetchRequest(group_id=self._group, topics=None, require_stable=stable, max_version=7)
-            answer = self.ask(request, self.timeout)
-            found: dict[TopicPartition, int] = {}
-            unread = f"The offsets of {self._group} cannot be read"
-            if code := self.check(answer.error_code):
-                raise ConnectctlError(unread, why=name_of(code), code="group")
-            for topic in answer.topics:
-                for part in topic.partitions:
-                    place = TopicPartition(topic.name, part.partition_index)
-                    if code := self.check(part.error_code):
-                        raise ConnectctlError(unread, why=f"{place}: {name_of(code)}", code="group")
-                    if (offset := offset_of(part.committed_offset)) is not None:  # -1: it has committed none there
-                        found[place] = offset
-            return found
+            request = OffsetFetchRequest(group_id=self.group, topics=None, require_stable=stable, max_version=7)
+            found, _ = self._offsets_of(self.ask(request, self.timeout), None)
+            return {place: each.offset for place, each in found.items()}
 
         return self.until(once)
 
 
 def coordinated(kafka: Connection, group: str, ask: Callable[[Coordinator], T]) -> T:
     """What ``ask`` gives of the group's coordinator, on connections of its own."""
-    wire = KafkaProtocolClient(kafka.client, timeout=kafka.timeout)
-    try:
+    with closing(KafkaProtocolClient(kafka.client, timeout=kafka.timeout)) as wire:
         return ask(Coordinator(wire, group, kafka.timeout))
-    finally:
-        wire.close()
 
 
 def _member(raw: Any) -> RawMember:

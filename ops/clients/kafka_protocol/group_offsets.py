@@ -8,17 +8,15 @@ The coordinator itself refuses both while the group has members (``GroupCoordina
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.leaders import by_topic
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
+from connectctl.ops.clients.kafka_protocol.leaders import by_topic, parts_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 
 _MEMBERS = (
     Code.ILLEGAL_GENERATION,
@@ -33,26 +31,19 @@ _COMMIT_VERSION = 9
 """The last version of OffsetCommit that names topics."""
 
 
-def commit(coordinator: Coordinator, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+def commit(coordinator: Coordinator, offsets: Mapping[TopicPartition, int]) -> None:
     """Commit ``offsets`` as no member's. Raises ``Refused`` where the group has members, ``NotAuthorized``, ``TimedOut``."""
     from kafka.protocol.consumer import OffsetCommitRequest
 
     topic_of = OffsetCommitRequest.OffsetCommitRequestTopic
     partition_of = topic_of.OffsetCommitRequestPartition
-    topics = [
-        topic_of(
-            name=topic,
-            partitions=[
-                partition_of(
-                    partition_index=p, committed_offset=offsets[TopicPartition(topic, p)], committed_metadata=""
-                )
-                for p in parts
-            ],
-        )
-        for topic, parts in by_topic(sorted(offsets)).items()
-    ]
+    parts: dict[str, list[Any]] = {}
+    for place, offset in sorted(offsets.items()):
+        part = partition_of(partition_index=place.partition, committed_offset=offset, committed_metadata="")
+        parts.setdefault(place.topic, []).append(part)
+    topics = [topic_of(name=topic, partitions=some) for topic, some in parts.items()]
     request = OffsetCommitRequest(
-        group_id=group,
+        group_id=coordinator.group,
         generation_id_or_member_epoch=_GENERATION_OF_NOBODY,
         member_id="",
         topics=topics,
@@ -60,12 +51,12 @@ def commit(coordinator: Coordinator, group: str, offsets: Mapping[TopicPartition
     )
 
     def once() -> None:
-        _check_topics(coordinator, group, coordinator.ask(request, coordinator.timeout), Operation.READ)
+        _check_topics(coordinator, coordinator.ask(request, coordinator.timeout), Operation.READ)
 
     coordinator.until(once)
 
 
-def delete(coordinator: Coordinator, group: str, places: Sequence[TopicPartition]) -> None:
+def delete(coordinator: Coordinator, places: Sequence[TopicPartition]) -> None:
     """Delete what the group has committed of ``places``; raises as ``commit`` does. A group that is gone has nothing."""
     from kafka.protocol.consumer import OffsetDeleteRequest
 
@@ -75,36 +66,31 @@ def delete(coordinator: Coordinator, group: str, places: Sequence[TopicPartition
         topic_of(name=topic, partitions=[partition_of(partition_index=p) for p in parts])
         for topic, parts in by_topic(sorted(places)).items()
     ]
-    request = OffsetDeleteRequest(group_id=group, topics=topics)
+    request = OffsetDeleteRequest(group_id=coordinator.group, topics=topics)
 
     def once() -> None:
         answer = coordinator.ask(request, coordinator.timeout)
         if answer.error_code == Code.GROUP_ID_NOT_FOUND:
             return
-        _check(coordinator, group, answer.error_code, "", Operation.DELETE)
-        _check_topics(coordinator, group, answer, Operation.DELETE)
+        _check(coordinator, answer.error_code, "", Operation.DELETE)
+        _check_topics(coordinator, answer, Operation.DELETE)
 
     coordinator.until(once)
 
 
-def newer_state(coordinator: Coordinator, group: str) -> str | None:
+def newer_state(coordinator: Coordinator) -> str | None:
     """The state of a group of KIP-848 by its coordinator's list, which names no members; None where it lists none."""
-    from kafka.protocol.admin import ListGroupsRequest
-
-    def once() -> str | None:
-        answer = coordinator.ask(ListGroupsRequest(), coordinator.timeout)
-        coordinator.check(answer.error_code)
-        return next((str(g.group_state) for g in answer.groups if g.group_id == group), None)
-
-    return coordinator.until(once)
+    group = coordinator.listed()
+    return None if group is None else str(group.group_state)
 
 
-def stable(coordinator: Coordinator, group: str) -> dict[TopicPartition, int]:
+def stable(coordinator: Coordinator) -> dict[TopicPartition, int]:
     """As ``Coordinator.committed``. Raises ``Refused`` while a transaction holds offsets of the group that are pending."""
     try:
         return coordinator.committed(stable=True)
     except ConnectctlError as e:
         if e.why is not None and e.why.endswith(Code.UNSTABLE_OFFSET_COMMIT.name):
+            group = coordinator.group
             raise Refused(
                 f"An open transaction holds offsets of the group {group}, and its commit would overwrite the change",
                 why=e.why,
@@ -114,14 +100,14 @@ def stable(coordinator: Coordinator, group: str) -> dict[TopicPartition, int]:
         raise
 
 
-def _check_topics(coordinator: Coordinator, group: str, answer: Any, operation: Operation) -> None:
-    for topic in answer.topics:
-        for part in topic.partitions:
-            _check(coordinator, group, part.error_code, f"{topic.name}-{part.partition_index}", operation)
+def _check_topics(coordinator: Coordinator, answer: Any, operation: Operation) -> None:
+    for place, part in parts_of(answer.topics):
+        _check(coordinator, part.error_code, str(place), operation)
 
 
-def _check(coordinator: Coordinator, group: str, code: int, place: str, operation: Operation) -> None:
+def _check(coordinator: Coordinator, code: int, place: str, operation: Operation) -> None:
     """Raises for an error's ``code``; ``operation`` on the group is what it needs. See ``Coordinator.check``."""
+    group = coordinator.group
     if code == Code.GROUP_AUTHORIZATION_FAILED:
         raise not_authorized(
             f"Not authorized to change offsets of the group {group}", Right(operation, Resource.GROUP, group)

@@ -9,25 +9,24 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import BY_NAME, FetchLimits, Position, fetch_request
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
 
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.topic_partition import TopicPartition
-
-VERSION = 11
 FETCH_BYTES = 32 << 20
 """How much to ask for at once. The answer is never held, so that this costs nothing but fewer round trips."""
+WAIT_MS = 500
+"""How long a broker waits for the first record."""
 PAUSE = 0.2
 """Seconds before a partition whose leader moves is asked about again."""
-_HEADER, _AFTER_LENGTH = HEADER, AFTER_LENGTH
 _TOP = struct.Struct(">ihii")
 _NAME = struct.Struct(">h")
 _COUNT = struct.Struct(">i")
@@ -35,7 +34,6 @@ _PART = struct.Struct(">ihqqqi")
 _ABORTED = struct.Struct(">qq")
 _MOVING = {Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION, 5, 9, 56, 74, 76, 78}
 _OUT_OF_RANGE = 1
-_FORBIDDEN = 29
 
 
 class Headers:
@@ -48,7 +46,6 @@ class Headers:
         self._leaders: dict[TopicPartition, int] = {}
 
     def close(self) -> None:
-        """Close all connections."""
         while self._connections:
             self._connections.popitem()[1].close()
         self._wire.close()
@@ -85,13 +82,16 @@ class Headers:
         self._leaders.clear()
 
     def _connection(self, place: TopicPartition) -> RawConnection:
+        from kafka.protocol.consumer.fetch import FetchRequest
+
         if place not in self._leaders:
-            self._leaders |= _leaders(self._wire, place.topic)
+            known = Leaders(self._wire).leaders([place.topic])
+            self._leaders |= {where: who for where, who in known.items() if not isinstance(who, Code)}
         leader = self._leaders.get(place)
         if leader is None:
             raise _Moved("it has no leader")
         if leader not in self._connections:
-            if self._wire.newest(_request_class()) < VERSION:
+            if self._wire.newest(FetchRequest) < BY_NAME:
                 raise ConnectctlError(
                     "The brokers are too old to be audited",
                     why="they do not have Fetch version 11 (Kafka 2.3)",
@@ -124,40 +124,9 @@ class _Start(Exception):
         self.offset = offset
 
 
-def _leaders(wire: KafkaProtocolClient, topic: str) -> dict[TopicPartition, int]:
-    known = Leaders(wire).leaders([topic])
-    return {place: leader for place, leader in known.items() if not isinstance(leader, Code)}
-
-
-def _request_class() -> Any:
-    from kafka.protocol.consumer.fetch import FetchRequest
-
-    return FetchRequest
-
-
 def request(place: TopicPartition, offset: int, most: int = FETCH_BYTES, *, committed: bool = False) -> Any:
     """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get, and what was aborted."""
-    kind = _request_class()
-    topic = kind.FetchTopic
-    part = topic.FetchPartition(
-        partition=place.partition,
-        current_leader_epoch=-1,
-        fetch_offset=offset,
-        log_start_offset=-1,
-        partition_max_bytes=most,
-    )
-    return kind[VERSION](
-        replica_id=-1,
-        max_wait_ms=500,
-        min_bytes=1,
-        max_bytes=most,
-        isolation_level=int(committed),
-        session_id=0,
-        session_epoch=-1,
-        topics=[topic(topic=place.topic, partitions=[part])],
-        forgotten_topics_data=[],
-        rack_id="",
-    )
+    return fetch_request({place: Position(offset)}, {}, FetchLimits(most, most, WAIT_MS), committed=committed)
 
 
 def opening(connection: RawConnection, place: TopicPartition) -> tuple[int, list[tuple[int, int]]]:
@@ -180,10 +149,10 @@ def opening(connection: RawConnection, place: TopicPartition) -> tuple[int, list
 def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | Marker]:
     """The headers in one answer. The last batch of it may be cut off: its header will do."""
     left, _ = opening(connection, place)
-    take, skip, header = connection.take, connection.skip, _HEADER.size
+    take, skip, header = connection.take, connection.skip, HEADER.size
     while left >= header:
-        fields = take(_HEADER)
-        length = fields[1] - _AFTER_LENGTH
+        fields = take(HEADER)
+        length = fields[1] - AFTER_LENGTH
         left -= header
         if fields[3] < 2:
             # An old message is shorter than this header may be; there is nothing in it for an audit.
@@ -208,7 +177,7 @@ def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | 
 def _check(code: int, place: TopicPartition, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
-    if code == _FORBIDDEN:
+    if code == Code.TOPIC_AUTHORIZATION_FAILED:
         raise not_authorized(f"Not authorized to read the topic {place.topic}", read_topic(place.topic))
     if code in _MOVING:
         raise _Moved(known_code(code).name)

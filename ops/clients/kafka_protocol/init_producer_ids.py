@@ -17,14 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, OnAnswer
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.varints import unsigned_varint
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, OnAnswer
 
 MANY = 1_000
 """From so many ids of a coordinator on; fewer are not worth the connections."""
@@ -50,8 +48,6 @@ _CALM = 1.0
 
 
 class Init(NamedTuple):
-    """An answer to InitProducerId."""
-
     error_code: int
     producer_id: int
     producer_epoch: int
@@ -132,7 +128,9 @@ class _Lane:
         """Pass on the answers that are there and send more; whether the connection is good for more."""
         try:
             if self._waiting:
-                self._answers(on_answer)
+                self.received_at = time.monotonic()
+                for _, _, error, producer, epoch in self.connection.arrived(_ANSWER):
+                    on_answer(self._waiting.popleft(), Code.NONE, Init(error, producer, epoch))
             self._ask()
         except OSError:
             self.abandon(on_answer)
@@ -143,11 +141,6 @@ class _Lane:
         """Tell that nothing is known of what was asked for and not answered."""
         for id in self._waiting:
             on_answer(id, Code.NO_ANSWER, None)
-
-    def _answers(self, on_answer: OnAnswer) -> None:
-        self.received_at = time.monotonic()
-        for _, _, error, producer, epoch in self.connection.arrived(_ANSWER):
-            on_answer(self._waiting.popleft(), Code.NONE, Init(error, producer, epoch))
 
     def _ask(self) -> None:
         if len(self._waiting) > CHUNK // 2 or (self._waiting and self.connection.wants_quiet):
@@ -212,15 +205,12 @@ class _Broker:
             lane.close()
 
     def left(self) -> Iterator[str]:
-        """The ids that were not taken."""
         return self._next
 
     def take(self) -> list[str]:
-        """The next ids to ask for."""
         some = list(islice(self._next, CHUNK))
         self._taken += len(some)
         return some
 
     def ask(self, connection: RawConnection, some: Sequence[str]) -> None:
-        """Send the requests for some ids."""
         connection.send_many(_API, self._version, [body_of(id, self._timeouts[id]) for id in some])

@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from connectctl.ops.clients.kafka_protocol.client import batches, code_of, known_code
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 LATEST, EARLIEST = -1, -2
 PAUSE = 0.1
@@ -38,7 +35,7 @@ class Leaders:
         if hidden:
             what = f"Not authorized to describe the topic {hidden[0]} (Kafka at {self._wire.bootstrap})"
             raise not_authorized(what, describe_topic(hidden[0]))
-        return sorted(TopicPartition(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
+        return sorted(place for place, _ in parts_of(answer.topics))
 
     def _described(self, topics: Sequence[str]) -> Any:
         """Metadata that has all partitions of ``topics``, or why it will not. Raises ``Unreachable``."""
@@ -58,7 +55,7 @@ class Leaders:
 
     def hidden(self, topics: Sequence[str]) -> list[str]:
         """Those of ``topics`` that this principal may not describe, whether they exist or not."""
-        answer = self._metadata(topics, create=False)
+        answer = self._metadata(topics)
         return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
 
     def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
@@ -73,18 +70,13 @@ class Leaders:
             return DescribeProducersRequest(topics=topics)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, tuple[PartitionProducer, ...] | Code]]:
-            for topic in answer.topics:
-                for part in topic.partitions:
-                    known = tuple(map(_producer, part.active_producers))
-                    yield (
-                        TopicPartition(topic.name, part.partition_index),
-                        known_code(part.error_code) if part.error_code else known,
-                    )
+            for place, part in parts_of(answer.topics):
+                known = tuple(map(_producer, part.active_producers))
+                yield place, known_code(part.error_code) if part.error_code else known
 
         return self._of_leaders("describe producers", places, request, read)
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        """The last stable offset and the high watermark of each place, or why its leader has none."""
         stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
         found: dict[TopicPartition, Bounds | Code] = {}
         for place in places:
@@ -108,60 +100,42 @@ class Leaders:
 
         def request(some: Sequence[TopicPartition]) -> Any:
             topic = ListOffsetsRequest.ListOffsetsTopic
-            topics = [
-                topic(
-                    name=name,
-                    partitions=[
-                        topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp) for number in numbers
-                    ],
-                )
-                for name, numbers in by_topic(some).items()
-            ]
+            topics = []
+            for name, numbers in by_topic(some).items():
+                parts = [topic.ListOffsetsPartition(partition_index=n, timestamp=timestamp) for n in numbers]
+                topics.append(topic(name=name, partitions=parts))
             return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Code | None]]:
-            for topic in answer.topics:
-                for part in topic.partitions:
-                    found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
-                    none = found is None and timestamp in (LATEST, EARLIEST)
-                    yield TopicPartition(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
+            for place, part in parts_of(answer.topics):
+                found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
+                none = found is None and timestamp in (LATEST, EARLIEST)
+                yield place, Code.LEADER_NOT_AVAILABLE if none else found
 
         return self._of_leaders("list offsets", places, request, read)
 
     def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
-        """Write a marker behind the transaction of ``producer`` that is open on ``place``."""
         from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
-        marker = WriteTxnMarkersRequest.WritableTxnMarker
-        request = WriteTxnMarkersRequest(
-            markers=[
-                marker(
-                    producer_id=producer.producer_id,
-                    producer_epoch=producer.epoch,
-                    transaction_result=commit,
-                    coordinator_epoch=max(0, producer.coordinator_epoch),
-                    topics=[marker.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
-                )
-            ],
-            max_version=1,
+        kind = WriteTxnMarkersRequest.WritableTxnMarker
+        marker = kind(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transaction_result=commit,
+            coordinator_epoch=max(0, producer.coordinator_epoch),
+            topics=[kind.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
         )
+        request = WriteTxnMarkersRequest(markers=[marker], max_version=1)
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Code]]:
             for one in answer.markers:
-                for topic in one.topics:
-                    for part in topic.partitions:
-                        yield TopicPartition(topic.name, part.partition_index), known_code(part.error_code)
+                yield from ((where, known_code(part.error_code)) for where, part in parts_of(one.topics))
 
         return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int | Code]:
         """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none."""
-        answer = self._metadata(topics)
-        return {
-            TopicPartition(topic.name, part.partition_index): _leader(part)
-            for topic in answer.topics
-            for part in topic.partitions
-        }
+        return {place: _leader(part) for place, part in parts_of(self._metadata(topics).topics)}
 
     def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
         """``leaders`` of ``topic``, which brokers that create topics by themselves create where it is missing; or what a
@@ -170,17 +144,11 @@ class Leaders:
         (described,) = self._metadata([topic], create=True).topics
         if described.error_code:
             return known_code(described.error_code)
-        return {TopicPartition(topic, part.partition_index): _leader(part) for part in described.partitions}
+        return {place: _leader(part) for place, part in parts_of([described])}
 
     def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        async def ask() -> Any:
-            wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create, max_version=9)
-            return await self._wire.ask(request)
-
-        return self._wire.run("look up topics", ask)
+        request = metadata_request(topics, allow_auto_topic_creation=create)
+        return self._wire.run("look up topics", lambda: self._wire.ask(request))
 
     def _of_leaders(
         self,
@@ -214,7 +182,6 @@ class Leaders:
 
 
 def _leader(part: Any) -> int | Code:
-    """Who leads a partition, by its metadata."""
     leader = number_of(part.leader_id)
     if part.error_code or leader is None:
         return known_code(part.error_code or Code.LEADER_NOT_AVAILABLE)
@@ -230,13 +197,23 @@ def _whole(topic: Any) -> bool:
 
 
 def _producer(state: Any) -> PartitionProducer:
-    return PartitionProducer(
-        state.producer_id,
-        state.producer_epoch,
-        state.coordinator_epoch,
-        state.last_timestamp,
-        offset_of(state.current_txn_start_offset),
-    )
+    who, start = (state.producer_id, state.producer_epoch), offset_of(state.current_txn_start_offset)
+    return PartitionProducer(*who, state.coordinator_epoch, state.last_timestamp, start)
+
+
+def parts_of(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+    """The partitions in an answer's ``topics``, with what it has of each."""
+    for topic in topics:
+        for part in topic.partitions:
+            yield TopicPartition(topic.name, part.partition_index), part
+
+
+def metadata_request(topics: Sequence[str] | None, *, newest: int = 9, **more: bool) -> Any:
+    """Metadata of ``topics``, None for all, of a version up to ``newest``; creates none that is missing."""
+    from kafka.protocol.metadata.metadata import MetadataRequest
+
+    wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(topics=wanted, max_version=newest, **{"allow_auto_topic_creation": False, **more})
 
 
 def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
 from uuid import uuid4
 
 from connectctl.ops.clients.kafka_protocol.acls import AclQueries
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.kafka.acls import Binding, Resource
 from connectctl.ops.kafka.name_visibility import hidden_gaps, samples
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, Gap, Reason
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-    from connectctl.ops.kafka.acls import Binding, Resource
 
 
 class Namespaces:
@@ -21,7 +19,6 @@ class Namespaces:
 
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._acls = AclQueries(wire)
-        self._read: tuple[Sequence[Binding] | None, Gap | None] | None = None
 
     def gaps(
         self, subject: str, resource: Resource, prefixes: Sequence[str], hidden: Callable[[list[str]], Iterable[str]]
@@ -30,7 +27,7 @@ class Namespaces:
 
         ``hidden`` picks from a list of names those that the brokers refuse to describe.
         """
-        bindings, doubt = self._bindings()
+        bindings, doubt = self._bindings
         if bindings is None:
             return ()
         asked = samples(bindings, resource, prefixes, uuid4().hex)
@@ -39,13 +36,9 @@ class Namespaces:
             return tuple(denied)
         return (Gap(subject, doubt.reason, doubt.right, doubt.detail),) if doubt else ()
 
+    @cached_property
     def _bindings(self) -> tuple[Sequence[Binding] | None, Gap | None]:
         """All ACLs, None where there is no authorizer; and why they do not prove anything, where they do not."""
-        if self._read is None:
-            self._read = self._look()
-        return self._read
-
-    def _look(self) -> tuple[Sequence[Binding] | None, Gap | None]:
         try:
             bindings = self._acls.bindings()
         except NotAuthorized:

@@ -30,8 +30,6 @@ def provider(properties: Mapping[str, Any]) -> Any:
     _check(given, fetch is _oidc)
 
     class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-        """Fetches a token when the last one is about to end."""
-
         def __init__(self) -> None:
             self._token, self._until = "", 0.0
 

@@ -8,20 +8,20 @@ whether one may be described, and nothing tells whether one may be written to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.acls import OPERATIONS
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, known_code
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import GROUP, TransactionClient, find_request
 from connectctl.ops.core.rights import Allowed
 from connectctl.ops.kafka.acls import Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap
 
-_GROUP = 0
-"""The key type of FindCoordinator."""
-_OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
 _DENIED = (
     Code.TOPIC_AUTHORIZATION_FAILED,
     Code.GROUP_AUTHORIZATION_FAILED,
@@ -32,7 +32,7 @@ _TIMEOUT_MS = 30_000
 
 
 class OwnRights(ClusterClient):
-    """The rights on one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
+    """See ``RightsReads``. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._properties = properties
@@ -41,39 +41,24 @@ class OwnRights(ClusterClient):
         self._names = Namespaces(self._wire)
 
     def on_cluster(self) -> Allowed:
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
-        request = MetadataRequest(
-            topics=[], allow_auto_topic_creation=False, include_cluster_authorized_operations=True, max_version=9
-        )
+        request = metadata_request([], include_cluster_authorized_operations=True)
         answer = self._wire.run("list the client's permissions", lambda: self._wire.ask(request))
         return _allowed(answer.authorized_operations)
 
     def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
-        """See ``RightsReads``."""
-        from kafka.protocol.metadata.metadata import MetadataRequest
-
         found: dict[str, Allowed] = {}
         for some in batches(names):
-            request = MetadataRequest(
-                topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in some],
-                allow_auto_topic_creation=False,
-                include_topic_authorized_operations=True,
-                max_version=9,
-            )
+            request = metadata_request(some, include_topic_authorized_operations=True)
             answer = self._wire.run("list the client's permissions for topics", lambda r=request: self._wire.ask(r))  # type: ignore[misc]  # the default's type
             for topic in answer.topics:
                 found[topic.name] = _answer(topic.error_code, topic.authorized_operations)
         return found
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
-        """See ``RightsReads``."""
-
         async def one(id_: str) -> Allowed:
             from kafka.protocol.admin import DescribeGroupsRequest
-            from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 
-            found = await self._wire.ask(FindCoordinatorRequest(key=id_, key_type=_GROUP, max_version=3))
+            found = await self._wire.ask(find_request(id_, GROUP))
             if found.error_code:
                 return _answer(found.error_code, None)
             # From version 6 on a group that is not there is an error, without the operations.
@@ -88,11 +73,8 @@ class OwnRights(ClusterClient):
         }
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
-        calls = Transactions(self._properties, timeout=self._timeout)
-        try:
+        with closing(TransactionClient(self._properties, timeout=self._timeout)) as calls:
             answers = calls.describe(ids)
-        finally:
-            calls.close()
         known = (Code.TRANSACTIONAL_ID_NOT_FOUND,)
         return {
             id_: False if answer in _DENIED else True if isinstance(answer, Transaction) or answer in known else None
@@ -108,15 +90,10 @@ class OwnRights(ClusterClient):
         return self._names.gaps(f"every {resource.word}", resource, (), hidden)
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
-        """See ``RightsReads``."""
         from kafka.protocol.admin import CreateTopicsRequest
 
-        topics = [
-            CreateTopicsRequest.CreatableTopic(
-                name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
-            )
-            for name in names
-        ]
+        plain = {"num_partitions": 1, "replication_factor": 1}
+        topics = [CreateTopicsRequest.CreatableTopic(name=name, **plain) for name in names]
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=True)
         controller = self._wire.manager.cluster.controller
         node = controller.node_id if controller else None
@@ -139,4 +116,4 @@ def _allowed(operations: Any) -> Allowed:
     """Brokers before 2.3 do not tell operations."""
     if operations is None:
         return Allowed(None, "the broker does not report it")
-    return Allowed(frozenset(_OPERATIONS.get(number, Operation.UNKNOWN) for number in operations))
+    return Allowed(frozenset(OPERATIONS.get(number, Operation.UNKNOWN) for number in operations))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.kafka.error_handling import Code
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-    from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TOPIC_PAUSE = 0.1
 METADATA_AGE = 300.0
@@ -21,8 +18,6 @@ _NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTIO
 
 
 class PartitionLeaders:
-    """Partitions and leaders of the topics that were asked for, as ``wire`` has them."""
-
     def __init__(self, wire: KafkaProtocolClient):
         self._wire = wire
         self._leaders: dict[TopicPartition, int] = {}

@@ -9,15 +9,12 @@ from __future__ import annotations
 import ssl
 import struct
 from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.reauthentication import Session, renewed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.reauthentication import Login, renewed
 
 _BUFFER = 1 << 20
 SMALL_ROOM = 1 << 14
@@ -71,12 +68,11 @@ class RawConnection:
         self._at = self._filled = 0
         self._asked = self._answered = 0
         login = self._connection._reauth
-        self._session = Session.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
+        self._session = Login.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
         self.left = 0
         """Bytes of the answer that were not taken yet."""
 
     def close(self) -> None:
-        """Close the connection."""
         connection, known = self._connection, self._wire.manager._conns
 
         async def closed() -> None:
@@ -255,7 +251,6 @@ class RawConnection:
         return found
 
     def _take_in(self) -> None:
-        """Receive what is there."""
         self._move_up()
         self._socket.settimeout(0)
         try:

@@ -23,13 +23,13 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class Login:
     """A login. ``renew_at`` is a time of ``time.monotonic``; None for a session without an end."""
 
     renew_at: float | None = None
 
     @classmethod
-    def of(cls, lifetime_ms: int, since: float) -> Session:
+    def of(cls, lifetime_ms: int, since: float) -> Login:
         """A session of ``lifetime_ms``, 0 or less for one without an end, that began at ``since``."""
         share = random.uniform(EARLIEST, LATEST)
         return cls(since + share * lifetime_ms / 1000 if lifetime_ms > 0 else None)
@@ -40,7 +40,7 @@ class Session:
         return self.renew_at is not None and time.monotonic() > self.renew_at
 
 
-def renewed(exchange: Callable[[Any, Any], Any], config: dict[str, Any], host: str, bootstrap: str) -> Session:
+def renewed(exchange: Callable[[Any, Any], Any], config: dict[str, Any], host: str, bootstrap: str) -> Login:
     """Log in again as kafka-python's ``config`` says; ``exchange`` sends a request and gives its answer.
 
     Raises ``NotAuthorized`` where the broker no longer takes the login, and what ``exchange`` raises.
@@ -71,7 +71,7 @@ def renewed(exchange: Callable[[Any, Any], Any], config: dict[str, Any], host: s
             raise _refused(bootstrap, str(e)) from e
     if not mechanism.is_authenticated():
         raise _refused(bootstrap, f"{name} did not succeed")
-    return Session.of(lifetime, began)
+    return Login.of(lifetime, began)
 
 
 def _refused(bootstrap: str, why: str) -> NotAuthorized:

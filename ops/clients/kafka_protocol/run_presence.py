@@ -63,22 +63,14 @@ class Presence:
         self._thread: threading.Thread | None = None
         self._first: str | None = None
         self._dropped = False
-        self._overtaken: str | None = None
-        self._error: ConnectctlError | None = None
-
-    @property
-    def overtaken(self) -> str | None:
+        self.overtaken: str | None = None
         """Who holds the connector now, where this process had been taken for dead; None while it is ours."""
-        return self._overtaken
+        self.problem: ConnectctlError | None = None
+        """Why this process could not become a member."""
 
     def others(self) -> tuple[Holder, ...]:
         """The other runs of the connector that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``."""
         return tuple(h for h in holders(self._kafka, self._group_id, self._connector) if h.client != self.client)
-
-    @property
-    def problem(self) -> ConnectctlError | None:
-        """Why this process could not become a member."""
-        return self._error
 
     def join(self) -> None:
         """Become a member, in a thread that keeps it; does not wait until the coordinator has answered."""
@@ -123,8 +115,8 @@ class Presence:
                 f"The group {presence_group(self._group_id, self._connector)} could not be joined in {patience:g} s",
                 next_step="Try a longer --timeout.",
             )
-        if self._error is not None:
-            raise self._error
+        if self.problem is not None:
+            raise self.problem
 
     def _keep(self) -> None:
         """Be a member until it is over; a client that failed by itself is replaced."""
@@ -136,7 +128,7 @@ class Presence:
             except KafkaException as e:
                 failure = self._failure(e)
                 if not isinstance(failure, Unreachable) or isinstance(failure, NotAuthorized):
-                    self._error = failure
+                    self.problem = failure
                     self._joined.set()
                     return
                 self._over.wait(PAUSE)
@@ -189,12 +181,11 @@ class Presence:
         """See who came while we were dropped; asked again until it is answered."""
         with suppress(ConnectctlError):
             if others := self.others():
-                self._overtaken = str(others[0])
+                self.overtaken = str(others[0])
             self._dropped = False
 
 
 def _in_use(connector: str, others: tuple[Holder, ...]) -> Refused:
-    """The error where other runs have the connector."""
     return Refused(
         f"Another connectctl run is running {connector}",
         why="; ".join(map(str, others)),

@@ -14,54 +14,27 @@ def _field(name: str, kind: str, *fields: Mapping[str, Any], **more: str) -> dic
     return {"name": name, "type": kind, "versions": "0+", **more, **({"fields": list(fields)} if fields else {})}
 
 
+_ERROR = _field("ErrorCode", "int16"), _field("ErrorMessage", "string", nullableVersions="0+")
+_ASKED_TOPIC = _field("TopicName", "string"), _field("Partitions", "[]int32")
+_ASKED = _field("GroupId", "string"), _field("Topics", "[]AskedTopic", *_ASKED_TOPIC, nullableVersions="0+")
+_PARTITION = _field("PartitionIndex", "int32"), _field("StartOffset", "int64"), _field("LeaderEpoch", "int32")
+_TOPIC = (
+    _field("TopicName", "string"),
+    _field("TopicId", "uuid"),
+    _field("Partitions", "[]ToldPartition", *_PARTITION, *_ERROR),
+)
+_GROUP = _field("GroupId", "string"), _field("Topics", "[]ToldTopic", *_TOPIC), *_ERROR
 _REQUEST = {
     **_VERSIONS,
     "name": "DescribeShareGroupOffsetsRequest",
     "type": "request",
-    "fields": [
-        _field(
-            "Groups",
-            "[]Asked",
-            _field("GroupId", "string"),
-            _field(
-                "Topics",
-                "[]AskedTopic",
-                _field("TopicName", "string"),
-                _field("Partitions", "[]int32"),
-                nullableVersions="0+",
-            ),
-        )
-    ],
+    "fields": [_field("Groups", "[]Asked", *_ASKED)],
 }
 _RESPONSE = {
     **_VERSIONS,
     "name": "DescribeShareGroupOffsetsResponse",
     "type": "response",
-    "fields": [
-        _field("ThrottleTimeMs", "int32"),
-        _field(
-            "Groups",
-            "[]Told",
-            _field("GroupId", "string"),
-            _field(
-                "Topics",
-                "[]ToldTopic",
-                _field("TopicName", "string"),
-                _field("TopicId", "uuid"),
-                _field(
-                    "Partitions",
-                    "[]ToldPartition",
-                    _field("PartitionIndex", "int32"),
-                    _field("StartOffset", "int64"),
-                    _field("LeaderEpoch", "int32"),
-                    _field("ErrorCode", "int16"),
-                    _field("ErrorMessage", "string", nullableVersions="0+"),
-                ),
-            ),
-            _field("ErrorCode", "int16"),
-            _field("ErrorMessage", "string", nullableVersions="0+"),
-        ),
-    ],
+    "fields": [_field("ThrottleTimeMs", "int32"), _field("Groups", "[]Told", *_GROUP)],
 }
 
 
@@ -80,6 +53,5 @@ def _messages() -> tuple[Any, Any]:
 
 
 def offsets_request(groups: Sequence[str]) -> Any:
-    """A request for all offsets of ``groups``, all of which have one coordinator."""
     request, _ = _messages()
     return request(groups=[request.Asked(group_id=group, topics=None) for group in groups])

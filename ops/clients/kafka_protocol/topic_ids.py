@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.leaders import metadata_request, parts_of
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 
 @dataclass(frozen=True)
@@ -29,18 +27,9 @@ class TopicLayouts:
 
 def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayouts:
     """What a broker knows of ``topics`` now. Raises ``Unreachable``, ``NotAuthorized``."""
-    from kafka.protocol.metadata.metadata import MetadataRequest
-
-    async def ask() -> Any:
-        wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        return await wire.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False, max_version=12))
-
-    answer = wire.run("look up topics", ask)
+    answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
     leaders = {
-        TopicPartition(topic.name, part.partition_index): leader
-        for topic in answer.topics
-        for part in topic.partitions
-        if (leader := number_of(part.leader_id)) is not None
+        place: leader for place, part in parts_of(answer.topics) if (leader := number_of(part.leader_id)) is not None
     }
     ids = {t.name: UUID(str(t.topic_id)) for t in answer.topics if not t.error_code and getattr(t, "topic_id", None)}
     codes = {topic.name: topic.error_code for topic in answer.topics}

@@ -7,16 +7,13 @@ keeps them pending until the transaction ends. Under transaction version 2 (KIP-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.leaders import by_topic
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END
 from connectctl.ops.kafka.error_handling import Code
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.group_membership import GroupMembership
-    from connectctl.ops.kafka.group_positions import GroupOffset
-    from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 TXN_OFFSET_COMMIT = 3
 """The first version with generation, member and instance id, which Kafka 2.5 has. Older ones would not fence a zombie."""

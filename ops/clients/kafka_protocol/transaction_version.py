@@ -6,12 +6,10 @@ feature is off, and a broker that reports no features has none. See docs/decisio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.refusals import check
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 FEATURE = "transaction.version"
 OLD_PRODUCE, NEW_PRODUCE = 8, 12

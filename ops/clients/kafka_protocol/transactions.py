@@ -6,9 +6,10 @@ WriteTxnMarkers (KIP-664). Answers come as values and error codes; what a code m
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
@@ -21,12 +22,8 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, observation_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import OnAnswer
-    from connectctl.ops.kafka.visibility import Observation
+from connectctl.ops.kafka.transactions import Listing, Transaction
+from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Observation, Reason, observation_of
 
 GROUP, _TRANSACTION = 0, 1
 """The key types of FindCoordinator."""
@@ -56,12 +53,11 @@ def init_request(id: str, timeout_ms: int, who: tuple[int, int] = (-1, -1)) -> A
     )
 
 
-class Transactions(ClusterClient):
-    """The transactions of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+class TransactionClient(ClusterClient, Leaders):
+    """See ``TransactionCalls``. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         super().__init__(properties, timeout=timeout)
-        self._leaders = Leaders(self._wire)
         self._names = Namespaces(self._wire)
         self._coordinators: dict[str, int] = {}
 
@@ -73,7 +69,6 @@ class Transactions(ClusterClient):
     # ------------------------------------------------------------------------------------------------ coordinators
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
-        """See ``TransactionCalls``."""
         from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 
         found: dict[str, Transaction | Code] = {}
@@ -92,42 +87,39 @@ class Transactions(ClusterClient):
                     found.update(dict.fromkeys(some, code_of(result)))
 
         self._wire.run("describe transactions", all_of_them)
-        self._forget(id for id, what in found.items() if not isinstance(what, Transaction))
+        for id, what in found.items():
+            if not isinstance(what, Transaction):
+                self._coordinators.pop(id, None)
         return found
 
     def fence(
         self, timeouts: Mapping[str, int], patience: float, on_result: Callable[[str, InitProducerIdResponse], None]
     ) -> None:
-        """See ``TransactionCalls``."""
+        from kafka.protocol.producer.transaction import InitProducerIdRequest
 
         def on_answer(id: str, code: Code, answer: Any) -> None:
             if answer is None or answer.error_code:
                 self._coordinators.pop(id, None)
             on_result(id, InitProducerIdResponse(code) if answer is None else _answer(answer))
 
-        def requests(ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
-            for id in ids:
-                yield id, init_request(id, timeouts[id])
+        async def ask(broker: int, ids: Sequence[str]) -> None:
+            requests = ((id, init_request(id, timeouts[id])) for id in ids)
+            await self._wire.pipeline(broker, requests, patience, on_answer)
 
         async def each(parts: Iterable[tuple[int, Sequence[str]]]) -> None:
-            pipelines = (self._wire.pipeline(broker, requests(ids), patience, on_answer) for broker, ids in parts)
-            _raise_any(await self._wire.each(pipelines))
+            for result in await self._wire.each(ask(*part) for part in parts):
+                if isinstance(result, Exception):
+                    raise result
 
         lost = self._wire.run("find coordinators", lambda: self._find(list(timeouts)))
         for id, code in lost.items():
             on_result(id, InitProducerIdResponse(code, lookup=True))
         parts = self._by_coordinator(timeouts, lost)
-        version = min(self._newest_init(), init_producer_ids.NEWEST)
-        many = [
-            part for part in parts if len(part[1]) >= init_producer_ids.MANY and version >= init_producer_ids.OLDEST
-        ]
+        version = min(self._wire.newest(InitProducerIdRequest), init_producer_ids.NEWEST)
+        enough = init_producer_ids.MANY if version >= init_producer_ids.OLDEST else math.inf
+        many = [part for part in parts if len(part[1]) >= enough]
         init_producer_ids.init_many(self._wire, version, many, timeouts, on_answer, patience=patience)
         self._wire.run("fence transactional ids", lambda: each(part for part in parts if part not in many))
-
-    def _newest_init(self) -> int:
-        from kafka.protocol.producer.transaction import InitProducerIdRequest
-
-        return self._wire.newest(InitProducerIdRequest)
 
     async def _find(self, ids: Sequence[str]) -> dict[str, Code]:
         """Look up the coordinators that are not known yet; gives the ids for which none was found, and why."""
@@ -152,19 +144,16 @@ class Transactions(ClusterClient):
         if not missing:
             return lost
         if self._wire.newest(FindCoordinatorRequest) < 4:
-            await self._find_singly(missing, on_answer)
+            # Brokers before 3.0 look up one id per request.
+            requests = ((id, find_request(id)) for id in missing)
+            broker = self._wire.manager.least_loaded_node()
+            await self._wire.pipeline(broker, requests, self._wire.timeout, on_answer)
             return lost
         parts = list(batches(missing))
         for some, result in zip(parts, await self._wire.each(map(batch, parts)), strict=True):
             if isinstance(result, Exception):
                 lost.update(dict.fromkeys(some, code_of(result)))
         return lost
-
-    async def _find_singly(self, ids: Sequence[str], on_answer: OnAnswer) -> None:
-        """Brokers before 3.0 look up one id per request."""
-        requests = ((id, find_request(id)) for id in ids)
-        broker = self._wire.manager.least_loaded_node()
-        await self._wire.pipeline(broker, requests, self._wire.timeout, on_answer)
 
     def _by_coordinator(self, ids: Iterable[str], lost: Mapping[str, Any]) -> list[tuple[int, list[str]]]:
         parts: dict[int, list[str]] = defaultdict(list)
@@ -173,16 +162,11 @@ class Transactions(ClusterClient):
                 parts[self._coordinators[id]].append(id)
         return list(parts.items())
 
-    def _forget(self, ids: Iterable[str]) -> None:
-        for id in ids:
-            self._coordinators.pop(id, None)
-
     # ----------------------------------------------------------------------------------------------------- listings
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
     ) -> Observation[tuple[Listing, ...]]:
-        """See ``TransactionCalls``."""
         from kafka.protocol.admin.transactions import ListTransactionsRequest
 
         filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
@@ -192,20 +176,14 @@ class Transactions(ClusterClient):
                 filters["transactional_id_pattern"] = "|".join(f"{_quoted(prefix)}.*" for prefix in prefixes)
             return await self._wire.ask(ListTransactionsRequest(**filters), broker)
 
-        brokers = self._wire.brokers()
-        answers = self._wire.run("list transactions", lambda: self._wire.each(map(one, brokers)))
+        answers, gaps = self._of_brokers("list transactions", one, "broker")
         listings: list[Listing] = []
-        gaps: list[Gap] = []
-        for broker, answer in zip(brokers, answers, strict=True):
-            if isinstance(answer, Exception) or answer.error_code:
-                code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
-                gaps.append(Gap(f"broker {broker}", Reason.NO_ANSWER, None, code.name))
-                continue
+        for broker, answer in answers.items():
             for state in answer.transaction_states:
                 id = state.transactional_id
                 if not prefixes or id.startswith(tuple(prefixes)):
                     listings.append(Listing(id, state.transaction_state, state.producer_id, broker))
-        if len(gaps) < len(brokers):
+        if answers:
             gaps += self._names.gaps("transactional ids", Resource.TRANSACTIONAL_ID, prefixes, self._hidden)
         return observation_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
 
@@ -218,43 +196,36 @@ class Transactions(ClusterClient):
         return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
     def connect_groups(self) -> Observation[frozenset[str]]:
-        """See ``TransactionCalls``."""
         from kafka.protocol.admin.groups import ListGroupsRequest
 
         async def one(broker: int) -> Any:
             return await self._wire.ask(ListGroupsRequest(), broker)
 
+        answers, gaps = self._of_brokers("list groups", one, "groups of broker")
+        groups = [group for answer in answers.values() for group in answer.groups]
+        if not BrokerFanout(self._wire).lists_every_group():
+            gaps.append(Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER))
+        return observation_of(frozenset(g.group_id for g in groups if g.protocol_type == "connect"), gaps)
+
+    def _of_brokers(
+        self, doing: str, one: Callable[[int], Awaitable[Any]], subject: str
+    ) -> tuple[dict[int, Any], list[Gap]]:
+        """What every broker answers, and a gap for each that gives no answer."""
         brokers = self._wire.brokers()
-        answers = self._wire.run("list groups", lambda: self._wire.each(map(one, brokers)))
+        answers = self._wire.run(doing, lambda: self._wire.each(map(one, brokers)))
+        found: dict[int, Any] = {}
         gaps: list[Gap] = []
-        names: set[str] = set()
         for broker, answer in zip(brokers, answers, strict=True):
             if isinstance(answer, Exception) or answer.error_code:
                 code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
-                gaps.append(Gap(f"groups of broker {broker}", Reason.NO_ANSWER, None, code.name))
+                gaps.append(Gap(f"{subject} {broker}", Reason.NO_ANSWER, None, code.name))
             else:
-                names |= {group.group_id for group in answer.groups if group.protocol_type == "connect"}
-        if not BrokerFanout(self._wire).lists_every_group():
-            gaps.append(Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER))
-        return observation_of(frozenset(names), gaps)
-
-    # --------------------------------------------------------------------------------------------------- partitions
-
-    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
-        return self._leaders.places(topics)
+                found[broker] = answer
+        return found, gaps
 
     def all_places(self) -> Observation[list[TopicPartition]]:
-        gaps = self._names.gaps("topics", Resource.TOPIC, (), self._leaders.hidden)
-        return observation_of(sorted(self._leaders.leaders(None)), gaps)
-
-    def producers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-        return self._leaders.producers(places)
-
-    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        return self._leaders.bounds(places)
-
-    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
-        return self._leaders.mark(place, producer, commit=commit)
+        gaps = self._names.gaps("topics", Resource.TOPIC, (), self.hidden)
+        return observation_of(sorted(self.leaders(None)), gaps)
 
 
 def _transaction(state: Any, coordinator: int) -> Transaction | Code:
@@ -277,12 +248,6 @@ def _answer(answer: Any) -> InitProducerIdResponse:
     if code is Code.NONE and (who is None or epoch is None):
         return InitProducerIdResponse(Code.NO_ANSWER)  # which may have been performed: look before asking again
     return InitProducerIdResponse(code, -1 if who is None else who, -1 if epoch is None else epoch)
-
-
-def _raise_any(results: Iterable[Any]) -> None:
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
 
 
 def _quoted(text: str) -> str:

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
 from connectctl.ops.clients.connection_errors import listens
 from connectctl.ops.clients.kafka_protocol.run_presence import holders
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
 from connectctl.ops.clients.librdkafka.named_groups import describe
-from connectctl.ops.clients.librdkafka.named_topics import existing
 from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents
 from connectctl.ops.clients.librdkafka.read import read_images, read_tails
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
@@ -26,18 +25,27 @@ from connectctl.ops.connect.connect_protocol import (
     decode_current,
     decode_metadata,
 )
+from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, observation_of, whole
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.run_presence import Holder
-    from connectctl.ops.kafka.visibility import Observation
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Reason,
+    describe_configs,
+    describe_topic,
+    observation_of,
+    whole,
+)
 
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
 """Seconds: for how long a broker may not know a topic that another one knows, and between two looks."""
+
+_NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
+"""The last is a name that no topic can have."""
+_HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
 class Kafka(Connection):
@@ -59,7 +67,24 @@ class Kafka(Connection):
         return frozenset(self._metadata.topics)
 
     def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
-        return existing(self, names)
+        if not names:
+            return observation_of(frozenset(), ())
+        found: set[str] = set()
+        hidden: list[Gap] = []
+        topics = TopicCollection(list(dict.fromkeys(names)))
+        futures = self.admin.describe_topics(topics, request_timeout=self.timeout)  # which creates none
+        for name, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as e:
+                error = e.args[0]
+                if error.name() == _HIDDEN:
+                    hidden.append(Gap(f"topic {name}", Reason.NOT_AUTHORIZED, describe_topic(name)))
+                elif error.name() not in _NOT_THERE:
+                    raise self.failure(error, f"look up the topic {name}") from e
+            else:
+                found.add(name)
+        return observation_of(frozenset(found), hidden)
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         return {name: self._facts(name, config) for name, config in self._configs(self._known(names)).items()}
@@ -78,9 +103,9 @@ class Kafka(Connection):
             if there <= self.topic_names():
                 break
             if time.monotonic() > deadline:
-                why = f"not every broker lists {', '.join(sorted(there))}"
+                what = f"Kafka at {self.bootstrap} could not list its topics"
                 raise Unreachable(
-                    f"Kafka at {self.bootstrap} could not list its topics", why=why, next_step="Try again."
+                    what, why=f"not every broker lists {', '.join(sorted(there))}", next_step="Try again."
                 )
             time.sleep(NEW_TOPIC_PAUSE)
         return [name for name in names if name in self._metadata.topics]
@@ -104,17 +129,14 @@ class Kafka(Connection):
             topic = self._metadata.topics.get(name)
             partitions = topic.partitions if topic is not None and topic.error is None else {}
             # A partition without replicas, too, is one of which nothing is reported.
-            if partitions and sorted(partitions) == list(range(len(partitions))) and _replicated(partitions):
+            replicated = partitions and all(partition.replicas for partition in partitions.values())
+            if replicated and sorted(partitions) == list(range(len(partitions))):
                 return partitions
             if time.monotonic() > deadline:
-                why = (
-                    str(topic.error.str())
-                    if topic is not None and topic.error
-                    else "metadata lists only some of them, or none"
-                )
-                raise TimedOut(
-                    f"The partitions of {name} could not be determined", why=why, next_step="Check the brokers."
-                )
+                error = topic.error if topic is not None else None
+                why = str(error.str()) if error else "metadata lists only some of them, or none"
+                what = f"The partitions of {name} could not be determined"
+                raise TimedOut(what, why=why, next_step="Check the brokers.")
             time.sleep(PAUSE)
             self.__dict__.pop("_metadata", None)
 
@@ -206,10 +228,6 @@ class Kafka(Connection):
         metadata has in part, is an error.
         """
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
-
-
-def _replicated(partitions: Mapping[int, Any]) -> bool:
-    return all(partition.replicas for partition in partitions.values())
 
 
 def _member(raw: Any) -> Member:

@@ -11,18 +11,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.connection_errors import explained
 from connectctl.ops.clients.kafka_protocol.client_properties import tls
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka.acls import Right
+from connectctl.ops.kafka.topics import Layout
 from connectctl.ops.kafka.visibility import not_authorized
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.acls import Right
-    from connectctl.ops.kafka.topics import Layout
 
 T = TypeVar("T")
 PAUSE = 0.1
@@ -104,7 +102,6 @@ def said(error: KafkaError) -> str:
 
 
 def unreachable(bootstrap: str, why: str | None) -> Unreachable:
-    """No broker answers at ``bootstrap``."""
     hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
     return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import TopicPartition as Position
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.group_membership import GroupMembership
-from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _MAGIC = b"CGMDv2:"

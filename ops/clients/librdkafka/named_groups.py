@@ -9,14 +9,12 @@ answer (FindCoordinator, DescribeGroups).
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Described, RawMember
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import NotAuthorized, NotTrusted, TimedOut, Unreachable
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 PATIENCE = 5.0
 """Seconds for the brokers' lists, which come in milliseconds."""

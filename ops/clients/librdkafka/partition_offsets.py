@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka.admin import OffsetSpec
-from connectctl.ops.clients.librdkafka.connection import MOVING
+from connectctl.ops.clients.librdkafka.connection import MOVING, Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import KnownEnds, Layout, OffsetRange
 from connectctl.ops.kafka.visibility import describe_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 PAUSE = 0.1
 """Seconds before what was not answered is asked about again."""
@@ -61,11 +58,9 @@ class _Patience:
 
     @property
     def attempt(self) -> float:
-        """Seconds for an attempt."""
         return max(0.1, min(self._attempt, self.left))
 
     def failed(self) -> None:
-        """An attempt did not bring it."""
         self._attempt *= 2
 
 

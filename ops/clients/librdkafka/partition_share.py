@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import Any
 
-from connectctl.ops.clients.librdkafka.read import KEY_OF, Reading, consumer_of, record_of
+from connectctl.ops.clients.librdkafka.connection import Connection
+from connectctl.ops.clients.librdkafka.read import KEY_OF, TopicReading, consumer_of, record_of
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka import spill
+from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.spill import blocks_in_order
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
-    from connectctl.ops.kafka.records import ConsumerRecord, Row
 
 
 def read_share(
@@ -35,15 +34,12 @@ def read_share(
         return
     offsets = {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}
     reading = _Choosing(kafka, offsets, wanted, strangers, owner_of)
-    consumer = consumer_of(kafka, "read_committed")
-    try:
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
         if newest:
             reading.run(consumer, None)
         else:
             for _ in reading.rounds(consumer, None):
                 yield from reading.too_much()
-    finally:
-        consumer.close()
     for topic in ends:
         for rows in reading.blocks(topic):
             yield topic, False, rows
@@ -51,7 +47,7 @@ def read_share(
             yield topic, True, rows
 
 
-class _Choosing(Reading):
+class _Choosing(TopicReading):
     """Keeps what may be wanted, and forgets the rest at once."""
 
     def __init__(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaError
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions_at
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
@@ -21,13 +23,10 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, UnreadTail
+from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.spill import GroupsOf, Spilled
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import read_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
-    from connectctl.ops.kafka.sentinels import Offset
 
 BATCH = 10_000
 WAIT = 0.01
@@ -48,12 +47,9 @@ def read_images(
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    consumer = consumer_of(kafka, "read_committed")
-    reading = Reading(kafka, ends, keep_all=superseded, groups_of=owners_of)
-    try:
+    reading = TopicReading(kafka, ends, keep_all=superseded, groups_of=owners_of)
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
-    finally:
-        consumer.close()
     return {topic: reading.image(topic) for topic in topics}
 
 
@@ -62,12 +58,9 @@ def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str
     if not topics:
         return {}
     ends = end_offsets(kafka, topics)
-    consumer = consumer_of(kafka, "read_uncommitted")
-    reading = Reading(kafka, ends, keep_all=True)
-    try:
+    reading = TopicReading(kafka, ends, keep_all=True)
+    with closing(consumer_of(kafka, "read_uncommitted")) as consumer:
         reading.run(consumer, None, start=lambda end: max(0, end - count))
-    finally:
-        consumer.close()
     return reading.all
 
 
@@ -76,12 +69,9 @@ def read_wanted(
 ) -> list[ConsumerRecord]:
     """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
     ends = end_offsets(kafka, [topic])[topic]
-    consumer = consumer_of(kafka, "read_uncommitted")
     reading = Sifting(kafka, {topic: {p: ends[p] for p in partitions}}, wanted)
-    try:
+    with closing(consumer_of(kafka, "read_uncommitted")) as consumer:
         reading.run(consumer, None)
-    finally:
-        consumer.close()
     return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
 
 
@@ -101,7 +91,7 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
     )
 
 
-class Reading:
+class TopicReading:
     """One pass over some topics: where it has to get, how far it got, what it found.
 
     With ``groups_of`` what is too much for memory goes to disk; see ``Spilled``.
@@ -157,7 +147,8 @@ class Reading:
             if stuck and now - started > (patience or 0.0) and self._held_back():
                 return
             if now - received > self._kafka.timeout and not stuck:
-                raise self._unanswered()
+                names = some_of(list(map(str, sorted(self._pending))), 3)
+                raise unanswered(self._kafka, f", and {names} was not read to its end")
 
     def _held(self) -> int:
         """How many records are in memory."""
@@ -184,14 +175,6 @@ class Reading:
                 # The consumer got an end that its new leader had before it had caught up: it continues.
                 self._stuck.pop(place, None)
         return self._pending <= self._stuck.keys()
-
-    def _unanswered(self) -> Unreachable:
-        names = some_of(list(map(str, sorted(self._pending))), 3)
-        return Unreachable(
-            f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
-            why=f"no records received for {self._kafka.timeout:g} s, and {names} was not read to its end",
-            next_step="Try again, with a longer --timeout if the cluster is slow.",
-        )
 
     def _take(self, batch: list[Any]) -> None:
         if any(map(_ERROR, batch)):  # a KafkaError cannot be compared to None
@@ -263,18 +246,11 @@ class Reading:
             superseded = [r for r in self.all[topic] if (r.partition, r.offset) not in newest]
         else:
             records = tuple(map(record_of, messages))
-        return TopicImage(
-            topic,
-            self._counts[topic],
-            records,
-            self._ends[topic],
-            tuple(held),
-            superseded=tuple(superseded),
-            in_order=topic in self._spilled,
-        )
+        in_order = topic in self._spilled
+        return TopicImage(topic, self._counts[topic], records, ends, tuple(held), tuple(superseded), in_order)
 
 
-class Sifting(Reading):
+class Sifting(TopicReading):
     """A pass over topics too big to keep, for the records whose key and value are ``wanted``."""
 
     def __init__(
@@ -300,6 +276,15 @@ class Sifting(Reading):
                 self._pending.discard(TopicPartition(topic, partition))
 
 
+def unanswered(kafka: Connection, more: str = "") -> Unreachable:
+    """The error of a reading for which nothing came; ``more`` follows why."""
+    return Unreachable(
+        f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
+        why=f"no records received for {kafka.timeout:g} s{more}",
+        next_step="Try again, with a longer --timeout if the cluster is slow.",
+    )
+
+
 def raise_unless_ignored(kafka: Connection, message: Any) -> None:
     """Raise what the error in place of a record is, unless librdkafka recovers from it by itself."""
     if message.error().name() not in _IGNORED:
@@ -317,12 +302,6 @@ def rows_of(newest: Mapping[bytes | None, Any], groups_of: GroupsOf) -> Iterable
 
 
 def record_of(message: Any) -> ConsumerRecord:
-    """The record in librdkafka's ``message``."""
     kind, timestamp = message.timestamp()
-    return ConsumerRecord(
-        message.key(),
-        message.value(),
-        message.partition(),
-        message.offset(),
-        timestamp if kind and timestamp >= 0 else None,
-    )
+    when = timestamp if kind and timestamp >= 0 else None
+    return ConsumerRecord(message.key(), message.value(), message.partition(), message.offset(), when)

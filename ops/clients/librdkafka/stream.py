@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import Any
 
 from confluent_kafka import KafkaError
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions, positions_at
 from connectctl.ops.clients.librdkafka.message_runs import Stretches, stretches
-from connectctl.ops.clients.librdkafka.read import consumer_of, raise_unless_ignored
-from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.clients.librdkafka.read import consumer_of, raise_unless_ignored, unanswered
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 BATCH = 10_000
 WAIT = 0.1
@@ -30,12 +28,9 @@ def stream(kafka: Connection, ranges: Mapping[TopicPartition, tuple[int, int]]) 
     pending = {place: end for place, (start, end) in ranges.items() if start < end}
     if not pending:
         return
-    consumer = consumer_of(kafka, "read_committed")
-    try:
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
         consumer.assign(positions_at({place: ranges[place][0] for place in pending}))
         yield from _until(kafka, consumer, pending)
-    finally:
-        consumer.close()
 
 
 def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int]) -> Stretches:
@@ -47,11 +42,7 @@ def _until(kafka: Connection, consumer: Any, pending: dict[TopicPartition, int])
         batch = consumer.consume(BATCH, WAIT)
         if not batch:
             if time.monotonic() - received > kafka.timeout:
-                raise Unreachable(
-                    f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
-                    why=f"no records received for {kafka.timeout:g} s",
-                    next_step="Try again, with a longer --timeout if the cluster is slow.",
-                )
+                raise unanswered(kafka)
             continue
         received = time.monotonic()
         good = [message for message in batch if message.error() is None]

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.core.wait import wait_until
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 TRANSACTION_TIMEOUT_MS = 60_000
 QUEUE = 500_000
@@ -29,7 +27,13 @@ PAUSE = 0.1
 def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
     """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``; gives their number."""
     doing = "write offsets in a transaction"
-    producer = kafka.ask(doing, lambda: confluent_kafka.Producer(_properties(kafka, id_)))
+    properties = kafka.properties(
+        transactional__id=id_,
+        transaction__timeout__ms=TRANSACTION_TIMEOUT_MS,
+        linger__ms=20,
+        queue__buffering__max__messages=QUEUE,
+    )
+    producer = kafka.ask(doing, lambda: confluent_kafka.Producer(properties))
     try:
         producer.init_transactions(kafka.timeout)
         producer.begin_transaction()
@@ -45,15 +49,6 @@ def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, 
     except KafkaException as e:
         raise kafka.failure(e.args[0], doing) from e
     return count
-
-
-def _properties(kafka: Connection, id_: str) -> dict[str, Any]:
-    return kafka.properties(
-        transactional__id=id_,
-        transaction__timeout__ms=TRANSACTION_TIMEOUT_MS,
-        linger__ms=20,
-        queue__buffering__max__messages=QUEUE,
-    )
 
 
 def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
@@ -79,13 +74,9 @@ def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, c
     except ConnectctlError as e:
         if e.code != "TOPIC_ALREADY_EXISTS":
             raise
-    _await_topic(kafka, name)
-
-
-def _await_topic(kafka: Connection, name: str) -> None:
-    """Wait until every partition has a leader, as far as the broker knows that describes the cluster."""
 
     def led() -> bool | None:
+        """Whether every partition has a leader, as far as the broker knows that describes the cluster."""
         metadata = kafka.ask(f"describe the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout))
         found = metadata.topics[name]
         leaders = [p.leader for p in found.partitions.values()] if found.error is None else []

@@ -6,13 +6,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.column_writer import Delivered
-    from connectctl.ops.kafka.record_columns import Rows
+from connectctl.ops.clients.kafka_protocol.column_writer import Delivered
+from connectctl.ops.kafka.record_columns import Rows
 
 Callback = Callable[[KafkaError | None, Message], Any]
 

@@ -20,7 +20,7 @@ from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
 from connectctl.ops.clients.producer.records import ALONE, HeadersGiven, name_of, raw, raw_headers, size_of, too_large
 from connectctl.ops.clients.producer.settings import invalid, settings
-from connectctl.ops.clients.producer.transaction_state import PROBLEMS, State, TransactionState
+from connectctl.ops.clients.producer.transaction_state import PROBLEMS, Phase, TransactionState
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.record_columns import Rows
@@ -76,7 +76,7 @@ class TransactionalProducer:
 
     def __exit__(self, *raised: object) -> None:
         try:
-            if self._state.now in (State.OPEN, State.ABORTABLE):
+            if self._state.now in (Phase.OPEN, Phase.ABORTABLE):
                 with suppress(KafkaException):
                     self.abort_transaction()
         finally:
@@ -104,16 +104,16 @@ class TransactionalProducer:
         Raises ``RequestFailed`` where that takes longer or nobody answers, and ``ProducerFailed`` where it is not allowed.
         """
         with self._lock:
-            self._state.expect("init_transactions()", State.NEW)
+            self._state.expect("init_transactions()", Phase.NEW)
             with self._state.failing("initialise its producer", request_failed):
                 self._producer.initialise(timeout)
-            self._state.become(State.READY)
+            self._state.become(Phase.READY)
 
     def begin_transaction(self) -> None:
         """Begin a transaction. No request is sent: for the brokers it begins with its first record."""
         with self._lock:
-            self._state.expect("begin_transaction()", State.READY)
-            self._state.become(State.OPEN)
+            self._state.expect("begin_transaction()", Phase.READY)
+            self._state.become(Phase.OPEN)
 
     def produce(
         self,
@@ -139,8 +139,8 @@ class TransactionalProducer:
         transaction then, and ``ValueError`` for a negative ``timestamp``.
         """
         with self._lock:
-            if self._state.now is not State.OPEN:
-                self._state.expect("produce()", State.OPEN)
+            if self._state.now is not Phase.OPEN:
+                self._state.expect("produce()", Phase.OPEN)
             if timestamp < 0:
                 raise ValueError(f"timestamp is {timestamp} ms, which is before 1970")
             raw_key = key if key is None or type(key) is bytes else raw(key)
@@ -167,7 +167,7 @@ class TransactionalProducer:
         with self._lock:
             if (
                 timeout != 0
-                and self._state.now is State.OPEN
+                and self._state.now is Phase.OPEN
                 and not self._deliveries.due
                 and self._deliveries.are_awaited
             ):
@@ -181,8 +181,8 @@ class TransactionalProducer:
         Raises ``AbortRequired``.
         """
         with self._lock:
-            self._state.expect("flush()", State.OPEN, State.READY)
-            if self._state.now is State.OPEN:
+            self._state.expect("flush()", Phase.OPEN, Phase.READY)
+            if self._state.now is Phase.OPEN:
                 self._flush()
             self._deliveries.serve()
             return 0
@@ -197,7 +197,7 @@ class TransactionalProducer:
         Raises ``AbortRequired``, also where the group has rebalanced and another member has the partitions.
         """
         with self._lock:
-            self._state.expect("send_offsets_to_transaction()", State.OPEN)
+            self._state.expect("send_offsets_to_transaction()", Phase.OPEN)
             offsets = {TopicPartition(p.topic, p.partition): _offset(p) for p in positions if p.offset >= 0}
             if not offsets:
                 return
@@ -206,7 +206,7 @@ class TransactionalProducer:
             except ConnectctlError as e:
                 raise invalid(f"group_metadata: {e.what}: {e.why}") from e
             doing = f"commit offsets of the consumer group {member.group}"
-            with self._state.failing(doing, abort_required, State.ABORTABLE):
+            with self._state.failing(doing, abort_required, Phase.ABORTABLE):
                 self._producer.send_group_offsets(member, offsets, timeout)
 
     def commit_transaction(self, timeout: float = 60.0) -> None:
@@ -217,16 +217,16 @@ class TransactionalProducer:
         within ``timeout`` seconds: call it again; ``ProducerFailed`` where only the topic can tell what came of it.
         """
         with self._lock:
-            self._state.expect("commit_transaction()", State.OPEN, State.COMMITTING)
-            if self._state.now is State.OPEN:
+            self._state.expect("commit_transaction()", Phase.OPEN, Phase.COMMITTING)
+            if self._state.now is Phase.OPEN:
                 self._flush()
-                self._state.expect("commit_transaction()", State.OPEN)  # and no callback has ended it
-            self._state.become(State.COMMITTING)
+                self._state.expect("commit_transaction()", Phase.OPEN)  # and no callback has ended it
+            self._state.become(Phase.COMMITTING)
             try:
                 self._producer.end(commit=True, patience=timeout)
             except PROBLEMS as e:
                 raise self._state.not_committed(e, repeatable=self._producer.bumps_epoch) from e
-            self._state.become(State.READY)
+            self._state.become(Phase.READY)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Abort: nothing of the transaction will be seen, and another one can be begun. Each request is waited for
@@ -235,10 +235,10 @@ class TransactionalProducer:
         Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id ends it.
         """
         with self._lock:
-            self._state.expect("abort_transaction()", State.OPEN, State.ABORTABLE)
-            doubtful, self._state.now = self._state.now is State.ABORTABLE, State.ABORTABLE
+            self._state.expect("abort_transaction()", Phase.OPEN, Phase.ABORTABLE)
+            doubtful, self._state.now = self._state.now is Phase.ABORTABLE, Phase.ABORTABLE
             repeat = request_failed if self._producer.bumps_epoch else failed
-            with self._state.failing("abort its transaction", repeat, State.ABORTABLE):
+            with self._state.failing("abort its transaction", repeat, Phase.ABORTABLE):
                 if not self._producer.bumps_epoch:
                     with suppress(OSError):
                         self._producer.settle()
@@ -250,15 +250,15 @@ class TransactionalProducer:
                     self._producer.forget_leaders()
                     if not self._producer.bumps_epoch:
                         self._producer.resume(self._settings.request_timeout)
-            self._state.become(State.READY)
+            self._state.become(Phase.READY)
             self._deliveries.serve()
 
     def _flush(self) -> int:
         """Until nothing is left, also of what callbacks produce; how many of these were called."""
         served = 0
-        while self._state.now is State.OPEN:
+        while self._state.now is Phase.OPEN:
             self._send()
-            with self._state.failing("write its records", abort_required, State.ABORTABLE):
+            with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
                 self._producer.flush()
             served += self._deliveries.serve()
             if not self._rows:
@@ -266,7 +266,7 @@ class TransactionalProducer:
         return served
 
     def _send(self) -> None:
-        with self._state.failing("write its records", abort_required, State.ABORTABLE):
+        with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
             while self._rows:
                 place = topic, partition = next(iter(self._rows))
                 rows = self._rows.pop(place)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.producer.settings import invalid
-from connectctl.ops.kafka.record_batch_encoder import HEADER_BYTES, LONGEST_HEAD
+from connectctl.ops.kafka.batch_headers import HEADER
+from connectctl.ops.kafka.record_batch_encoder import LONGEST_HEAD
 from connectctl.ops.kafka.record_columns import Headers, Rows
 
 HeadersGiven = Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]]
-ALONE = HEADER_BYTES + LONGEST_HEAD
+ALONE = HEADER.size + LONGEST_HEAD
 """Bytes of a batch of one record besides its key, value and headers, at most."""
 _HEADER = 10
 """Bytes of a header besides its name and value, at most: two varints."""
@@ -28,7 +29,6 @@ def raw(given: str | bytes | None) -> bytes | None:
 
 
 def raw_headers(given: HeadersGiven) -> list[tuple[str, bytes | None]]:
-    """Headers in their order."""
     return [(name, raw(value)) for name, value in (given.items() if isinstance(given, Mapping) else given)]
 
 
@@ -45,7 +45,6 @@ def name_of(rows: Rows, row: int) -> str:
 
 
 def too_large(topic: str, key: bytes | None, size: int, largest: int) -> KafkaException:
-    """The error for a record of ``size`` bytes, where a batch may have ``largest``."""
     why = (
         f"a record for topic {topic} with {_key(key)} has {size} bytes, which with the overhead of its batch exceeds "
         f"message.max.bytes ({largest}); it is not in the transaction: set message.max.bytes to max.message.bytes of the "

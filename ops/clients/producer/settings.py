@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.client import load
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.record_batch_encoder import CODECS
+from connectctl.ops.kafka.compression import CODECS
 
 CONNECTION = (
     "bootstrap.servers",
@@ -51,7 +51,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProducerSettings:
     """``connection`` are the properties of connections. ``request_timeout`` and ``topic_patience`` are in seconds, the other
     time in ms.
     """
@@ -66,7 +66,7 @@ class Settings:
     codec: str
 
 
-def settings(config: Mapping[str, Any]) -> Settings:
+def settings(config: Mapping[str, Any]) -> ProducerSettings:
     """What ``config`` says. Raises ``KafkaException`` with ``_INVALID_ARG`` for what cannot be heeded."""
     id_ = config.get("transactional.id")
     if not isinstance(id_, str) or not id_:
@@ -94,11 +94,12 @@ def settings(config: Mapping[str, Any]) -> Settings:
     timeout, largest = numbers["transaction.timeout.ms"], numbers["message.max.bytes"]
     request = min(numbers["socket.timeout.ms"], timeout) / 1000
     patience = numbers["topic.metadata.propagation.max.ms"] / 1000
-    return Settings(id_, connection, timeout, request, patience, min(numbers["batch.size"], largest), largest, codec)
+    return ProducerSettings(
+        id_, connection, timeout, request, patience, min(numbers["batch.size"], largest), largest, codec
+    )
 
 
 def invalid(why: str) -> KafkaException:
-    """The error for an argument or a property."""
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 

@@ -15,7 +15,7 @@ from connectctl.ops.core.errors import ConnectctlError, Unreachable
 PROBLEMS = (Refusal, OSError, ConnectctlError)
 
 
-class State(Enum):
+class Phase(Enum):
     NEW = auto()
     READY = auto()
     OPEN = auto()
@@ -31,37 +31,37 @@ class TransactionState:
     """
 
     def __init__(self, drop: Callable[[], None]):
-        self.now = State.NEW
+        self.now = Phase.NEW
         self._drop = drop
         self._why: KafkaError | None = None
 
-    def become(self, state: State) -> None:
+    def become(self, state: Phase) -> None:
         """``state``, in which nothing has failed."""
         self.now, self._why = state, None
 
     def fail(self, error: KafkaError) -> None:
         """Nothing but ``close()`` is possible any more, because of ``error``."""
-        self.now, self._why = State.FAILED, error
+        self.now, self._why = Phase.FAILED, error
         self._drop()
 
-    def expect(self, call: str, *states: State) -> None:
+    def expect(self, call: str, *states: Phase) -> None:
         """Raises ``KafkaException`` where ``call`` does not come in one of ``states``."""
         if self.now in states:
             return
         if self._why is not None:
-            raise failed(self._why) if self.now is State.FAILED else abort_required(self._why)
+            raise failed(self._why) if self.now is Phase.FAILED else abort_required(self._why)
         why = {
-            State.NEW: "init_transactions() was not called yet",
-            State.READY: "no transaction was begun" if State.NEW not in states else "it was called before",
-            State.OPEN: "a transaction is open",
-            State.ABORTABLE: "its abort was interrupted: call abort_transaction() again",
-            State.COMMITTING: "the transaction may be committed: call commit_transaction() again",
+            Phase.NEW: "init_transactions() was not called yet",
+            Phase.READY: "no transaction was begun" if Phase.NEW not in states else "it was called before",
+            Phase.OPEN: "a transaction is open",
+            Phase.ABORTABLE: "its abort was interrupted: call abort_transaction() again",
+            Phase.COMMITTING: "the transaction may be committed: call commit_transaction() again",
         }[self.now]
         raise KafkaException(KafkaError(KafkaError._STATE, f"{call}: {why}"))
 
     @contextmanager
     def failing(
-        self, doing: str, kind: Callable[[KafkaError], KafkaException], then: State | None = None
+        self, doing: str, kind: Callable[[KafkaError], KafkaException], then: Phase | None = None
     ) -> Iterator[None]:
         """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it has failed for good."""
         try:

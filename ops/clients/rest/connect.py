@@ -113,7 +113,6 @@ class Connect:
                 raise BadInput(f"{url!r} is not a worker's address", next_step="Write http://HOST:PORT or https://….")
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
-        """The JSON at ``path``, from the worker at ``url`` or from the first that answers."""
         return self._ask("GET", path, None, url, timeout)
 
     def send(
@@ -263,18 +262,12 @@ def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
     error = failure(method, url, status, message)
     if status == 404 and not connects:
         # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
-        raise _Next(_no_resource(error), later=True)
+        why = "this is not an answer of Connect: the worker is still starting, or the address is not a worker's"
+        none = ConnectctlError(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="not-connect")
+        raise _Next(none, later=True)
     if may_repeat(method, status, message):
         raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)
     raise error
-
-
-def _no_resource(error: ConnectctlError) -> ConnectctlError:
-    """``error`` of a server that has none of Connect's resources."""
-    why = (
-        f"{error.why}; this is not an answer of Connect: the worker is still starting, or the address is not a worker's"
-    )
-    return ConnectctlError(error.what, why=why, next_step=_CHECK, code="not-connect")
 
 
 def _message(answer: httpx.Response) -> tuple[str, bool]:

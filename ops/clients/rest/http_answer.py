@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 LARGEST = 256 * 1024 * 1024
 """Bytes of an answer that are read: ten thousand connectors with their statuses are a tenth of that."""
 CHUNK = 1 << 16
+GRACE = 0.1
+"""Seconds for httpx's own, better told, time-out to come first."""
+_OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect: float, **what: Any) -> httpx.Response:
@@ -50,34 +52,23 @@ def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect
                 extensions={"reason_phrase": answer.extensions.get("reason_phrase", b"")},
             )
 
-    return _within(whole, deadline, lambda: httpx.ReadTimeout("the answer did not come"))
-
-
-_OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
-
-
-def _within(ask: Callable[[], httpx.Response], deadline: float, late: Callable[[], Exception]) -> httpx.Response:
-    """What ``ask`` gives or raises until ``deadline``. It is left alone behind that: nothing ends a wait for a header."""
     came: SimpleQueue[httpx.Response | BaseException] = SimpleQueue()
 
     def run() -> None:
         try:
-            came.put(ask())
+            came.put(whole())
         except BaseException as e:  # noqa: BLE001  # whatever it is, it belongs to the one who asked
             came.put(e)
 
+    # Left alone behind the deadline: nothing ends a wait for a header.
     threading.Thread(target=run, name="connectctl-rest", daemon=True).start()
     try:
         answer = came.get(timeout=max(deadline - time.monotonic(), 0.0) + GRACE)
     except Empty:
-        raise late() from None
+        raise httpx.ReadTimeout("the answer did not come") from None
     if isinstance(answer, BaseException):
         raise answer
     return answer
-
-
-GRACE = 0.1
-"""Seconds for httpx's own, better told, time-out to come first."""
 
 
 def _too_large(method: str, url: str) -> ConnectctlError:

@@ -43,14 +43,13 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def apart(master: str) -> bool:
-    """Whether the executors of ``master`` are other processes than the driver."""
     return _IN_PROCESS.fullmatch(master) is None
 
 
 def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], None]) -> None:
     """Send this code, and let a task of it run. Raises ``ConnectctlError`` that says what is missing; ``TimedOut``."""
     spark.sparkContext.addPyFile(str(archive(kept_directory())))
-    answer = _Question(spark).ask(_patience(spark), lambda: note(f"Waiting for an executor of {master} …"))
+    answer = _looked(spark, _patience(spark), lambda: note(f"Waiting for an executor of {master} …"))
     if answer is None:
         raise _no_executor(spark, master, log)
     if answer["missing"]:
@@ -105,37 +104,34 @@ def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
     }
 
 
-class _Question:
-    """A Spark job of one task, on a thread of its own: without executors it would wait for ever."""
+def _looked(spark: SparkSession, patience: float, waiting: Callable[[], None]) -> dict[str, Any] | None:
+    """What ``look`` gives in a Spark job of one task, on a thread of its own: without executors it would wait for ever.
 
-    def __init__(self, spark: SparkSession):
-        self._context = spark.sparkContext
-        self._tag = f"connectctl-{uuid.uuid4().hex}"
-        self._answers: list[dict[str, Any]] = []
-        self._error: Exception | None = None
+    None where there is no answer after ``patience`` seconds. Raises what Spark raises.
+    """
+    context, tag = spark.sparkContext, f"connectctl-{uuid.uuid4().hex}"
+    answers: list[dict[str, Any] | Exception] = []
 
-    def ask(self, patience: float, waiting: Callable[[], None]) -> dict[str, Any] | None:
-        """The answer; None where there is none after ``patience`` seconds. Raises what Spark raises."""
-        thread = threading.Thread(target=self._run, daemon=True)
-        began = time.monotonic()
-        thread.start()
-        thread.join(min(QUIET, patience))
-        if thread.is_alive() and patience > QUIET:
-            waiting()
-            thread.join(patience - (time.monotonic() - began))
-        if thread.is_alive():
-            self._context.cancelJobsWithTag(self._tag)
-            return None
-        if self._error is not None:
-            raise self._error
-        return self._answers[0]
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._context.addJobTag(self._tag)
-            self._answers = self._context.parallelize([0], 1).mapPartitions(look).collect()
+            context.addJobTag(tag)
+            answers.extend(context.parallelize([0], 1).mapPartitions(look).collect())
         except Exception as e:  # noqa: BLE001  # it is raised on the thread that asked
-            self._error = e
+            answers.append(e)
+
+    thread = threading.Thread(target=run, daemon=True)
+    began = time.monotonic()
+    thread.start()
+    thread.join(min(QUIET, patience))
+    if thread.is_alive() and patience > QUIET:
+        waiting()
+        thread.join(patience - (time.monotonic() - began))
+    if thread.is_alive():
+        context.cancelJobsWithTag(tag)
+        return None
+    if isinstance(answers[0], Exception):
+        raise answers[0]
+    return answers[0]
 
 
 def _settle(spark: SparkSession) -> None:

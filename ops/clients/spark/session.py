@@ -9,7 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,6 @@ def close_session(spark: SparkSession) -> None:
 
 
 def _settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's settings as it reads them."""
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
     values = _OURS | alone | dict(conf) | {"spark.master": master}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
@@ -195,11 +194,9 @@ def _masters_failures(master: str, log: Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def job_failures(doing: str, log: Path) -> Iterator[None]:
+def job_failures(doing: str, log: Path) -> AbstractContextManager[None]:
     """Turn what a Spark job raises into our error; one of ours that an executor raised keeps its words."""
-    with _failures(f"Spark could not {doing}", log):
-        yield
+    return _failures(f"Spark could not {doing}", log)
 
 
 def first_line(error: BaseException) -> str:

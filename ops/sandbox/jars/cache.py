@@ -16,6 +16,7 @@ that asks for other jars has a directory of its own.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -25,14 +26,15 @@ from pathlib import Path
 from connectctl.ops.clients.java import Java
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.sandbox.jars import ivy, manifest
+from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.ivy import Dependency
 from connectctl.ops.sandbox.jars.versions import LOG4J2, SLF4J_RELOAD4J, TRIED, KafkaVersion
 from connectctl.ops.sandbox.lock import locked
-from connectctl.ops.sandbox.progress import OnProgress, Progress
+from connectctl.ops.sandbox.progress import OnProgress, SandboxProgress
 
 KAFKA = "org.apache.kafka"
 BROKER, CONNECT, PLUGINS = "broker", "connect", "plugins"
+MANIFEST = "manifest.json"
 _PATIENCE = 900.0
 """Seconds to wait for another download: the slowest measured took 90 s."""
 
@@ -62,7 +64,7 @@ def jars_of(
     root = _root(version)
 
     def waiting() -> None:
-        on_progress(Progress("Waiting for another download of jars to finish"))
+        on_progress(SandboxProgress("Waiting for another download of jars to finish"))
 
     with locked(root.parent.parent, create=True, timeout=_PATIENCE, on_wait=waiting) as lock:
         if jars := cached(version):
@@ -72,7 +74,6 @@ def jars_of(
 
 
 def dependencies(version: KafkaVersion) -> list[Dependency]:
-    """What a sandbox of this version needs."""
     own = str(version)
     binding = (
         ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J2)
@@ -102,9 +103,24 @@ def optional(version: KafkaVersion) -> list[Dependency]:
 
 def cached(version: KafkaVersion) -> Jars | None:
     """The jars of ``version`` if they are all there; None when they have to be downloaded."""
-    root = _root(version)
-    known = manifest.read(root)
-    return Jars(root, known.missing) if known and manifest.fits(known, root) else None
+    return finished(_root(version))
+
+
+def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
+    """List the jars in ``root`` by their sizes in bytes, and what is ``missing``."""
+    files = {str(jar.relative_to(root)): jar.stat().st_size for jar in sorted(root.rglob("*.jar"))}
+    (root / MANIFEST).write_text(json.dumps({"files": files, "missing": missing}, indent=1))
+
+
+def finished(root: Path) -> Jars | None:
+    """The jars in ``root``; None where the list of them is not there, or they do not fit it by name and size."""
+    try:
+        data = json.loads((root / MANIFEST).read_text())
+        files, missing = data["files"], tuple(data["missing"])
+        fits = bool(files) and all((root / name).stat().st_size == size for name, size in files.items())
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return Jars(root, missing) if fits else None
 
 
 def _root(version: KafkaVersion) -> Path:
@@ -141,7 +157,7 @@ def _download(
             missing = tuple(sorted(absent))
             wanted = [dependency for dependency in wanted if dependency.name not in absent]
     _arrange(draft)
-    manifest.write(manifest.of(draft, missing), draft)
+    write_manifest(draft, missing)
     shutil.rmtree(root, ignore_errors=True)
     draft.rename(root)
     return Jars(root, missing)
@@ -182,12 +198,12 @@ class _Counter:
 
     def __init__(self, stage: str, total: int, on_progress: OnProgress):
         self._stage, self._done, self._total, self._on_progress = stage, 0, total, on_progress
-        on_progress(Progress(stage, 0, total))
+        on_progress(SandboxProgress(stage, 0, total))
 
     def read(self, line: str) -> None:
         if counts(line) and self._done < self._total:
             self._done += 1
-            self._on_progress(Progress(self._stage, self._done, self._total))
+            self._on_progress(SandboxProgress(self._stage, self._done, self._total))
 
 
 def counts(line: str) -> bool:

@@ -16,7 +16,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import task_id
@@ -321,7 +321,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
         if topic not in there:
             kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
     config, tasks = configs_of(target)
-    with closing(Transactions(dict(target.client), timeout=target.timeout)) as calls:
+    with closing(TransactionClient(dict(target.client), timeout=target.timeout)) as calls:
         leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES)
         generation = leader.start(target.connector, config, lambda before: tasks)
         if config_topic in fresh:

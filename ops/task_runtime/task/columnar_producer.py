@@ -20,8 +20,8 @@ from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.clients.kafka_protocol.shared_client import SharedProtocolClient
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.record_batch_encoder import CODECS
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -42,7 +42,7 @@ _shared: dict[str, _Calls] = {}
 
 @dataclass
 class _Calls:
-    calls: Transactions
+    calls: TransactionClient
     lock: threading.Lock = field(default_factory=threading.Lock)
     users: int = 0
 
@@ -110,10 +110,10 @@ def _unknown(id_: str, who: str, code: Code) -> str:
 
 
 @contextmanager
-def _calls(kafka: Kafka) -> Iterator[Transactions]:
+def _calls(kafka: Kafka) -> Iterator[TransactionClient]:
     name = repr(sorted(kafka.client.items(), key=str))
     with _lock:
-        shared = _shared.get(name) or _shared.setdefault(name, _Calls(Transactions(kafka.client, timeout=TIMEOUT)))
+        shared = _shared.get(name) or _shared.setdefault(name, _Calls(TransactionClient(kafka.client, timeout=TIMEOUT)))
         shared.users += 1
     try:
         with shared.lock:

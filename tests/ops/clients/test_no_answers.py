@@ -15,7 +15,7 @@ from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, LATEST, Leaders
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka import client as kafkamodule
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.kafka.brokers import ReaderGroup
@@ -154,7 +154,7 @@ def coordinator(node: int, code: int = 0) -> Any:
 
 
 def test_a_coordinator_of_minus_one_is_none() -> None:
-    calls = Transactions({"bootstrap.servers": "h:1"}, timeout=1)
+    calls = TransactionClient({"bootstrap.servers": "h:1"}, timeout=1)
     calls._wire = Wire(FindCoordinatorRequest=coordinator(-1))  # type: ignore[assignment]
     assert calls.describe(["id"]) == {"id": Code.COORDINATOR_NOT_AVAILABLE}
 
@@ -168,7 +168,7 @@ def test_a_transaction_that_is_not_open_has_no_start() -> None:
         "producer_epoch": 0,
     }
     state |= {"transaction_timeout_ms": 1, "transaction_start_time_ms": -1, "topics": []}
-    calls = Transactions({"bootstrap.servers": "h:1"}, timeout=1)
+    calls = TransactionClient({"bootstrap.servers": "h:1"}, timeout=1)
     told = SimpleNamespace(transaction_states=[SimpleNamespace(**state)])
     calls._wire = Wire(FindCoordinatorRequest=coordinator(1), DescribeTransactionsRequest=told)  # type: ignore[assignment]
     found = calls.describe(["id"])["id"]

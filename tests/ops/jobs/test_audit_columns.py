@@ -17,8 +17,8 @@ from connectctl.ops.clients.kafka_protocol import column_reader
 from connectctl.ops.clients.kafka_protocol.column_reader import _found, _portions
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka import record_batch_decoder
-from connectctl.ops.kafka.batch_decompression import unpacked
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
+from connectctl.ops.kafka.compression import unpacked
 from connectctl.ops.kafka.fetched_batches import CommittedBatches
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, Garbled, columns
 from connectctl.ops.kafka.topic_partition import TopicPartition

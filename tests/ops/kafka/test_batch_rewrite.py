@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from connectctl.ops.kafka.batch_decompression import NAMES, unpacked
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.batch_rewrite import TargetTopic, codec_of, fits, is_complete, opened, remade, restamped
+from connectctl.ops.kafka.compression import NAMES, unpacked
 from connectctl.ops.kafka.fetched_batches import CHECKED_AT, CODEC, BatchAt, CommittedBatches
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Garbled
 from connectctl.ops.kafka.record_batch_encoder import ProducerState

@@ -6,8 +6,7 @@ import random
 import struct
 
 import pytest
-from connectctl.ops.kafka.batch_decompression import unpacked
-from connectctl.ops.kafka.compression import CODECS, compressed
+from connectctl.ops.kafka.compression import CODECS, compressed, unpacked
 
 LENGTHS = [0, 1, 100, 32 * 1024, 32 * 1024 + 1, 64 * 1024, 64 * 1024 + 1, 1_000_000]
 

@@ -4,13 +4,7 @@ import struct
 import uuid
 
 import pytest
-from connectctl.ops.kafka.consumer_group import (
-    StreamsMember,
-    assigned_partitions,
-    partitions_in,
-    release_of,
-    streams_member,
-)
+from connectctl.ops.kafka.consumer_group import StreamsMember, assigned_partitions, release_of, streams_member
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,20 +46,12 @@ def test_every_version_of_the_protocol_is_read(
 def test_what_others_send_is_no_streams_member_and_no_error(data: bytes) -> None:
     streams_member(data)
     streams_member(subscription(data))
-    partitions_in(data)
     assigned_partitions(data)
 
 
 def test_a_plain_consumer_is_no_streams_member() -> None:
     assert streams_member(subscription(None)) is None
     assert streams_member(b"") is None
-
-
-def test_partitions_of_an_assignment_are_counted() -> None:
-    data = struct.pack(">hi", 1, 2)
-    data += struct.pack(">h", 1) + b"a" + struct.pack(">iii", 2, 0, 3)
-    data += struct.pack(">h", 1) + b"b" + struct.pack(">ii", 1, 0)
-    assert partitions_in(data) == 3
 
 
 @pytest.mark.parametrize(

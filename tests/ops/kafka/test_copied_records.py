@@ -85,7 +85,7 @@ def test_a_small_batch_of_many_bytes_stays_as_it_is(monkeypatch: pytest.MonkeyPa
         seen.append(batch.offset)
         return uncompressed(data, batch)
 
-    monkeypatch.setattr("connectctl.ops.kafka.copied_records.uncompressed", counted)
+    monkeypatch.setattr("connectctl.ops.kafka.batch_rewrite.uncompressed", counted)
     large: list[Row] = [(5, None, b"x" * SMALL[0], [])]
     small: list[Row] = [(5, None, b"v", [])]
     some = copies(log([large, large, small, small, large], CODECS["lz4"]))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, ProducerState, RecordColumns, batches
+from connectctl.ops.kafka.compression import CODECS
+from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns, RowBatch, batches
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
@@ -117,6 +118,6 @@ def test_nothing_is_no_batch() -> None:
     assert batches(RecordColumns(pa.array([], pa.binary())), 1_000) == []
 
 
-def whole(rows: RecordColumns) -> Batch:
+def whole(rows: RecordColumns) -> RowBatch:
     (found,) = batches(rows, 1_000_000)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.kafka import record_batch_encoder, small_batches
-from connectctl.ops.kafka.record_batch_encoder import Batch, ProducerState, batches
+from connectctl.ops.kafka.record_batch_encoder import ProducerState, RowBatch, batches
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.varints import joined, varint, varints
 from hypothesis import given
@@ -28,7 +28,7 @@ def rows_of(records: list[tuple[Any, Any, Any, Any]]) -> Rows:
     return rows
 
 
-def encoded(found: list[Batch]) -> list[tuple[int, int, bytes]]:
+def encoded(found: list[RowBatch]) -> list[tuple[int, int, bytes]]:
     return [(batch.start, batch.end, b"".join(batch.encode(STAMP))) for batch in found]
 
 

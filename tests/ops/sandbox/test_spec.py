@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 from connectctl.ops.core.errors import BadInput
@@ -53,7 +54,7 @@ def test_a_spec_survives_json() -> None:
         extra_broker_properties={"a": "b"},
         extra_listeners={"S": "SASL_SSL"},
     )
-    assert SandboxSpec.from_data(json.loads(json.dumps(spec.to_data()))) == spec
+    assert SandboxSpec(**json.loads(json.dumps(asdict(spec)))) == spec
 
 
 def test_differences_are_named() -> None:

@@ -17,8 +17,7 @@ from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.group_membership import GroupMembership
-from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.directrequests import SharedWire
 from kafka.protocol.producer import ProduceRequest, ProduceResponse

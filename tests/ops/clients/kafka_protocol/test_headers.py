@@ -11,23 +11,23 @@ import pytest
 from connectctl.ops.clients.kafka_protocol import headers
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.kafka.batch_headers import Batch, Marker
+from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, HEADER, Batch, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 PLACE = TopicPartition("t", 0)
 
 
 def batch(offset: int, count: int, body: int = 5000, attributes: int = 0x10, magic: int = 2) -> bytes:
-    length = headers._AFTER_LENGTH + body
-    head = headers._HEADER.pack(offset, length, 0, magic, 0, attributes, count - 1, 1, 2, 9, 0, offset, count)
+    length = AFTER_LENGTH + body
+    head = HEADER.pack(offset, length, 0, magic, 0, attributes, count - 1, 1, 2, 9, 0, offset, count)
     return head + b"x" * body
 
 
 def marker(offset: int) -> bytes:
     record = b"\x00\x00\x00\x08" + struct.pack(">hh", 0, 1) + b"\x0c" + struct.pack(">hi", 0, 3) + b"\x00"
     body = bytes([len(record) * 2]) + record
-    length = headers._AFTER_LENGTH + len(body)
-    return headers._HEADER.pack(offset, length, 0, 2, 0, 0x30, 0, 1, 2, 9, 0, -1, 1) + body
+    length = AFTER_LENGTH + len(body)
+    return HEADER.pack(offset, length, 0, 2, 0, 0x30, 0, 1, 2, 9, 0, -1, 1) + body
 
 
 def answer(records: bytes, code: int = 0, first: int = 0) -> bytes:

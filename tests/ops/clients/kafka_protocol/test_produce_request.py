@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from connectctl.ops.clients.kafka_protocol.produce_request import FLEXIBLE, KEY, produce_parts
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
-from connectctl.ops.clients.kafka_protocol.reauthentication import Session
+from connectctl.ops.clients.kafka_protocol.reauthentication import Login
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +46,7 @@ def test_its_parts_are_the_body_that_kafka_python_makes(
 def connection(given: socket.socket) -> RawConnection:
     made = RawConnection.__new__(RawConnection)
     made._wire, made._socket = cast(Any, SimpleNamespace(client_id="connectctl")), given
-    made._asked, made._session = 6, Session.of(0, 0.0)
+    made._asked, made._session = 6, Login.of(0, 0.0)
     return made
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.group_membership import GroupMembership
+from connectctl.ops.kafka.group_positions import GroupMembership
 
 
 def given(generation: int, rest: bytes) -> bytes:

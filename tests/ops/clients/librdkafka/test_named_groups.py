@@ -108,7 +108,8 @@ def test_an_error_that_nobody_expects_is_no_group_that_is_not_there() -> None:
 
 def test_offsets_of_one_partition_that_are_not_told_are_no_offsets() -> None:
     def part(number: int, offset: int, code: int = 0) -> Answer:
-        return SimpleNamespace(partition_index=number, committed_offset=offset, error_code=code)
+        told = {"committed_leader_epoch": -1, "metadata": ""}
+        return SimpleNamespace(partition_index=number, committed_offset=offset, error_code=code, **told)
 
     def answer(*parts: Answer) -> Answer:
         return SimpleNamespace(error_code=0, topics=[SimpleNamespace(name="t", partitions=parts)])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import read as readingmodule
-from connectctl.ops.clients.librdkafka.read import Reading
+from connectctl.ops.clients.librdkafka.read import TopicReading
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka import spill
@@ -60,8 +60,8 @@ class Consumer:
         return self._batches.pop(0) if self._batches else []
 
 
-def read(*batches: list[Message], patience: float | None, timeout: float = 0.05) -> Reading:
-    found = Reading(FakeKafka(FakeAdmin(), timeout=timeout), {"t": {0: Offset(3)}})
+def read(*batches: list[Message], patience: float | None, timeout: float = 0.05) -> TopicReading:
+    found = TopicReading(FakeKafka(FakeAdmin(), timeout=timeout), {"t": {0: Offset(3)}})
     consumer: Any = Consumer(*batches)
     found.run(consumer, patience)
     return found
@@ -121,7 +121,7 @@ class Kept(Message):
 
 def taken(batches: list[list[Kept]], *, singly: bool, keep_all: bool) -> Any:
     ends = {"t": {0: Offset(6), 1: Offset(3)}}
-    found = Reading(FakeKafka(FakeAdmin(), timeout=1), ends, keep_all=keep_all)
+    found = TopicReading(FakeKafka(FakeAdmin(), timeout=1), ends, keep_all=keep_all)
     found._stuck = {TopicPartition("t", 0): 1}
     for batch in batches:
         (found._take_singly if singly else found._take)(batch)
@@ -142,14 +142,14 @@ def test_stretches_of_records_are_taken_as_each_record_would_be(records: list[tu
 
 
 def test_of_a_stretch_of_records_only_the_last_is_asked_where_it_is() -> None:
-    found = Reading(FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(10_000)}})
+    found = TopicReading(FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(10_000)}})
     Kept.asked = 0
     found._take([Kept(n, 0, b"%d" % n) for n in range(5_000)])
     assert Kept.asked == 1
 
 
 def test_of_a_topic_that_is_kept_whole_each_record_is_kept_once() -> None:
-    found = Reading(FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(4)}}, keep_all=True)
+    found = TopicReading(FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(4)}}, keep_all=True)
     found._take([Kept(n, 0, key) for n, key in enumerate((b"a", b"b", b"a", None))])
     image = found.image("t")
     assert sorted(r.offset for r in image.latest) == [1, 2, 3]
@@ -160,7 +160,7 @@ def test_of_a_topic_that_is_kept_whole_each_record_is_kept_once() -> None:
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_what_is_too_much_for_memory_is_on_disk_and_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(spill, "MOST", most)
-    found = Reading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}}, groups_of=owners_of)
+    found = TopicReading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}}, groups_of=owners_of)
     consumer: Any = Consumer(*([message] for message in WHOLE))
     found.run(consumer, None)
     image, small = found.image("t"), read(WHOLE, patience=None).image("t")

@@ -16,8 +16,7 @@ from connectctl.ops.clients.producer.errors import error_of
 from connectctl.ops.clients.producer.settings import TUNING, settings
 from connectctl.ops.core.errors import NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.group_membership import GroupMembership
-from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition

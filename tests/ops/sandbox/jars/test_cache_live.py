@@ -12,7 +12,7 @@ from connectctl.ops.sandbox.jars import cache as jars_cache
 from connectctl.ops.sandbox.jars.cache import Jars, jars_of
 from connectctl.ops.sandbox.jars.ivy import SETTINGS_VARIABLE, Dependency
 from connectctl.ops.sandbox.jars.versions import parse_version
-from connectctl.ops.sandbox.progress import Progress, silent
+from connectctl.ops.sandbox.progress import SandboxProgress, silent
 
 pytestmark = pytest.mark.live
 
@@ -73,7 +73,7 @@ def names(found: Jars) -> set[str]:
 
 
 def test_jars_come_once_and_then_need_neither_network_nor_java(repository: Path, use: Callable[[str], None]) -> None:
-    seen: list[Progress] = []
+    seen: list[SandboxProgress] = []
     first = jars_of(VERSION, find_java, seen.append)
     assert names(first) >= {
         "broker/kafka_2.13-4.3.1.jar",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from connectctl.ops.sandbox.jars import manifest
+from connectctl.ops.sandbox.jars.cache import MANIFEST, Jars, finished, write_manifest
 
 
 @pytest.fixture
@@ -17,26 +18,27 @@ def jars(tmp_path: Path) -> Path:
 
 
 def test_a_finished_download_fits(jars: Path) -> None:
-    manifest.write(manifest.of(jars, ("x",)), jars)
-    read = manifest.read(jars)
-    assert read == manifest.Manifest({"broker/a.jar": 4, "b.jar": 2}, ("x",))
-    assert manifest.fits(read, jars)
+    write_manifest(jars, ("x",))
+    written = json.loads((jars / MANIFEST).read_text())
+    assert written == {"files": {"broker/a.jar": 4, "b.jar": 2}, "missing": ["x"]}
+    assert finished(jars) == Jars(jars, ("x",))
 
 
 def test_what_does_not_fit(jars: Path) -> None:
-    known = manifest.of(jars, ())
+    write_manifest(jars, ())
     (jars / "b.jar").write_bytes(b"1")
-    assert not manifest.fits(known, jars)
+    assert finished(jars) is None
     (jars / "b.jar").unlink()
-    assert not manifest.fits(known, jars)
+    assert finished(jars) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"files": 1}', "null"])
 def test_what_is_no_manifest_is_none(tmp_path: Path, text: str) -> None:
-    assert manifest.read(tmp_path) is None
-    (tmp_path / manifest.NAME).write_text(text)
-    assert manifest.read(tmp_path) is None
+    assert finished(tmp_path) is None
+    (tmp_path / MANIFEST).write_text(text)
+    assert finished(tmp_path) is None
 
 
 def test_nothing_is_not_a_finished_download(tmp_path: Path) -> None:
-    assert not manifest.fits(manifest.of(tmp_path, ()), tmp_path)
+    write_manifest(tmp_path, ())
+    assert finished(tmp_path) is None

@@ -17,8 +17,7 @@ from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.group_membership import GroupMembership
-from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns
 from connectctl.ops.kafka.topic_partition import TopicPartition
