@@ -104,6 +104,7 @@ class SinkAttempts:
     """Begins the lease's time, with the first attempt that has its partitions."""
     poll: Callable[[], TransactionBatch | None]
     stopped: Callable[[], bool]
+    sleep: Callable[[float], None] = time.sleep
     _counted: int = field(default=0, init=False)
 
     def run(self) -> TaskResult:
@@ -131,7 +132,7 @@ class SinkAttempts:
                     raise TimedOut(f"No offsets committed for {most:g} s", why=str(e), next_step=RUN_AGAIN) from e
             if self.stopped():
                 return TaskResult(EndReason.STOPPED, self.stats)
-            time.sleep(pause)
+            self.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _attempt(self) -> str | None:

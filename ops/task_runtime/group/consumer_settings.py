@@ -21,14 +21,8 @@ MOST_RECORDS = 500
 """``max.poll.records`` of Kafka's consumers."""
 GAPS = 3
 """A session lasts for so many gaps between two leases, at least."""
-_FETCHES = {"fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes"}
-_CONNECTIONS = {
-    "client.id",
-    "client.rack",
-    "reconnect.backoff.ms",
-    "reconnect.backoff.max.ms",
-    "connections.max.idle.ms",
-}
+_FETCHES = {"client.rack", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes"}
+_CONNECTIONS = {"client.id", "reconnect.backoff.ms", "reconnect.backoff.max.ms", "connections.max.idle.ms"}
 SAME_FOR_READERS = _FETCHES | _CONNECTIONS
 """Properties of a consumer, of whatever kind, for which librdkafka has the names of Java's."""
 _MEMBERSHIP = {"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "group.protocol"}

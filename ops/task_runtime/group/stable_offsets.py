@@ -41,6 +41,7 @@ class StableOffsets:
     candidates: Sequence[str] = ()
     waiting: Waiting = lambda text: None
     stopped: Callable[[], bool] = lambda: False
+    sleep: Callable[[float], None] = time.sleep
     _wire: KafkaProtocolClient | None = None
 
     def __call__(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
@@ -66,7 +67,7 @@ class StableOffsets:
                     why=text,
                     next_step="Find its producer: connectctl transactions list; end it: connectctl fence.",
                 )
-            time.sleep(pause)
+            self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def is_replaced(self, instance_id: str, member_id: str) -> bool:
