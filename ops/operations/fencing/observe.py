@@ -12,7 +12,7 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
@@ -210,8 +210,6 @@ def _check_connectors(
     configured: Configured | None, group_id: str | None, request: FenceRequest, listed: Sequence[str]
 ) -> None:
     """Raises ``BadInput`` for an unknown connector, and for a sink without ids; transforms look like sinks with ids."""
-    from difflib import get_close_matches
-
     known = configured.state.connectors if configured else {}
     reach = configured.reach if configured else {}
     for name in request.connectors:
@@ -221,8 +219,7 @@ def _check_connectors(
                 raise BadInput(f"{name} is a sink connector; its tasks have no transactional producers")
             continue
         if name not in known and name not in reach and not has_ids:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
+            hint = did_you_mean(name, known, "See connectctl connectors list.")
             raise BadInput(f"Connector not found: {name}", next_step=hint, code="unknown-connector")
 
 
