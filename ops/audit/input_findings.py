@@ -24,7 +24,6 @@ NAMED = 10
 def findings_of_inputs(
     request: AuditRequest, summary: Summary, partitions: tuple[InputPartition, ...]
 ) -> Iterator[Finding]:
-    """What the comparison found, and what keeps it from a proof."""
     yield from _wrong(request, summary)
     yield from _unknown(request, summary, partitions)
 

@@ -98,8 +98,6 @@ class ContextEntry(_Strict):
 
 
 class ContextFile(_Strict):
-    """The whole file."""
-
     current: str | None = None
     contexts: dict[str, ContextEntry] = Field(default_factory=dict)
 

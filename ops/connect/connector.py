@@ -86,7 +86,6 @@ class Connector:
 
     @property
     def owners(self) -> Owners | None:
-        """Who runs its parts, where that is known."""
         if self.assigned is None:
             return None
         return Owners({(self.name, part): worker for part, worker in self.assigned.items()})
@@ -270,5 +269,4 @@ def _status(data: Mapping[str, Any]) -> Status:
 
 
 def statuses_from_topic(records: Iterable[ConsumerRecord]) -> dict[tuple[str, int], Status]:
-    """The newest status by connector and task, from the records of the status topic."""
     return {part: _status(value) for part, (_, value) in status_topic.newest(records).items()}

@@ -37,7 +37,6 @@ class FieldRule:
         return next(iter(self.values(config)), None) if self.renames else None
 
     def shown(self, config: Config) -> str:
-        """The properties of ``config`` that decide."""
         values = {key: "(masked)" if key.endswith(".masked") else config[key] for key in self.keys if config.get(key)}
         text = ", ".join(f"{key} {value}" for key, value in values.items())
         return text or f"{self.keys[0]}, which is not set"

@@ -132,7 +132,6 @@ class _Execution(Generic[R]):
 
     @property
     def state(self) -> RunState:
-        """How the run ends after its last step."""
         errors = [result.error for result in self.results if result.error is not None]
         if not errors:
             return RunState.DONE

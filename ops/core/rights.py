@@ -15,8 +15,6 @@ from connectctl.ops.kafka.acls import Operation, Resource
 
 
 class Name(StrEnum):
-    """What a right is on."""
-
     CLUSTER = "the Kafka cluster"
     GROUP = "group.id"
     ANY_GROUP = "every group"

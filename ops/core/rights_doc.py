@@ -29,7 +29,6 @@ _NOTHING = "Nothing: these ask no cluster but the sandbox's own, or read only th
 
 
 def markdown() -> str:
-    """The whole page."""
     return "\n".join(_lines()) + "\n"
 
 

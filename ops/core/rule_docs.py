@@ -47,7 +47,6 @@ def rule_docs() -> dict[str, RuleDoc]:
 
 
 def sections(path: Path) -> list[RuleDoc]:
-    """The findings of one document, in its order."""
     text = path.read_text("utf-8").replace("`", "")
     return [
         RuleDoc(id_, title, severity, source or None, body.strip(), path.name)

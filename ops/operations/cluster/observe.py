@@ -180,7 +180,6 @@ def _connectors(
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
 ) -> tuple[list[Connector], str, list[Finding]]:
-    """The connectors, where they were read, and what to say about that."""
     silent = {worker.url for worker in workers if worker.problem}
     names = {topic.role: topic.name for topic in topics}
     why = "no worker answers"

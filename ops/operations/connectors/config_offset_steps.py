@@ -81,7 +81,6 @@ class RestoreOffsets(Step[StepContext]):
         return f"{len(wrong)} written and read back"
 
     def _wrong(self, context: StepContext) -> dict[str, str]:
-        """What is to be written, by partition."""
         config, former = kept(context.journal, self.config), dict(self.former)
         seen = context.calls.get(path_of("connectors", self.subject, "offsets"))["offsets"]
         found = {text_of(each["partition"]): text_of(each["offset"]) for each in seen}

@@ -78,7 +78,6 @@ class SetConnectorOffsets(Step[StepContext]):
         return _by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
 
     def _missing(self, context: StepContext) -> dict[str, str]:
-        """What is to be written yet, by partition."""
         found, wanted = _by_partition(_read(context, self.subject)), self._wanted(context)
         if self.every:
             wanted = dict.fromkeys(found, "null") | wanted
@@ -160,7 +159,6 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
 
 
 def removal(health: ConnectorHealth) -> list[ConnectorStep]:
-    """The steps that delete the offsets of a connector before it is deleted itself."""
     name = health.name
     return [
         SetTargetState(name, "stop", str(health.verdict)),

@@ -83,7 +83,6 @@ def of_change(calls: ConnectCalls, connector: Connector, new: Config, *, carry: 
 def of_outlook(
     found: OffsetOutlook, *, can_carry: bool = False, carried: Sequence[PartitionFate] = ()
 ) -> OffsetsOfChange:
-    """``found`` in words and as data; ``carried`` are carried over."""
     to, gone = {text_of(each.carry_to) for each in carried}, {id(each) for each in carried}
     orphaned = [each for each in found.of(Fate.ORPHANED) if id(each) not in gone]
     begun = [each for each in found.of(Fate.BEGUN) if text_of(each.partition) not in to]
@@ -127,12 +126,10 @@ def text_of(value: Any) -> str:
 
 
 def named(texts: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
     return some_of(texts, MOST_NAMED)
 
 
 def _unsettable(calls: ConnectCalls, connector: Connector) -> tuple[str, str | None] | None:
-    """What keeps workers from setting the connector's offsets, and why."""
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
         return f"The workers are {version}; setting offsets requires 3.6", None

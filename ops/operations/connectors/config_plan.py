@@ -77,7 +77,6 @@ class Planner:
         return ConfigPlan(plan, tuple(self.configs))
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
-        """Create a connector that is not there; ``offsets`` is what that means for source offsets."""
         self.configs.append(desired.config)
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
@@ -132,7 +131,6 @@ class Planner:
         self.show(name, offsets)
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
-        """Delete a connector; ``before`` are steps that come before that."""
         health = self.current[name]
         config = health.connector.config
         self.configs.append(config)

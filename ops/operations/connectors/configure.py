@@ -28,7 +28,6 @@ class ChangeConfig(Step["StepContext"]):
 
     @property
     def properties(self) -> Properties:
-        """What the connector is to have."""
         raise NotImplementedError
 
     def is_done(self, context: StepContext) -> str | None:

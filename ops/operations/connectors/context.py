@@ -52,7 +52,6 @@ class StepContext(RunContext):
         return facts.of(connector) if facts else connector
 
     def journal_and_run(self) -> tuple[Journal, Run]:
-        """The journal, and the run that is being carried out."""
         assert self.journal is not None
         assert self.run is not None
         return self.journal, self.run
@@ -72,7 +71,6 @@ class StepContext(RunContext):
                 self.waits[name] = Wait(began, WaitState(wanted, before))
 
     def check_waits(self) -> None:
-        """Look at every connector that is still waited for."""
         facts = None
         for name, wait in self.waits.items():
             if wait.end is None:

@@ -67,7 +67,6 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
 
 
 def not_known(connector: str, error: ConnectctlError) -> Finding:
-    """The coordinators cannot be asked, so that why tasks failed is read from their traces alone (FENCE009)."""
     message = f"Its transaction coordinators could not be read: {error}"
     return NOT_KNOWN.found(connector, message)
 

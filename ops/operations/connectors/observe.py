@@ -105,12 +105,10 @@ class ConnectorHealth:
 
     @property
     def name(self) -> str:
-        """The connector's name."""
         return self.connector.name
 
 
 def with_health(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
-    """The connectors by name, each with its verdict."""
     owners = owners_of(group)
     return tuple(_with_health(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
 
@@ -185,7 +183,6 @@ _PASSWORDS_OF: dict[str, frozenset[str]] = {}
 
 
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """``(prefix of its properties, class)`` of every plugin that ``config`` names."""
     named = [("", "connector.class")]
     named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
     for kind in ("transforms", "predicates"):
@@ -205,7 +202,6 @@ def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) 
 
 
 def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) -> list[Connector]:
-    """Connectors from what two topics say."""
     return [
         Connector(
             name=name,

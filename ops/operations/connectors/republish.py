@@ -53,8 +53,6 @@ def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class AwaitPublished(Step[CureContext]):
-    """Wait until the config topic has the tasks behind the connector's configuration."""
-
     subject: str
     now: str = ""
 

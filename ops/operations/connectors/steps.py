@@ -31,8 +31,6 @@ S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 @dataclass(frozen=True)
 class SetTargetState(Step[StepContext]):
-    """Stop, pause or resume a connector."""
-
     subject: str
     verb: str
     now: str
@@ -86,8 +84,6 @@ class Restart(Step[StepContext]):
 
 @dataclass(frozen=True)
 class RestartTask(Step[StepContext]):
-    """Restart one task of a connector."""
-
     subject: str
     task: int
     now: str = ""
@@ -158,8 +154,6 @@ class Await(Step[StepContext]):
 
 @dataclass(frozen=True)
 class RestartAndAwait(Step[S_contra]):
-    """Restart the failed parts of a connector, and wait until it runs."""
-
     subject: str
     now: str = ""
 
@@ -227,7 +221,6 @@ def _by_fencing(connector: Connector) -> bool:
 def plan_state(
     cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
-    """The plan that stops, pauses or resumes the connectors."""
     already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.

@@ -82,7 +82,6 @@ def candidates(
 
 
 def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
-    """Each id with its action."""
     rows = [_row(snapshot, request, id) for id in snapshot.ids]
     rows += [FenceTarget(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.skipped.items()]
     fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
@@ -139,7 +138,6 @@ def _check_unobserved(selection: FenceSelection) -> None:
 
 
 def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
-    """Ids of tasks that run now: their producers are fenced with the zombies', and the tasks fail (FENCE002)."""
     owners = [owner for row in rows for owner in row.running]
     if not owners:
         return None
@@ -149,7 +147,6 @@ def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
 
 
 def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding | None:
-    """The leader is fenced: its next write to the config topic fails once, and then it takes the id back (FENCE003)."""
     if snapshot.group_id is None or leader_id(snapshot.group_id) not in {row.id for row in rows}:
         return None
     message = "The leader's next write to the config topic fails once; the worker then recovers by itself."
@@ -157,7 +154,6 @@ def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding |
 
 
 def incomplete(listed: Observation[tuple[Listing, ...]]) -> list[Finding]:
-    """A coordinator did not list its ids, so that ids beyond the task counts may be missing (FENCE004)."""
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     findings = [
         UNLISTED.found(

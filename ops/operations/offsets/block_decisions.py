@@ -82,7 +82,6 @@ class BlockDecisions:
         return list(zip(*columns, strict=False))
 
     def _pairs(self, blocks: Blocks) -> Iterable[tuple[OffsetsTopicState, list[Row], list[Row]]]:
-        """What each place has now, and had then."""
         then = dict(zip(self.backup, blocks[len(self.places) :], strict=True))
         for at, now in zip(self.places, blocks, strict=False):
             yield at, now, then.get((at.bootstrap, at.topic), [])

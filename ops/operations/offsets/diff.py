@@ -30,7 +30,6 @@ class Difference:
     right: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """The difference as scripts get it."""
         return {"connector": self.connector, "key": self.key, "left": self.left, "right": self.right}
 
 
@@ -96,7 +95,6 @@ def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[Consumer
 
 
 def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:
-    """The live values of one connector in one topic."""
     found: dict[tuple[str, str], str | None] = {}
     for key in topic_state.records:
         value = topic_state.value(key)
@@ -106,7 +104,6 @@ def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, s
 
 
 def effective_of(found: SourceOffsets) -> dict[tuple[str, str], str | None]:
-    """The effective offsets of every connector."""
     return {
         (connector.name, entry.key.text): connect_json(entry.effective)
         for connector in found.connectors

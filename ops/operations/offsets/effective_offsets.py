@@ -70,7 +70,6 @@ def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
 
 
 def partitions_in(topic: ReadTopic | None) -> int:
-    """How many partitions it has, 0 for no topic."""
     return len(topic.image.end_offsets) if topic else 0
 
 

@@ -58,7 +58,6 @@ class View:
         return self.decisions.get(name) or decide(request, self.places[name], self.saved.get(name))
 
     def lines(self, connector: str) -> Iterator[str]:
-        """The lines of a backup of ``connector``."""
         if connector not in self.records:
             return backup_lines(self.places[connector])
         pairs = zip(self.places[connector], self.records[connector], strict=True)
@@ -81,7 +80,6 @@ class Local:
     """Reads everything in this process. Of topics and backups too big for memory only what matters is kept."""
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
-        """See ``Engine``."""
         snapshot = observe(sources, OffsetsQuery(tuple(each.purpose.connector for each in asked)))
         backups = {each.purpose.connector: read_backup(each.backup) for each in asked if each.backup is not None}
         return seen(sources, snapshot, asked, backups)
@@ -122,7 +120,6 @@ def _sorted(snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTop
 
 
 def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[OffsetsTopicState]]:
-    """The places of each connector."""
     names = [(each.purpose.connector, each.dedicated_topic) for each in asked]
     known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
     return {name: topic_states(sources, snapshot, name, topic, known) for name, topic in names}

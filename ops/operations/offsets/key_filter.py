@@ -176,7 +176,6 @@ class _ByKey:
             self.decide()
 
     def decide(self) -> None:
-        """Decide what was taken."""
         if not self._waiting:
             return
         found, saved = self.holding(self._waiting)

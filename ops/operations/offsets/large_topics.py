@@ -84,7 +84,6 @@ class InOrder:
 
     @property
     def topics(self) -> list[ReadTopic]:
-        """The topics that were read."""
         return topics_of(self.snapshot)
 
     @property
@@ -93,7 +92,6 @@ class InOrder:
         return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
 
     def connectors(self) -> Iterator[Passing]:
-        """The connectors in the order of their names."""
         self._plain = Plain(partitions_in(self.snapshot.global_topic), self._is_alone) if self.plainly else None
         theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
@@ -256,7 +254,6 @@ def _latest(topic: ReadTopic | None) -> Collection[ConsumerRecord]:
 
 
 def names_in(records: Iterable[ConsumerRecord]) -> set[str]:
-    """The connectors that have offsets among ``records``."""
     return {key.connector for record in records if isinstance(key := parse_key(record.key), SourceKey)}
 
 

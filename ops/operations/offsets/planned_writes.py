@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def write_as_json(write: RecordChange) -> dict[str, Any]:
-    """A record to write, as scripts get it."""
     return {
         "topic": write.topic,
         "kafkaPartition": write.partition,

@@ -70,7 +70,6 @@ class Changes:
     conflicts: tuple[Conflict, ...]
 
     def as_json(self, shown: Callable[[Collection[RecordChange]], list[Any]]) -> dict[str, Any]:
-        """The plan as scripts get it, with every record as it is ``shown``."""
         return self.plan.as_json() | {
             "writes": shown(self.writes),
             "conflicts": [

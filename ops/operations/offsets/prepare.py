@@ -48,7 +48,6 @@ class OffsetAccess:
 
     @property
     def group_id(self) -> str:
-        """The workers' group."""
         return self.group.id
 
     def states(self, read: Callable[[], Facts]) -> dict[str, State]:

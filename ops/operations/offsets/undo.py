@@ -38,7 +38,6 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
 
 
 def undone_by(steps: Sequence[Any]) -> frozenset[str]:
-    """The runs that ``steps`` rolled back."""
     found = (from_data(step.request) for step in steps if isinstance(step, Change))
     groups = frozenset(s.undoes for s in steps if isinstance(s, ChangeGroupOffsets) and s.undoes is not None)
     return groups | frozenset(

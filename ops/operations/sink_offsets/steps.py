@@ -130,7 +130,6 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
 
 
 def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[str, dict[str, Any] | None]:
-    """The method and body with which the workers make ``writes`` (KIP-875)."""
     if change.exact and not change.entries:
         return "DELETE", None
     return "PATCH", {
@@ -139,7 +138,6 @@ def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[
 
 
 def with_members(group: str, members: tuple[str, ...]) -> Refused:
-    """The error where a group has members."""
     return Refused(
         f"The group {group} has members; its offsets can be changed only while it has no members",
         why=some_of(members, MOST_MEMBERS),

@@ -32,8 +32,6 @@ _BREAKS_THEN = (TasksMaxForecast.FAILS, TasksMaxForecast.MAY_FAIL)
 
 
 class Choice(StrEnum):
-    """What to do about a connector that tasks.max will break."""
-
     RAISE = "raise"
     BRIDGE = "bridge"
     LEAVE = "leave"

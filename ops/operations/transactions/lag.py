@@ -59,7 +59,6 @@ class Lag:
     suspect: Suspect | None
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The partition as scripts get it."""
         return {
             "topic": self.place.topic,
             "partition": self.place.partition,
@@ -73,8 +72,6 @@ class Lag:
 
 @dataclass(frozen=True)
 class Lags:
-    """Every partition of the topics asked for, and findings."""
-
     partitions: tuple[Lag, ...]
     findings: tuple[Finding, ...]
 
@@ -138,7 +135,6 @@ def suspects_of(
 
 
 def finding(lag: Lag, now: float) -> Finding | None:
-    """What holds readers back, if it is worth a word: a transaction that hangs, or one that is open for long."""
     suspect = lag.suspect
     if suspect is None:
         return None
@@ -150,7 +146,6 @@ def finding(lag: Lag, now: float) -> Finding | None:
 
 
 def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
-    """A transaction is open for long and holds readers back; what is open for a moment is normal (TXN004)."""
     seconds = suspect.transaction.transaction.seconds_open(now) if suspect.transaction else None
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None

@@ -50,7 +50,6 @@ class Owned:
 
     @property
     def owner(self) -> TaskRef | None:
-        """The owner, the first where several share the id."""
         return self.owners[0] if self.owners else None
 
     def as_json(self, now: float) -> dict[str, Any]:
@@ -83,7 +82,6 @@ class Transactions:
 
 
 def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
-    """The transaction with its owners by name."""
     id = transaction.id
     leader = id.removeprefix("connect-cluster-") if directory.is_leader(id) else None
     return Owned(transaction, directory.owners(id), leader)

@@ -104,7 +104,6 @@ class RecordedEnd:
 
     @classmethod
     def of(cls, records: Iterable[ConsumerRecord]) -> RecordedEnd:
-        """The records as entries."""
         found: defaultdict[int, list[LogEntry]] = defaultdict(list)
         unreadable = []
         for record in records:

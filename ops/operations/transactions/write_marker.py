@@ -109,7 +109,6 @@ OVERRIDDEN = "a transaction that its producer is about to commit loses its recor
 
 
 def warnings_of(found: Hanging) -> Iterator[str]:
-    """What to know before a hanging transaction is aborted."""
     if not found.proven:
         yield f"Not proven to hang; with --force {OVERRIDDEN}."
     if found.decision.outcome is None:
