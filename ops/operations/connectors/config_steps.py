@@ -165,14 +165,7 @@ class AwaitGone(Step["StepContext"]):
         return f"wait until no worker runs {self.subject}"
 
     def apply(self, context: StepContext) -> str | None:
-        def gone() -> bool | None:
-            owners = context.facts().owners if context.facts else None
-            if context.facts and owners is None:
-                return None  # a rebalance
-            return not (owners and owners.parts(self.subject)) or None
-
-        if not context.until(gone, context.timeout, POLL):
-            raise TimedOut(f"Workers still run {self.subject} after {context.timeout:g} s, although it is deleted")
+        context.await_gone(self.subject)
         return None
 
 

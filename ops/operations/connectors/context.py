@@ -63,6 +63,18 @@ class StepContext(RunContext):
         self.before[connector] = before, self.now()
         return answer
 
+    def await_gone(self, name: str, *, deleted: bool = True) -> None:
+        """Wait until no rebalance is under way, and, where ``name`` is ``deleted``, no worker has a part of it."""
+
+        def gone() -> bool | None:
+            owners = self.facts().owners if self.facts else None
+            if self.facts and owners is None:
+                return None  # a rebalance
+            return not (deleted and owners and owners.parts(name)) or None
+
+        if not self.until(gone, self.timeout, POLL):
+            raise TimedOut(f"Workers still run {name} after {self.timeout:g} s, although it is deleted")
+
     def await_all(self, wanted: State) -> None:
         """Begin to wait for everything that was changed, so that many waits take no longer than one."""
         for name, (before, began) in self.before.items():

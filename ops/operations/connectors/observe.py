@@ -264,13 +264,13 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
     return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
 
 
-def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> list[str]:
-    """``names`` with globs (``*``, ``?``, ``[…]``) as the connectors that match. Raises ``BadInput`` where none does."""
-    return matching_names([each.name for each in found], names)
+def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
+    """As ``select``, with the connectors that match the globs among ``names``."""
+    return select(found, matching_names([each.name for each in found], names))
 
 
 def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """As ``matching``, among the names ``known``."""
+    """``names`` with globs (``*``, ``?``, ``[…]``) as those ``known`` that match. Raises ``BadInput`` where none does."""
     wanted: list[str] = []
     for name in names:
         if name in known or not is_glob(name):
@@ -292,7 +292,7 @@ def is_glob(name: str) -> bool:
 
 def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
     """The connector that a name or a glob means. Raises ``BadInput`` where that is none, or several."""
-    several = select(found, matching(found, [name]))
+    several = matching(found, [name])
     if len(several) != 1:
         names = ", ".join(each.name for each in several)
         raise BadInput(f"This needs one connector, and {name} matches {names}", next_step="Name one of them.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
@@ -15,9 +15,6 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
-
-if TYPE_CHECKING:
-    pass
 
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
@@ -122,7 +119,12 @@ class Await(Step[StepContext]):
             wait = self._waited(context)
             again = "; tasks that had failed because their producer was fenced were restarted once"
         if wait.failed:
-            raise self._failure(f"{wait.verdict}{again}", wait.verdict.cause)
+            raise ConnectctlError(
+                f"{self.subject} is {wait.verdict}{again}",
+                why=wait.verdict.cause,
+                next_step=f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}",
+                code="connector-failed",
+            )
         return f"{wait.verdict}{again}"
 
     def _waited(self, context: StepContext) -> WaitProgress:
@@ -146,10 +148,6 @@ class Await(Step[StepContext]):
                 next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
             )
         return wait.end
-
-    def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
-        hint = f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}"
-        return ConnectctlError(f"{self.subject} is {verdict}", why=cause, next_step=hint, code="connector-failed")
 
 
 @dataclass(frozen=True)
