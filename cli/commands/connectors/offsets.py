@@ -14,8 +14,8 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.connectors.config_values import keep
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
+from connectctl.ops.operations.offsets.prepare import refuse_without_write
 from connectctl.ops.operations.offsets.target import Target
-from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions

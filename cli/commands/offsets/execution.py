@@ -27,9 +27,8 @@ from connectctl.ops.operations.offsets.engine import Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
 from connectctl.ops.operations.offsets.planning import plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets, refuse_without_write
 from connectctl.ops.operations.offsets.undo import undone_by
-from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
     from connectctl.cli.options import OffsetOptions

@@ -106,8 +106,11 @@ def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterato
 def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[OffsetsTopicState]], *, every: bool) -> None:
     problems = [topic_state.problem for places in found.values() for topic_state in places if topic_state.problem]
     if every and not problems:
-        topics = [topic for topic in (snapshot.global_topic, *snapshot.dedicated.values()) if topic is not None]
-        open_ = (f for t in topics for f in offsets_findings.of_open_transactions(t.image.topic, t.image.held_back))
+        open_ = (
+            f
+            for t in topics_of(snapshot)
+            for f in offsets_findings.of_open_transactions(t.image.topic, t.image.held_back)
+        )
         problems = [finding.reason for finding in (*snapshot.findings, *open_) if finding.id in _HIDDEN]
     if problems:
         why = "; ".join(dict.fromkeys(problems))
