@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import masked, remember
 from connectctl.ops.connect import status_topic
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
 
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.partition_changes import Offsets, matters, outlook
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
@@ -17,7 +17,6 @@ from connectctl.ops.operations.connectors.config_values import Config, differenc
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.connect.connector import Connector
 
 MOST_NAMED = 3
 CARRY = "--carry-offsets"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
@@ -18,11 +17,8 @@ from connectctl.ops.operations.connectors.config_steps import (
     DeleteConnector,
 )
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
-from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState, already_satisfied
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
-    from connectctl.ops.operations.connectors.steps import ConnectorStep
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, already_satisfied
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect import config_topic as connect_config_topic
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.connector import (
     Connector,
     Owners,
@@ -23,16 +23,14 @@ from connectctl.ops.connect.connector import (
     verdict_of,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
-from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of, observation_of
+from connectctl.ops.kafka.visibility import Complete, Observation, Partial, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.cluster.read_once import read_once
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Observation
 
 Named = Mapping[str, str | None]
 PATIENCE = 2.0

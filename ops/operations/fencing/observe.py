@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
+from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, ConfigState, ConfiguredConnector, newest
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
-from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.kafka.transactions import Listing, Transaction
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
 from connectctl.ops.operations.fencing.planning import candidates, incomplete
@@ -24,11 +24,8 @@ from connectctl.ops.operations.fencing.snapshot import FenceRequest, Snapshot, T
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Gap, Observation
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between describe requests for an id whose coordinator is loading or moving, before it counts as not observable."""

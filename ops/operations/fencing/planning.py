@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import (
     LEADER,
@@ -19,8 +18,8 @@ from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
-from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Reason, describe_id, gap_findings, grant, refused
+from connectctl.ops.kafka.transactions import Listing, Transaction
+from connectctl.ops.kafka.visibility import Observation, Reason, describe_id, gap_findings, grant, refused
 from connectctl.ops.operations.fencing.snapshot import (
     Action,
     FenceRequest,
@@ -29,10 +28,6 @@ from connectctl.ops.operations.fencing.snapshot import (
     Snapshot,
     TaskIdRange,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Observation
 
 RUNNING_TASKS = Rule("FENCE002", Severity.WARNING)
 RUNNING_LEADER = Rule("FENCE003", Severity.INFO)

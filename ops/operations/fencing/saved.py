@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.saved_plan import stale
-from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.observe import Sources, observe
 from connectctl.ops.operations.fencing.planning import check, select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest, FenceSelection
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.fencing.observe import Sources
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection
     from connectctl.ops.operations.fencing.steps import FenceIds
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.finding import counted, some_of
+from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
@@ -24,7 +24,6 @@ from connectctl.ops.operations.fencing.verify import verify
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal
 
 MAX_NAMED = 3

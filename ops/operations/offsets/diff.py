@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import connect_json, owners_of
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same, left_over
-from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, Row, record_in
+from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 

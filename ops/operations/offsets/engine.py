@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, Row, SortedRecords, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of, read_backup
+from connectctl.ops.operations.offsets.changes import OffsetRequest
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
-from connectctl.ops.operations.offsets.key_filter import Sorted, is_decided
+from connectctl.ops.operations.offsets.key_filter import Purpose, Sorted, is_decided
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, emptied
-from connectctl.ops.operations.offsets.topic_state import by_connector, topic_states
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.key_filter import Purpose
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_connector, topic_states
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from json.encoder import encode_basestring as _quoted
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
-from connectctl.ops.operations.offsets.record_changes import text_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import RecordChange
+from connectctl.ops.operations.offsets.record_changes import RecordChange, text_of
 
 
 def write_as_json(write: RecordChange) -> dict[str, Any]:

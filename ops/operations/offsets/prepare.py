@@ -13,14 +13,14 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized,
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import grant
-from connectctl.ops.operations.connectors.observe import see
+from connectctl.ops.operations.connectors.observe import Facts, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
-from connectctl.ops.operations.offsets.engine import Asked
+from connectctl.ops.operations.offsets.engine import Asked, Engine, View
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
-from connectctl.ops.operations.offsets.planning import ConnectorState
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Change, asked_by
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.observe import Facts
-    from connectctl.ops.operations.offsets.engine import Engine, View
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.planning import Changes
 
 
 @dataclass(frozen=True)

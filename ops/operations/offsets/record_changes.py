@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import methodcaller
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
@@ -20,6 +20,7 @@ from connectctl.ops.connect.source_offsets import read_offset
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
     MergeOffsets,
@@ -31,11 +32,7 @@ from connectctl.ops.operations.offsets.changes import (
     Side,
 )
 from connectctl.ops.operations.offsets.plain_records import Shapes
-from connectctl.ops.operations.offsets.topic_state import is_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 Where = tuple[str | None, str]
 """A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""

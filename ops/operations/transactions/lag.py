@@ -12,7 +12,7 @@ from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Complete, gap_findings, gap_of, observation_of
+from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions import rules
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
-    from connectctl.ops.kafka.visibility import Gap, Observation
     from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0

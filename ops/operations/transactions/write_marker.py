@@ -10,15 +10,13 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.kafka.error_handling import MARKER, ErrorAction, verdict
-from connectctl.ops.kafka.visibility import refused
+from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, verdict
+from connectctl.ops.kafka.visibility import Gap, refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.transactions import PartitionProducer
-    from connectctl.ops.kafka.visibility import Gap
     from connectctl.ops.operations.transactions.abort import TransactionContext
 
 PAUSE = 0.2
