@@ -29,7 +29,7 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
 from connectctl.ops.operations.connectors.config_validation import resolved
 from connectctl.ops.operations.connectors.plan_again import plan_again
-from connectctl.ops.operations.fencing.saved import request_of, select_again
+from connectctl.ops.operations.fencing.observe import request_of, select_again
 from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets.prepare import targets_of
 from connectctl.ops.operations.offsets.steps import Change
