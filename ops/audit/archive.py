@@ -101,7 +101,6 @@ class ArchiveAudit:
 
     @property
     def files(self) -> tuple[ArchivedFile, ...]:
-        """All that the manifest names."""
         return tuple(file for each in self.partitions for file in each.files)
 
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from connectctl.ops.audit import findings as audit_findings
-from connectctl.ops.audit.archive import overlaps
+from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition, overlaps
 from connectctl.ops.audit.verdict import Verdict, worst
-from connectctl.ops.core.finding import Severity, counted, some_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
+from connectctl.ops.core.finding import Finding, Severity, counted, some_of
+from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
 NAMED = 10
 """How many files or partitions a finding names."""

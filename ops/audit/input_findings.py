@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from connectctl.ops.audit import findings as audit_findings
 from connectctl.ops.audit.field_extractor import RecordPart
 from connectctl.ops.audit.occurrences import Side
-from connectctl.ops.core.finding import counted, some_of
+from connectctl.ops.core.finding import Finding, counted, some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.input_partitions import InputPartition
     from connectctl.ops.audit.plan import AuditRequest
     from connectctl.ops.audit.summary import Summary
     from connectctl.ops.audit.violations import Violation
-    from connectctl.ops.core.finding import Finding
 
 NAMED = 10
 """How many records of a kind a finding names."""
@@ -24,7 +23,6 @@ NAMED = 10
 def findings_of_inputs(
     request: AuditRequest, summary: Summary, partitions: tuple[InputPartition, ...]
 ) -> Iterator[Finding]:
-    """What the comparison found, and what keeps it from a proof."""
     yield from _wrong(request, summary)
     yield from _unknown(request, summary, partitions)
 

@@ -62,7 +62,6 @@ class Occurrence(NamedTuple):
 
 
 def of_range(run: SequenceRange, side: int) -> Occurrence:
-    """Records in sequence, read on ``side``."""
     return Occurrence(
         run.source, run.first, side, run.topic, run.partition, run.first_offset, run.last, run.last_offset, 1, run[8]
     )
@@ -102,7 +101,6 @@ class MatchTotals:
 
     @property
     def unidentified(self) -> int:
-        """How many input records have no identity."""
         return sum(found[1] for found in self.reads.values())
 
     def as_row(self) -> dict[str, Any]:

@@ -53,7 +53,6 @@ class AuditRequest:
 
     @property
     def source(self) -> Spec:
-        """What names a record's source partition."""
         return self.by or field_extractor.BY_KEY
 
 

@@ -40,12 +40,10 @@ class PartitionRange(NamedTuple):
 
     @property
     def place(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def size(self) -> int:
-        """How many offsets it has."""
         return self.until - self.start
 
 
@@ -93,7 +91,6 @@ class PartTotals:
 
     @property
     def place(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     def as_row(self) -> dict[str, Any]:
@@ -103,8 +100,6 @@ class PartTotals:
 
 @dataclass(slots=True)
 class _Producer:
-    """What is known of a producer in this partition."""
-
     epoch: int = -1
     sequence: int = -1
     open: list[Any] | None = None

@@ -33,7 +33,6 @@ class SequenceRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many records it is."""
         return self.last - self.first + 1
 
     def offsets_of(self, number: int) -> tuple[int, int]:
@@ -67,7 +66,6 @@ class SourceTotals:
 
     @property
     def offences(self) -> int:
-        """How much is wrong with it."""
         return self.duplicates + self.gaps + self.reordered + self.torn + self.lost
 
 

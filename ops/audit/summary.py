@@ -76,7 +76,6 @@ class Summary:
         read.characters += found.characters
 
     def count(self, kind: str, times: int, weight: int) -> None:
-        """Count violations of a kind, with the records they are."""
         self.found[kind] += times
         self.weights[kind] += weight
 
@@ -140,7 +139,6 @@ class Summary:
 
     @property
     def evidence(self) -> list[Violation]:
-        """The worst violations of every kind."""
         worst = []
         for kind in KINDS:
             heap = sorted(self.violations.get(kind, ()), key=lambda entry: _rank(entry[2]))

@@ -25,7 +25,6 @@ class Timeline:
         self._fit()
 
     def merge(self, other: Timeline) -> None:
-        """Add all of another one."""
         while self.width < other.width:
             self.double()
         while other.width < self.width:
@@ -67,7 +66,6 @@ class Sizes:
     counts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, size: int, times: int = 1) -> None:
-        """Count one of ``size``."""
         power = size.bit_length() - 1 if size > 0 else 0
         self.counts[power] = self.counts.get(power, 0) + times
 

@@ -11,7 +11,6 @@ from connectctl.ops.audit.verdict import Audit, committed, torn
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
-    """The answer for scripts, without the envelope."""
     summary, sums = audit.summary, audit.summary.sums
     return {
         "clusterId": audit.cluster_id,

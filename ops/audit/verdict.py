@@ -86,7 +86,6 @@ class Audit:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that a finding means."""
         return worst(_MEANS.get(finding.id) for finding in self.findings)
 
     @property
@@ -100,13 +99,11 @@ class Audit:
 
 
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict:
-    """The worst of ``verdicts``."""
     means = set(verdicts)
     return next((verdict for verdict in _WORST if verdict in means), Verdict.EXACTLY_ONCE)
 
 
 def committed(summary: Summary) -> int:
-    """How many records are committed by the headers."""
     return summary.totals.records["committed"] + sum(part.plain for part in summary.parts)
 
 
@@ -116,7 +113,6 @@ def torn(summary: Summary) -> int:
 
 
 def findings_of(audit: Audit) -> tuple[Finding, ...]:
-    """Everything worth telling, the worst first."""
     sources = _of_sources(audit) if audit.inputs is None else _of_inputs(audit)
     found = [*_of_transactions(audit), *sources, *_undecided(audit), *_of_topics(audit)]
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}

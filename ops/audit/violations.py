@@ -47,7 +47,6 @@ class Violation(NamedTuple):
     other_until: int = -1
 
     def as_json(self) -> dict[str, Any]:
-        """What is known of it, without the rest."""
         data = {
             "kind": self.kind,
             "source": self.source,

@@ -36,7 +36,6 @@ class ApplicationSection(WorkersSection):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is said here of how instances are changed, by key."""
         return self.model_dump(exclude_none=True, exclude={"each", "instances"})
 
 

@@ -8,7 +8,6 @@ is wrong in one context is an error of that context: the others can be used.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from connectctl.ops.config import yaml_text
 from connectctl.ops.config.application_section import ApplicationSection
 from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, did_you_mean
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 if TYPE_CHECKING:
@@ -99,8 +98,6 @@ class ContextEntry(_Strict):
 
 
 class ContextFile(_Strict):
-    """The whole file."""
-
     current: str | None = None
     contexts: dict[str, ContextEntry] = Field(default_factory=dict)
 
@@ -203,8 +200,7 @@ def _explain(path: Path, first: ErrorDetails, lines: dict[str, int]) -> BadInput
     name = str(first["loc"][-1]) if first["loc"] else "the file"
     if first["type"] == "extra_forbidden":
         known = _siblings(location)
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(known)}."
+        hint = did_you_mean(name, known, f"Known keys here: {', '.join(known)}.")
         return BadInput(f"{where}: unknown key {name}", next_step=hint)
     text = first["msg"].removeprefix("Value error, ")
     why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", text)

@@ -33,5 +33,4 @@ def cache_directory() -> Path:
 
 
 def sandbox_directory(name: str) -> Path:
-    """All files of the sandbox ``name``."""
     return state_directory() / "sandbox" / name

@@ -19,7 +19,6 @@ OF_PROPERTY = ("property", "value")
 
 
 def names_in(template: str) -> set[str]:
-    """The placeholders of ``template``."""
     return set(_PLACEHOLDER.findall(template))
 
 

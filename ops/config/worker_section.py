@@ -95,7 +95,6 @@ class WorkerSettings(BaseModel):
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is said here, by key."""
         return self.model_dump(exclude_none=True, exclude={"each"})
 
     def over(self, other: WorkerSettings) -> WorkerSettings:
@@ -104,7 +103,6 @@ class WorkerSettings(BaseModel):
 
     @property
     def driven_by(self) -> Driver:
-        """The driver that is meant."""
         return self.driver or DEFAULT
 
     @property

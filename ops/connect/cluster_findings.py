@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.worker import Support
+from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.worker import Worker
     from connectctl.ops.kafka.topics import TopicFacts
 
 NO_MEMBERS = Rule("CLUSTER001", Severity.ERROR)

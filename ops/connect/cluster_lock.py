@@ -44,7 +44,6 @@ class LockHolder:
 
     @property
     def client_id(self) -> str:
-        """The client id that says so."""
         return f"{_MARK};run={_quoted(self.run)};by={_quoted(self.who)};since={_quoted(self.since)};pid={self.pid}"
 
     @classmethod
@@ -59,7 +58,6 @@ class LockHolder:
 
     @property
     def host(self) -> str:
-        """The host's own name."""
         return self.who.rpartition("@")[2]
 
     def __str__(self) -> str:
@@ -68,5 +66,4 @@ class LockHolder:
         return " ".join(words) + (f" (at {self.address})" if self.address else "")
 
     def as_json(self) -> dict[str, str | None]:
-        """The holder as scripts get it."""
         return {"run": self.run or None, "by": self.who, "since": self.since or None, "address": self.address or None}

@@ -57,7 +57,6 @@ class ConfiguredConnector:
 
     @property
     def task_configs(self) -> dict[int, dict[str, str]]:
-        """The tasks' configurations, by number."""
         return {n: read_json(record).get("properties", {}) for n, record in self.task_records.items()}
 
     @property
@@ -140,7 +139,6 @@ def newest(records: Iterable[ConsumerRecord], wanted: Callable[[str], bool]) -> 
 def _limit(
     limits: dict[str, dict[int, tuple[int, str | None]]], key: str, offset: int, value: Mapping[str, Any]
 ) -> None:
-    """What a task's configuration says of ``tasks.max``."""
     name, _, number = key.removeprefix(TASK).rpartition("-")
     config = value.get("properties")
     if number.isdecimal() and isinstance(config, dict):
@@ -159,7 +157,6 @@ def _note(
 
 
 def _unreadable(topic: str, record: ConsumerRecord, why: str) -> Finding:
-    """A record of the config topic that no worker can read; whatever wrote it did nothing by it (RECORD001)."""
     subject = f"{topic}-{record.partition}@{record.offset}"
     return UNREADABLE_RECORD.found(subject, f"A record of the config topic is ignored: {why}.")
 

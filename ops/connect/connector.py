@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import masked, remember
 from connectctl.ops.connect import status_topic
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
 
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
@@ -86,7 +85,6 @@ class Connector:
 
     @property
     def owners(self) -> Owners | None:
-        """Who runs its parts, where that is known."""
         if self.assigned is None:
             return None
         return Owners({(self.name, part): worker for part, worker in self.assigned.items()})
@@ -270,5 +268,4 @@ def _status(data: Mapping[str, Any]) -> Status:
 
 
 def statuses_from_topic(records: Iterable[ConsumerRecord]) -> dict[tuple[str, int], Status]:
-    """The newest status by connector and task, from the records of the status topic."""
     return {part: _status(value) for part, (_, value) in status_topic.newest(records).items()}

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import status_topic
-from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, decode
+from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, ConfigState, decode
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.visibility import Gap

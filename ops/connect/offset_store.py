@@ -71,7 +71,6 @@ def store_of(
 
 
 def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> str:
-    """The bootstrap servers of a connector's ``producer``, ``consumer`` or ``admin``."""
     given = config.get(f"{client}.override.bootstrap.servers")
     return default if given is None else given  # an empty one is an override, too
 

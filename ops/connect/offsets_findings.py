@@ -34,7 +34,6 @@ STALE_MS = 60_000
 
 
 def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
-    """Everything odd about one connector's offsets."""
     odd = OffsetFindings(found.name, found.configured, found.dedicated_topic)
     for entry in found.offsets:
         odd.see(entry)
@@ -55,7 +54,6 @@ class OffsetFindings:
     _found: list[Finding] = field(default_factory=list)
 
     def see(self, entry: SourceOffset) -> None:
-        """Take the next one into account."""
         self._count += 1
         key, theirs, ours = entry.key, entry.global_, entry.dedicated
         if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
@@ -71,11 +69,9 @@ class OffsetFindings:
             self._stale = _stale(self.name, entry, theirs, ours)
 
     def pass_by(self, count: int) -> None:
-        """Count records that have no finding."""
         self._count += count
 
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
-        """Everything, once all are seen."""
         if not self.configured and self._count:
             message = (
                 f"{self._count} source partitions of a connector that is not configured; a new one would inherit them."
@@ -139,7 +135,6 @@ def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
 
 
 def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
-    """Source partitions that ``keys`` spell in several ways."""
     by_meaning: dict[str, dict[str, str]] = {}
     for key in keys:
         by_meaning.setdefault(key.meaning, {})[key.text] = key.connector
@@ -233,13 +228,11 @@ def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
 
 
 def of_empty_group(group_id: str) -> Finding:
-    """A group in which no worker is: what is shown may be another cluster's."""
     message = "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
     return EMPTY_GROUP.found(group_id, message)
 
 
 def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Finding]:
-    """Partitions whose end an open transaction hides."""
     for partition in held:
         message = (
             f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "

@@ -19,9 +19,8 @@ from connectctl.ops.connect.partition_fate import (
     rewritten,
     with_moved,
 )
-from connectctl.ops.connect.partition_fields import Config, FieldRule, SourcePartition
+from connectctl.ops.connect.partition_fields import Config, FieldRule, PartitionRule, SourcePartition
 from connectctl.ops.connect.partition_learning import learned
-from connectctl.ops.connect.partition_rule import PartitionRule
 from connectctl.ops.connect.partition_rules import rules_of
 from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
 

@@ -69,7 +69,6 @@ class OffsetOutlook:
     inherited: tuple[str, ...] = ()
 
     def of(self, *fates: Fate) -> list[PartitionFate]:
-        """Those that fare so."""
         return [each for each in self.fates if each.fate in fates]
 
 

@@ -26,7 +26,6 @@ _SHORT = 3
 
 
 def learned(old: Config | None, new: Config, partitions: Sequence[SourcePartition]) -> OffsetOutlook:
-    """What becomes of ``partitions`` where ``new`` replaces ``old``."""
     changed = {key for key in {*(old or {}), *new} if (old or {}).get(key) != new.get(key)}
     own = sorted(key for key in changed if not key.startswith(FRAMEWORK))
     if old is None:
@@ -62,7 +61,6 @@ def _follows(config: Config, partitions: Sequence[SourcePartition]) -> dict[str,
 
 
 def values_of(config: Config, key: str) -> set[str]:
-    """The values that a property lists."""
     return set(entries(config.get(key, "")))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from connectctl.ops.connect.partition_fields import (
     Config,
     FieldRule,
+    PartitionRule,
     SourcePartition,
     both,
     counted,
@@ -20,7 +21,6 @@ from connectctl.ops.connect.partition_fields import (
     matches,
     names_of,
 )
-from connectctl.ops.connect.partition_rule import PartitionRule
 from connectctl.ops.connect.partition_rules_of_databases import DEBEZIUM_RULES, JDBC_RULES
 
 _MIRROR = "org.apache.kafka.connect.mirror"

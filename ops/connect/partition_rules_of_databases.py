@@ -8,6 +8,7 @@ from typing import Any
 from connectctl.ops.connect.partition_fields import (
     Config,
     FieldRule,
+    PartitionRule,
     both,
     constantly,
     entries,
@@ -16,7 +17,6 @@ from connectctl.ops.connect.partition_fields import (
     matches,
     names_of,
 )
-from connectctl.ops.connect.partition_rule import PartitionRule
 
 _JDBC = ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector")
 _JDBC_DOCS = "https://docs.confluent.io/kafka-connectors/jdbc/current/source-connector/source_config_options.html"

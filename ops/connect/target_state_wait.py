@@ -7,12 +7,8 @@ changed counts only after a while; and a task is RUNNING before it has done anyt
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import Connector, State, at_rest, verdict_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.connector import Verdict
+from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest, verdict_of
 
 GRACE = 5.0
 """Seconds for which a status that has not changed may still be the one from before."""

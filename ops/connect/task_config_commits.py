@@ -97,7 +97,6 @@ def endangered(records: Iterable[ConsumerRecord], now: float) -> Iterator[TaskCo
 
 
 def _name_of(key: str) -> str:
-    """The connector that a record is about."""
     if key.startswith(TASK):
         return key.removeprefix(TASK).rpartition("-")[0]
     return key.removeprefix(CONNECTOR if key.startswith(CONNECTOR) else COMMIT)
@@ -146,15 +145,6 @@ def _under_way(reading: _Reading, now: float) -> bool:
 
 
 def task_configs_lost(order: TaskConfigOrder, topic: str) -> Finding:
-    """Compaction takes the task configurations of a connector away, and a worker that starts has none of them (TASK010).
-
-    Every PUT of a connector's configuration writes its record again, while its tasks are written only if they change. Then
-    the commit of the tasks lies before the configuration as soon as compaction removes the earlier one, and a worker that
-    starts takes the commit for that of a deleted connector. Tasks that it is given fail with "it has an invalid task
-    configuration. This task will not execute until reconfigured"; a leader that starts assigns none. Nothing shows before a
-    restart, and a rolling restart meets every worker. The connector heals it where it starts on such a worker itself;
-    connectors cure makes it publish its tasks again before (KAFKA-17719, KAFKA-17676).
-    """
     where = f"in {topic} its configuration (offset {order.config}) follows the commit of its {order.tasks} tasks"
     if order.lost:
         message = f"A worker that starts has no task configurations of it: {where} (offset {order.commit})."

@@ -38,7 +38,6 @@ class TaskRef:
 
 
 def task_id(group: str, connector: str, task: int) -> str:
-    """The transactional id of a task."""
     return f"{group}-{connector}-{task}"
 
 
@@ -91,7 +90,6 @@ class TransactionalIdIndex:
         return id.startswith(LEADER) and not self.owners(id)
 
     def ambiguity(self, id: str) -> Finding | None:
-        """An id belongs to two tasks, or to a task and a leader; fencing the one fences the other (FENCE001)."""
         said = [str(owner) for owner in self.owners(id)]
         group = id.removeprefix(LEADER)
         if id.startswith(LEADER) and group in self.connectors:
@@ -104,7 +102,6 @@ class TransactionalIdIndex:
 
 
 def ambiguities(directory: TransactionalIdIndex, ids: Iterable[str]) -> list[Finding]:
-    """FENCE001 for each of ``ids`` that is ambiguous."""
     return [finding for id in ids if (finding := directory.ambiguity(id)) is not None]
 
 

@@ -22,6 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from connectctl.ops.kafka.acls import Right
 
 
@@ -113,3 +115,11 @@ class PartDone(ConnectctlError):
     """Some steps are done and some are not; the run can be resumed."""
 
     code = "part-done"
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """What to do about an unknown ``name``: take the nearest that is ``known``, or ``otherwise``, where none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {near[0]}?" if near else otherwise

@@ -6,7 +6,7 @@ that was killed anywhere can be carried out once more from its beginning, and co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -18,8 +18,6 @@ from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from connectctl.ops.clients.protocols import ClusterLock
     from connectctl.ops.core.step import Step
 
@@ -132,7 +130,6 @@ class _Execution(Generic[R]):
 
     @property
     def state(self) -> RunState:
-        """How the run ends after its last step."""
         errors = [result.error for result in self.results if result.error is not None]
         if not errors:
             return RunState.DONE

@@ -45,7 +45,6 @@ class Finding:
         return f"{self.subject}: {self.message.rstrip('.')}{hint}"
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as scripts get it; ``why`` and ``nextStep`` only where there is one."""
         data: dict[str, Any] = {
             "id": self.id,
             "severity": self.severity.value,

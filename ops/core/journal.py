@@ -59,8 +59,6 @@ class StepEvent:
 
 @dataclass(frozen=True)
 class Run:
-    """A run as the journal has it."""
-
     id: str
     operation: str
     cluster_id: str
@@ -151,7 +149,6 @@ class Journal:
             db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, now_utc()))
 
     def end(self, run: str, state: RunState) -> None:
-        """Write down how a run ended."""
         with self._open() as db:
             db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, now_utc(), run))
 
@@ -168,7 +165,6 @@ class Journal:
             return db.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 
     def runs(self) -> list[Run]:
-        """All runs, the newest first."""
         return self._runs("")
 
     def _runs(self, where: str, *values: str) -> list[Run]:
@@ -198,7 +194,6 @@ class Journal:
         return read_json(self.path(run, "plan.json").read_bytes())
 
     def path(self, run: str, name: str) -> Path:
-        """A file of a run."""
         return self.directory / "runs" / run / name
 
     def write(self, run: str, name: str, content: bytes) -> Path:

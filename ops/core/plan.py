@@ -43,7 +43,6 @@ class Plan:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """The resources that it changes."""
         return tuple(dict.fromkeys(step.subject for step in self.steps))
 
     @property
@@ -100,8 +99,6 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 class Outcome(StrEnum):
-    """What came of a step."""
-
     DONE = "done"
     ALREADY = "already"
     FAILED = "failed"
@@ -120,7 +117,6 @@ class Result:
     error: ConnectctlError | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The result as scripts get it."""
         data = {"subject": self.subject, "says": self.says, "outcome": self.outcome.value, "detail": self.detail}
         if self.error is None:
             return data

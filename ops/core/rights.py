@@ -15,8 +15,6 @@ from connectctl.ops.kafka.acls import Operation, Resource
 
 
 class Name(StrEnum):
-    """What a right is on."""
-
     CLUSTER = "the Kafka cluster"
     GROUP = "group.id"
     ANY_GROUP = "every group"
@@ -268,49 +266,37 @@ _FENCE = (
     _OTHER_GROUPS,
 )
 
-NOTHING: tuple[Need, ...] = ()
 _ADDRESSES = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses")
+_BY_NAME = "offsets that are stored under a new name"
 COMMANDS: dict[str, tuple[Need, ...]] = {
     "cluster show": (*_LOOK, *_LAYOUT),
-    "connectors list": _LOOK,
+    **dict.fromkeys(("connectors list", "connectors history", "tasks check"), _LOOK),
     "connectors show": (*_LOOK, _FENCED),
-    "connectors stop": _CHANGE,
-    "connectors pause": _CHANGE,
-    "connectors resume": _CHANGE,
-    "connectors restart": _CHANGE,
-    "connectors cure": (*_CHANGE, _FENCED),
-    "connectors create": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
-    "connectors apply": (
-        *_CHANGE,
-        *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name"),
-        *_EVERY_ID,
+    **dict.fromkeys(
+        (
+            *(
+                f"connectors {each}"
+                for each in ("stop", "pause", "resume", "restart", "edit", "patch", "diff", "topics")
+            ),
+            *("loggers set", "loggers undo", "runs undo"),
+        ),
+        _CHANGE,
     ),
-    "connectors edit": _CHANGE,
-    "connectors patch": _CHANGE,
+    "connectors cure": (*_CHANGE, _FENCED),
+    **dict.fromkeys(("connectors create", "connectors rollback"), (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME))),
+    "connectors apply": (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME), *_EVERY_ID),
     "connectors delete": (*_CHANGE, *_EVERY_ID),
-    "connectors diff": _CHANGE,
-    "connectors history": _LOOK,
-    "connectors rollback": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
-    "connectors topics": _CHANGE,
-    "plugins list": (_ADDRESSES,),
-    "plugins show": (_ADDRESSES,),
-    "loggers get": (_ADDRESSES,),
-    "loggers set": _CHANGE,
-    "loggers undo": _CHANGE,
+    **dict.fromkeys(("plugins list", "plugins show", "loggers get", "validate"), (_ADDRESSES,)),
     "offsets show": (*_OFFSETS_SHOWN, *_SINKS_SHOWN),
     "offsets diff": _OFFSETS_WHOLE,
     "offsets backup": (*_OFFSETS_WHOLE, _SINKS_SHOWN[0]),
     "offsets merge": _OFFSETS_MOVED,
-    "offsets copy": _OFFSETS_WRITTEN,
-    "offsets set": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
-    "offsets reset": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
-    "offsets restore": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
-    "offsets undo": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
-    "offsets history": NOTHING,
+    **dict.fromkeys(("offsets copy", "runs resume", "runs apply"), _OFFSETS_WRITTEN),
+    **dict.fromkeys(
+        ("offsets set", "offsets reset", "offsets restore", "offsets undo"), (*_OFFSETS_WRITTEN, *_SINKS_CHANGED)
+    ),
     "fence": _FENCE,
-    "tasks check": _LOOK,
     "preflight": _CHECKS,
-    "validate": (_ADDRESSES,),
     "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
@@ -326,8 +312,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         _PRODUCERS,
         *_EVERY_ID,
     ),
-    "transactions abort": _ENDED,
-    "transactions commit": _ENDED,
+    **dict.fromkeys(("transactions abort", "transactions commit"), _ENDED),
     "run job": _RUN,
     "run status": (
         _WORKERS_IN_PART,
@@ -350,27 +335,17 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),
     "upgrade plan": _ROLL,
-    "upgrade apply": (*_ROLL, _LOCK),
+    **dict.fromkeys(("upgrade apply", "upgrade resume", "upgrade abort"), (*_ROLL, _LOCK)),
     "upgrade status": (*_LOOK, _LEADER_MODE, _HOLDER),
-    "upgrade resume": (*_ROLL, _LOCK),
-    "upgrade abort": (*_ROLL, _LOCK),
-    "runs list": NOTHING,
-    "runs show": NOTHING,
-    "runs resume": _OFFSETS_WRITTEN,
-    "runs undo": _CHANGE,
-    "runs apply": _OFFSETS_WRITTEN,
-    "context show": NOTHING,
-    "context list": NOTHING,
-    "context use": NOTHING,
-    "context add": NOTHING,
-    "context remove": NOTHING,
-    "sandbox up": NOTHING,
-    "sandbox down": NOTHING,
-    "sandbox status": NOTHING,
-    "sandbox logs": NOTHING,
-    "demo": NOTHING,
-    "completion": NOTHING,
-    "docs man": NOTHING,
+    **dict.fromkeys(
+        (
+            *("offsets history", "runs list", "runs show"),
+            *(f"context {each}" for each in ("show", "list", "use", "add", "remove")),
+            *(f"sandbox {each}" for each in ("up", "down", "status", "logs")),
+            *("demo", "completion", "docs man"),
+        ),
+        (),
+    ),
 }
 """Every command, with what its principal needs; those with nothing ask no cluster of the person's."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from connectctl.ops.core.rights import COMMANDS, Effect, Name, Need, When, needs_of
+from connectctl.ops.core.rights import COMMANDS, Name, Need, When, needs_of
 
 _HEAD = """\
 # The rights that connectctl needs
@@ -29,7 +29,6 @@ _NOTHING = "Nothing: these ask no cluster but the sandbox's own, or read only th
 
 
 def markdown() -> str:
-    """The whole page."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -52,14 +51,13 @@ def _table(needs: tuple[Need, ...]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for need in needs:
         when = "" if need.when is When.ALWAYS else f" (if {need.when})"
-        effect = {Effect.REFUSED: "refused", Effect.PART: "sees a part"}[need.effect]
-        yield f"| {need.operation.word} on {need.resource.word} | {_name(need.name)}{when} | {effect} | {need.without} |"
+        right = f"{need.operation.word} on {need.resource.word}"
+        yield f"| {right} | {_name(need.name)}{when} | {need.effect} | {need.without} |"
 
 
 def _name(name: Name) -> str:
     roles = (Name.GROUP, Name.LOG, Name.TASKS, Name.LEADER, Name.CHANGES, Name.PRESENCE, Name.RUN_STATUS, Name.LOCK)
-    literal = name in roles
-    return f"`{name}`" if literal else str(name)
+    return f"`{name}`" if name in roles else str(name)
 
 
 if __name__ == "__main__":

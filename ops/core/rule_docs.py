@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, did_you_mean
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "findings"
 """The same place in a checkout and in an installed package, which has the documents as package data."""
@@ -48,7 +47,6 @@ def rule_docs() -> dict[str, RuleDoc]:
 
 
 def sections(path: Path) -> list[RuleDoc]:
-    """The findings of one document, in its order."""
     text = path.read_text("utf-8").replace("`", "")
     return [
         RuleDoc(id_, title, severity, source or None, body.strip(), path.name)
@@ -60,8 +58,7 @@ def rule_doc(id_: str) -> RuleDoc:
     """The document of ``id_``, in any case. Raises ``BadInput`` with the nearest id."""
     found = rule_docs().get(id_.upper())
     if found is None:
-        near = get_close_matches(id_.upper(), rule_docs(), n=1)
-        hint = f"Did you mean {near[0]}?" if near else "connectctl preflight --list prints them all."
+        hint = did_you_mean(id_.upper(), rule_docs(), "connectctl preflight --list prints them all.")
         raise BadInput(f"Unknown finding: {id_}", next_step=hint)
     return found
 

@@ -32,5 +32,4 @@ def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
 
 
 def stale(why: str, next_step: str) -> Refused:
-    """The error for a plan that is not carried out, because the cluster has changed since it was made."""
     return Refused(f"The plan is stale: {why}; nothing was done", next_step=next_step, code="stale")

@@ -87,7 +87,6 @@ def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> A
 
 
 def to_data(value: Any) -> Any:
-    """``value`` as plain JSON values."""
     kind: Any = type(value)
     if kind in _PLAIN:
         return value

@@ -72,7 +72,7 @@ def list_(
     something could not be read; stopped and paused connectors are healthy.
     """
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.connectors.observe import matching, see, select
+    from connectctl.ops.operations.connectors.observe import matching, see
 
     session: Session = ctx.obj
     cluster = cluster_of(session)
@@ -80,7 +80,7 @@ def list_(
         seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
         raise unknown_group(cluster.group, session.transactions.connect_groups)
-    found = select(seen.connectors, matching(seen.connectors, connectors)) if connectors else seen.connectors
+    found = matching(seen.connectors, connectors) if connectors else seen.connectors
     data = {
         "connectorsFrom": seen.read_from,
         "connectors": list(map(connectors_view.as_json, found)),

@@ -40,7 +40,7 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
 from connectctl.ops.operations.connectors.config_validation import refuse_invalid
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, select, the_one
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, the_one
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 
@@ -106,7 +106,7 @@ def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigO
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
     there = cluster.connectors()
-    planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=options.wait)
+    planner = planner_of(cluster, "connectors patch", matching(there, [pattern]), wait=options.wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
     change(session, cluster, planner, wanted, options, there=there)
 

@@ -18,8 +18,8 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_values import keep
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
+from connectctl.ops.operations.offsets.prepare import refuse_without_write
 from connectctl.ops.operations.offsets.target import Target
-from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:

@@ -30,11 +30,10 @@ from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets, refuse_without_write
 from connectctl.ops.operations.offsets.record_changes import RecordChange
 from connectctl.ops.operations.offsets.target import Target
 from connectctl.ops.operations.offsets.undo import undone_by
-from connectctl.ops.operations.offsets.write_access import refuse_without_write
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20

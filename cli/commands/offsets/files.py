@@ -147,8 +147,7 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
     from connectctl.cli.commands.runs.app import steps_of
     from connectctl.ops.core.journal import RunState
     from connectctl.ops.core.saved_plan import check_same_cluster
-    from connectctl.ops.operations.offsets.undo import rollbacks
-    from connectctl.ops.operations.sink_offsets.undo import group_rollbacks
+    from connectctl.ops.operations.offsets.undo import group_rollbacks, rollbacks
     from connectctl.ops.operations.upgrade.steps import IncludedStep
 
     session: Session = ctx.obj

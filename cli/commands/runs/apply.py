@@ -34,7 +34,7 @@ from connectctl.ops.operations.connectors.config_undo import plan_undo
 from connectctl.ops.operations.connectors.config_validation import resolved
 from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.connectors.plan_again import plan_again
-from connectctl.ops.operations.fencing.saved import request_of, select_again
+from connectctl.ops.operations.fencing.observe import request_of, select_again
 from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, targets_of
 from connectctl.ops.operations.offsets.steps import Change

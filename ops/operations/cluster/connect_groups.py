@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -26,17 +25,13 @@ def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozens
     names: frozenset[str] = frozenset()
     with suppress(ConnectctlError):
         names = visible().seen
-    near = get_close_matches(group.id, names, n=1)
-    if near:
-        hint = f"Did you mean {near[0]}?"
-    elif names:
+    hint = "Correct --group-id, or start the workers."
+    if names:
         more = ", …" if len(names) > MOST_NAMED else ""
         hint = f"Visible groups of workers: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
-    else:
-        hint = "Correct --group-id, or start the workers."
     return BadInput(
         f"Kafka has no group {group.id}",
         why="the group.id is wrong, or all its workers have been down for a while",
-        next_step=hint,
+        next_step=did_you_mean(group.id, names, hint),
         code="no-such-group",
     )

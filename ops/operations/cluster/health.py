@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 UNHEALTHY = (State.FAILED, State.DEGRADED, State.UNASSIGNED)

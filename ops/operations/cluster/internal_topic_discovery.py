@@ -21,14 +21,13 @@ from connectctl.ops.connect.internal_topics import (
     address,
 )
 from connectctl.ops.core.errors import BadInput, NotAuthorized
-from connectctl.ops.kafka.visibility import Gap, Reason, observation_of, read_topic, whole
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, observation_of, read_topic, whole
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
-    from connectctl.ops.kafka.visibility import Observation
 
 SAMPLE = 20
 """Offsets read from the end of each partition of a topic to tell what it is."""

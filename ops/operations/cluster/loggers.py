@@ -13,11 +13,10 @@ from connectctl.ops.connect.release import older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.context import POLL
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.operations.connectors.context import StepContext
 
 CLUSTER_SCOPE = (3, 7, 0)
 """The first release whose workers pass a level on to all others (KIP-976)."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings as say
-from connectctl.ops.connect.internal_topics import Role, address
+from connectctl.ops.connect.internal_topics import Role, TopicChoice, address
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
     from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.connect.internal_topics import TopicChoice
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -180,7 +179,6 @@ def _connectors(
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
 ) -> tuple[list[Connector], str, list[Finding]]:
-    """The connectors, where they were read, and what to say about that."""
     silent = {worker.url for worker in workers if worker.problem}
     names = {topic.role: topic.name for topic in topics}
     why = "no worker answers"

@@ -42,7 +42,6 @@ class WorkersPlugins:
     silent: Mapping[str, ConnectctlError]
 
     def differing(self) -> tuple[Plugin, ...]:
-        """What is not on every worker that answered."""
         return tuple(plugin for plugin in self.plugins if len(plugin.workers) < len(self.workers))
 
     def named(self, name: str) -> tuple[Plugin, ...]:

@@ -40,4 +40,4 @@ class ConnectorAccess:
         """The connectors that ``names`` name or match, or every one, read now. Raises ``BadInput`` for unknown ones."""
         facts = self.facts() if self.facts else observe.Facts()
         found = observe.with_health(map(facts.of, observe.from_workers(self.calls)), self.group)
-        return found if names is None else observe.select(found, observe.matching(found, names))
+        return found if names is None else observe.matching(found, names)

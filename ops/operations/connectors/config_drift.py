@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.times import iso_utc
-from connectctl.ops.operations.connectors.config_history import CLOCKS_MS
+from connectctl.ops.operations.connectors.config_history import CLOCKS_MS, ConfigVersion
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
 from connectctl.ops.operations.connectors.drift import ANOTHER_CLIENT, Drift, Newer
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.config_history import ConfigVersion
     from connectctl.ops.operations.connectors.config_origins import Origin
 
 

@@ -6,15 +6,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.ops.checks.connector_config.config_file import FORMS, parse
+from connectctl.ops.checks.connector_config.config_file import FORMS, Given, parse
 from connectctl.ops.config.masking import MASK, remember
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.config_plan import Desired
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.connector_config.config_file import Given
 
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 Reveal = Callable[[str, Any], Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from connectctl.ops.operations.connectors.config_values import kept, read_config
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 WAIT = 10.0
-"""Seconds in which workers write what they have accepted."""
+"""Seconds in which workers write what they have accepted, also to the second topic."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,32 @@ class ReadOffsets(Step[StepContext]):
         return "; ".join([*texts, f"not read: {named(left)}"] if left else texts) or "none"
 
 
+def stored_offsets(context: StepContext, name: str) -> Any:
+    return context.calls.get(path_of("connectors", name, "offsets"))["offsets"]
+
+
+def by_partition(offsets: Any) -> dict[str, str]:
+    return {text_of(each["partition"]): text_of(each["offset"]) for each in offsets}
+
+
+def write_offsets(
+    context: StepContext, name: str, left: Callable[[], Mapping[str, str]], *, every: bool = False, or_else: str = ""
+) -> str:
+    """Write what is ``left``, by source partition, or delete ``every`` one. Raises ``ConnectctlError`` for others then."""
+    path, wrong = path_of("connectors", name, "offsets"), left()
+    body = [{"partition": read_json(key), "offset": read_json(value)} for key, value in wrong.items()]
+    if every:
+        context.calls.send("DELETE", path)
+    else:
+        context.calls.send("PATCH", path, {"offsets": body})
+    if not context.until(lambda: None if left() else True, WAIT, POLL):
+        raise ConnectctlError(
+            f"Offsets of {name} differ from those written; another writer is active{or_else}",
+            next_step=f"See connectctl offsets show {name}.",
+        )
+    return f"{len(wrong)} written and read back"
+
+
 @dataclass(frozen=True)
 class RestoreOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector that a change made, to what they were before it.
@@ -70,21 +96,12 @@ class RestoreOffsets(Step[StepContext]):
         return None if self._wrong(context) else "none to restore"
 
     def apply(self, context: StepContext) -> str | None:
-        wrong = self._wrong(context)
-        body = [{"partition": read_json(key), "offset": read_json(value)} for key, value in wrong.items()]
-        context.calls.send("PATCH", path_of("connectors", self.subject, "offsets"), {"offsets": body})
-        if not context.until(lambda: None if self._wrong(context) else True, WAIT, POLL):
-            raise ConnectctlError(
-                f"Offsets of {self.subject} differ from those written; another writer is active",
-                next_step=f"See connectctl offsets show {self.subject}.",
-            )
-        return f"{len(wrong)} written and read back"
+        return write_offsets(context, self.subject, lambda: self._wrong(context))
 
     def _wrong(self, context: StepContext) -> dict[str, str]:
-        """What is to be written, by partition."""
         config, former = kept(context.journal, self.config), dict(self.former)
-        seen = context.calls.get(path_of("connectors", self.subject, "offsets"))["offsets"]
-        found = {text_of(each["partition"]): text_of(each["offset"]) for each in seen}
+        seen = stored_offsets(context, self.subject)
+        found = by_partition(seen)
         whole = {text_of(each) for each in self.begun} & found.keys()
         parts = [each for each in self.begun if text_of(each) not in whole]
 

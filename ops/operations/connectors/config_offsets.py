@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.connect.connector import State, path_of
+from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
-from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
+from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, text_of
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
-from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
 from connectctl.ops.operations.offsets.input_file import read_entries
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
-
-WAIT = 10.0
-"""Seconds in which workers write to the second topic after their answer."""
 
 
 @dataclass(frozen=True)
@@ -55,31 +53,18 @@ class SetConnectorOffsets(Step[StepContext]):
     def apply(self, context: StepContext) -> str | None:
         (journal, run), name = context.journal_and_run(), file_of(context.step)
         if not journal.path(run.id, name).exists():
-            journal.write(run.id, name, json.dumps(_read(context, self.subject)).encode())
-        missing = self._missing(context)
-        path = path_of("connectors", self.subject, "offsets")
-        if self.every and not self._wanted(context):
-            context.calls.send("DELETE", path)
-        else:
-            body = [{"partition": read_json(key), "offset": read_json(value)} for key, value in missing.items()]
-            context.calls.send("PATCH", path, {"offsets": body})
-        if not context.until(lambda: None if self._missing(context) else True, WAIT, POLL):
-            raise ConnectctlError(
-                f"Offsets of {self.subject} differ from those written; another writer is active, or its dedicated topic "
-                "has others",
-                next_step=f"See connectctl offsets show {self.subject}.",
-            )
-        return f"{len(missing)} written and read back"
+            journal.write(run.id, name, json.dumps(stored_offsets(context, self.subject)).encode())
+        every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
+        return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
 
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
-            return {_text(read_json(key)): _text(read_json(value)) for key, value in self.entries}
+            return {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
         journal, _ = context.journal_and_run()
-        return _by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
+        return by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
 
     def _missing(self, context: StepContext) -> dict[str, str]:
-        """What is to be written yet, by partition."""
-        found, wanted = _by_partition(_read(context, self.subject)), self._wanted(context)
+        found, wanted = by_partition(stored_offsets(context, self.subject)), self._wanted(context)
         if self.every:
             wanted = dict.fromkeys(found, "null") | wanted
         return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
@@ -88,18 +73,6 @@ class SetConnectorOffsets(Step[StepContext]):
 def file_of(step: int) -> str:
     """The file of a run with the offsets that were there before its step ``step``."""
     return f"offsets-{step}.json"
-
-
-def _read(context: StepContext, name: str) -> Any:
-    return context.calls.get(path_of("connectors", name, "offsets"))["offsets"]
-
-
-def _by_partition(offsets: Any) -> dict[str, str]:
-    return {_text(each["partition"]): _text(each["offset"]) for each in offsets}
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:
@@ -160,7 +133,6 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
 
 
 def removal(health: ConnectorHealth) -> list[ConnectorStep]:
-    """The steps that delete the offsets of a connector before it is deleted itself."""
     name = health.name
     return [
         SetTargetState(name, "stop", str(health.verdict)),

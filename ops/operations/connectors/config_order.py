@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.connect.partition_changes import shared
-from connectctl.ops.core.errors import Refused, TimedOut
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, read_config
-from connectctl.ops.operations.connectors.context import POLL
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.context import StepContext
@@ -46,15 +45,7 @@ class AwaitRelease(Step["StepContext"]):
                 next_step=f"See connectctl connectors show {self.of}, and apply again.",
                 code="stale",
             )
-
-        def released() -> bool | None:
-            owners = context.facts().owners if context.facts else None
-            if context.facts and owners is None:
-                return None  # a rebalance
-            return not (self.after is None and owners and owners.parts(self.of)) or None
-
-        if not context.until(released, context.timeout, POLL):
-            raise TimedOut(f"Workers still run {self.of} after {context.timeout:g} s, although it is deleted")
+        context.await_gone(self.of, deleted=self.after is None)
         return None
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_undo import run_found_it_done
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal, Run
 
 FROM_FILES = ("connectors apply", "connectors create")
 WRITES = (CreateConnector.__name__, ChangeConnector.__name__)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.partition_changes import Offsets, matters, outlook
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
@@ -17,7 +17,6 @@ from connectctl.ops.operations.connectors.config_values import Config, differenc
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.connect.connector import Connector
 
 MOST_NAMED = 3
 CARRY = "--carry-offsets"
@@ -83,7 +82,6 @@ def of_change(calls: ConnectCalls, connector: Connector, new: Config, *, carry: 
 def of_outlook(
     found: OffsetOutlook, *, can_carry: bool = False, carried: Sequence[PartitionFate] = ()
 ) -> OffsetsOfChange:
-    """``found`` in words and as data; ``carried`` are carried over."""
     to, gone = {text_of(each.carry_to) for each in carried}, {id(each) for each in carried}
     orphaned = [each for each in found.of(Fate.ORPHANED) if id(each) not in gone]
     begun = [each for each in found.of(Fate.BEGUN) if text_of(each.partition) not in to]
@@ -127,12 +125,10 @@ def text_of(value: Any) -> str:
 
 
 def named(texts: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
     return some_of(texts, MOST_NAMED)
 
 
 def _unsettable(calls: ConnectCalls, connector: Connector) -> tuple[str, str | None] | None:
-    """What keeps workers from setting the connector's offsets, and why."""
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
         return f"The workers are {version}; setting offsets requires 3.6", None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.partition_changes import Offsets, also_of, outlook, shared
@@ -12,9 +11,7 @@ from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.connectors.config_outlook import CARRY, Entries, OffsetsOfChange, of_outlook, text_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.config_values import Config
+from connectctl.ops.operations.connectors.config_values import Config
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
@@ -18,11 +17,8 @@ from connectctl.ops.operations.connectors.config_steps import (
     DeleteConnector,
 )
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
-from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState, already_satisfied
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
-    from connectctl.ops.operations.connectors.steps import ConnectorStep
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, already_satisfied
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"
@@ -77,7 +73,6 @@ class Planner:
         return ConfigPlan(plan, tuple(self.configs))
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
-        """Create a connector that is not there; ``offsets`` is what that means for source offsets."""
         self.configs.append(desired.config)
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
@@ -132,7 +127,6 @@ class Planner:
         self.show(name, offsets)
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
-        """Delete a connector; ``before`` are steps that come before that."""
         health = self.current[name]
         config = health.connector.config
         self.configs.append(config)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
@@ -15,12 +14,9 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, Partitions
 from connectctl.ops.operations.connectors.config_values import Changes, difference, digest, kept, read_config
 from connectctl.ops.operations.connectors.configure import ChangeConfig
-from connectctl.ops.operations.connectors.context import POLL
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.drift import Drift
 from connectctl.ops.operations.connectors.observe import read_one
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.context import StepContext
 
 
 @dataclass(frozen=True)
@@ -165,14 +161,7 @@ class AwaitGone(Step["StepContext"]):
         return f"wait until no worker runs {self.subject}"
 
     def apply(self, context: StepContext) -> str | None:
-        def gone() -> bool | None:
-            owners = context.facts().owners if context.facts else None
-            if context.facts and owners is None:
-                return None  # a rebalance
-            return not (owners and owners.parts(self.subject)) or None
-
-        if not context.until(gone, context.timeout, POLL):
-            raise TimedOut(f"Workers still run {self.subject} after {context.timeout:g} s, although it is deleted")
+        context.await_gone(self.subject)
         return None
 
 

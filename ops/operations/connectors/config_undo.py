@@ -61,7 +61,6 @@ class _Undo:
         self.states: dict[str, str] = {}
 
     def add(self, number: int, step: ConnectorStep) -> None:
-        """The way back of one step."""
         if isinstance(step, CreateConnector):
             self._delete(step)
         elif isinstance(step, ChangeConnector):

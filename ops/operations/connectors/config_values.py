@@ -76,5 +76,4 @@ def shown(config: Changes, passwords: frozenset[str] = frozenset()) -> dict[str,
 
 
 def changed(before: Config, changes: Changes) -> dict[str, str]:
-    """``before`` with ``changes``."""
     return {name: value for name, value in {**before, **changes}.items() if value is not None}

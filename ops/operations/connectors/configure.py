@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.context import POLL
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 Properties = Mapping[str, str | None]
 """Values by the names of properties; None is for one that is not there."""
@@ -28,7 +25,6 @@ class ChangeConfig(Step["StepContext"]):
 
     @property
     def properties(self) -> Properties:
-        """What the connector is to have."""
         raise NotImplementedError
 
     def is_done(self, context: StepContext) -> str | None:

@@ -52,7 +52,6 @@ class StepContext(RunContext):
         return facts.of(connector) if facts else connector
 
     def journal_and_run(self) -> tuple[Journal, Run]:
-        """The journal, and the run that is being carried out."""
         assert self.journal is not None
         assert self.run is not None
         return self.journal, self.run
@@ -64,6 +63,18 @@ class StepContext(RunContext):
         self.before[connector] = before, self.now()
         return answer
 
+    def await_gone(self, name: str, *, deleted: bool = True) -> None:
+        """Wait until no rebalance is under way, and, where ``name`` is ``deleted``, no worker has a part of it."""
+
+        def gone() -> bool | None:
+            owners = self.facts().owners if self.facts else None
+            if self.facts and owners is None:
+                return None  # a rebalance
+            return not (deleted and owners and owners.parts(name)) or None
+
+        if not self.until(gone, self.timeout, POLL):
+            raise TimedOut(f"Workers still run {name} after {self.timeout:g} s, although it is deleted")
+
     def await_all(self, wanted: State) -> None:
         """Begin to wait for everything that was changed, so that many waits take no longer than one."""
         for name, (before, began) in self.before.items():
@@ -72,7 +83,6 @@ class StepContext(RunContext):
                 self.waits[name] = Wait(began, WaitState(wanted, before))
 
     def check_waits(self) -> None:
-        """Look at every connector that is still waited for."""
         facts = None
         for name, wait in self.waits.items():
             if wait.end is None:

@@ -131,7 +131,6 @@ def is_quick(config: Any) -> bool:
 def plan_cure(
     cluster_id: str, connector: Connector, configured: ConfiguredConnector | None, *, pending: bool, group_id: str = ""
 ) -> Plan:
-    """The plan that makes the connector's fencing quick and brings its tasks back."""
     name = connector.name
     failed = [n for n, status in connector.tasks.items() if status and status.state == "FAILED"]
     quick = is_quick(connector.config)

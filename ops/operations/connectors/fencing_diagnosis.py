@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.config_topic import COMMIT, FENCING
+from connectctl.ops.connect.config_topic import COMMIT, FENCING, ConfiguredConnector
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
 from connectctl.ops.connect.status_topic import TASK
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
@@ -19,7 +19,6 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import ConsumerRecord
@@ -67,7 +66,6 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
 
 
 def not_known(connector: str, error: ConnectctlError) -> Finding:
-    """The coordinators cannot be asked, so that why tasks failed is read from their traces alone (FENCE009)."""
     message = f"Its transaction coordinators could not be read: {error}"
     return NOT_KNOWN.found(connector, message)
 

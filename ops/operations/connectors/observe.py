@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect import config_topic as connect_config_topic
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.connector import (
     Connector,
     Owners,
@@ -23,16 +23,14 @@ from connectctl.ops.connect.connector import (
     verdict_of,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
-from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of, observation_of
+from connectctl.ops.kafka.visibility import Complete, Observation, Partial, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.cluster.read_once import read_once
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Observation
 
 Named = Mapping[str, str | None]
 PATIENCE = 2.0
@@ -105,12 +103,10 @@ class ConnectorHealth:
 
     @property
     def name(self) -> str:
-        """The connector's name."""
         return self.connector.name
 
 
 def with_health(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
-    """The connectors by name, each with its verdict."""
     owners = owners_of(group)
     return tuple(_with_health(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
 
@@ -185,7 +181,6 @@ _PASSWORDS_OF: dict[str, frozenset[str]] = {}
 
 
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """``(prefix of its properties, class)`` of every plugin that ``config`` names."""
     named = [("", "connector.class")]
     named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
     for kind in ("transforms", "predicates"):
@@ -205,7 +200,6 @@ def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) 
 
 
 def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) -> list[Connector]:
-    """Connectors from what two topics say."""
     return [
         Connector(
             name=name,
@@ -268,13 +262,13 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
     return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
 
 
-def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> list[str]:
-    """``names`` with globs (``*``, ``?``, ``[…]``) as the connectors that match. Raises ``BadInput`` where none does."""
-    return matching_names([each.name for each in found], names)
+def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
+    """As ``select``, with the connectors that match the globs among ``names``."""
+    return select(found, matching_names([each.name for each in found], names))
 
 
 def matching_names(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """As ``matching``, among the names ``known``."""
+    """``names`` with globs (``*``, ``?``, ``[…]``) as those ``known`` that match. Raises ``BadInput`` where none does."""
     wanted: list[str] = []
     for name in names:
         if name in known or not is_glob(name):
@@ -296,7 +290,7 @@ def is_glob(name: str) -> bool:
 
 def the_one(found: Sequence[ConnectorHealth], name: str) -> ConnectorHealth:
     """The connector that a name or a glob means. Raises ``BadInput`` where that is none, or several."""
-    several = select(found, matching(found, [name]))
+    several = matching(found, [name])
     if len(several) != 1:
         names = ", ".join(each.name for each in several)
         raise BadInput(f"This needs one connector, and {name} matches {names}", next_step="Name one of them.")

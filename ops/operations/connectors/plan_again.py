@@ -25,7 +25,6 @@ def plan_again(access: ConnectorAccess, saved: Plan) -> Plan:
 
 
 def _states(access: ConnectorAccess, saved: Plan) -> Plan:
-    """For a stop, pause, resume or restart."""
     waits = [step.subject for step in saved.steps if isinstance(step, Await)]
     found = access.connectors(list(dict.fromkeys((*waits, *saved.resources))))
     where: Any = {"wait": bool(waits), "group_id": saved.group_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.sink_group import sink_group
 from connectctl.ops.connect.transactional_ids import of_connector
 from connectctl.ops.core.errors import ConnectctlError
@@ -13,7 +13,6 @@ from connectctl.ops.core.finding import counted, some_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
-    from connectctl.ops.connect.connector import Connector
 
 DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 MOST_NAMED = 5

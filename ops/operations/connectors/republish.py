@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder, endangered, task_configs_lost
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
@@ -23,7 +23,6 @@ from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetS
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
-    from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.finding import Finding
 
 PATIENCE = 3.0
@@ -53,8 +52,6 @@ def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class AwaitPublished(Step[CureContext]):
-    """Wait until the config topic has the tasks behind the connector's configuration."""
-
     subject: str
     now: str = ""
 

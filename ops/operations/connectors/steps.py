@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
@@ -15,9 +15,6 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
-
-if TYPE_CHECKING:
-    pass
 
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
@@ -31,8 +28,6 @@ S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 @dataclass(frozen=True)
 class SetTargetState(Step[StepContext]):
-    """Stop, pause or resume a connector."""
-
     subject: str
     verb: str
     now: str
@@ -86,8 +81,6 @@ class Restart(Step[StepContext]):
 
 @dataclass(frozen=True)
 class RestartTask(Step[StepContext]):
-    """Restart one task of a connector."""
-
     subject: str
     task: int
     now: str = ""
@@ -126,7 +119,12 @@ class Await(Step[StepContext]):
             wait = self._waited(context)
             again = "; tasks that had failed because their producer was fenced were restarted once"
         if wait.failed:
-            raise self._failure(f"{wait.verdict}{again}", wait.verdict.cause)
+            raise ConnectctlError(
+                f"{self.subject} is {wait.verdict}{again}",
+                why=wait.verdict.cause,
+                next_step=f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}",
+                code="connector-failed",
+            )
         return f"{wait.verdict}{again}"
 
     def _waited(self, context: StepContext) -> WaitProgress:
@@ -151,15 +149,9 @@ class Await(Step[StepContext]):
             )
         return wait.end
 
-    def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
-        hint = f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}"
-        return ConnectctlError(f"{self.subject} is {verdict}", why=cause, next_step=hint, code="connector-failed")
-
 
 @dataclass(frozen=True)
 class RestartAndAwait(Step[S_contra]):
-    """Restart the failed parts of a connector, and wait until it runs."""
-
     subject: str
     now: str = ""
 
@@ -227,7 +219,6 @@ def _by_fencing(connector: Connector) -> bool:
 def plan_state(
     cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
-    """The plan that stops, pauses or resumes the connectors."""
     already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.

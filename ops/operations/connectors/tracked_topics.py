@@ -74,7 +74,6 @@ class ResetTopics(Step["StepContext"]):
 
 
 def plan_reset(cluster_id: str, connector: str, topics: tuple[str, ...], group_id: str) -> Plan:
-    """The plan that forgets ``topics``, the active topics of ``connector``."""
     steps = (ResetTopics(connector, topics),) if topics else ()
     noops = () if topics else (Noop(connector, "no active topics"),)
     return Plan("connectors topics", cluster_id, steps, noops, group_id)

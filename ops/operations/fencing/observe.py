@@ -9,26 +9,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
+from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, ConfigState, ConfiguredConnector, newest
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
+from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
-from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.kafka.transactions import Listing, Transaction
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
-from connectctl.ops.operations.fencing.planning import candidates, incomplete
-from connectctl.ops.operations.fencing.snapshot import FenceRequest, Snapshot, TaskIdRange
+from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, select
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest, FenceSelection, Snapshot, TaskIdRange
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Gap, Observation
+    from connectctl.ops.operations.fencing.steps import FenceIds
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between describe requests for an id whose coordinator is loading or moving, before it counts as not observable."""
@@ -84,6 +83,32 @@ def observe(sources: Sources, request: FenceRequest) -> Snapshot:
         gaps=seen.gaps,
         unlisted=listed is not None and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
     )
+
+
+def request_of(step: FenceIds) -> FenceRequest:
+    """The request for exactly the ids of ``step``, and for what its connectors have got since."""
+    creates = any(row.action is Action.CREATE for row in step.rows)
+    return FenceRequest(connectors=step.connectors, ids=_ids(step), leader=True, create=creates, force=step.force)
+
+
+def select_again(sources: Sources, step: FenceIds) -> FenceSelection:
+    """The ids of ``step`` as they are now: epochs may differ, but not who has an id, and not which ids there are.
+
+    Raises ``Refused`` for a plan that is stale, and where tasks run with its ids.
+    """
+    request = request_of(step)
+    seen = select(observe(sources, request), request)
+    meant = {*_ids(step), *(row.id for row in seen.rows if row.connector in step.connectors)}
+    now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
+    if now.essence != replace(now, rows=step.rows).essence:
+        hint = "Make a new plan: connectctl fence … --dry-run -o json."
+        raise stale("the ids to fence or their running tasks have changed", hint)
+    check(now, request)
+    return now
+
+
+def _ids(step: FenceIds) -> tuple[str, ...]:
+    return tuple(row.id for row in step.rows)
 
 
 def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
@@ -210,8 +235,6 @@ def _check_connectors(
     configured: Configured | None, group_id: str | None, request: FenceRequest, listed: Sequence[str]
 ) -> None:
     """Raises ``BadInput`` for an unknown connector, and for a sink without ids; transforms look like sinks with ids."""
-    from difflib import get_close_matches
-
     known = configured.state.connectors if configured else {}
     reach = configured.reach if configured else {}
     for name in request.connectors:
@@ -221,8 +244,7 @@ def _check_connectors(
                 raise BadInput(f"{name} is a sink connector; its tasks have no transactional producers")
             continue
         if name not in known and name not in reach and not has_ids:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
+            hint = did_you_mean(name, known, "See connectctl connectors list.")
             raise BadInput(f"Connector not found: {name}", next_step=hint, code="unknown-connector")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import (
     LEADER,
@@ -19,8 +18,8 @@ from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
-from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Reason, describe_id, gap_findings, grant, refused
+from connectctl.ops.kafka.transactions import Listing, Transaction
+from connectctl.ops.kafka.visibility import Observation, Reason, describe_id, gap_findings, grant, refused
 from connectctl.ops.operations.fencing.snapshot import (
     Action,
     FenceRequest,
@@ -29,10 +28,6 @@ from connectctl.ops.operations.fencing.snapshot import (
     Snapshot,
     TaskIdRange,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Observation
 
 RUNNING_TASKS = Rule("FENCE002", Severity.WARNING)
 RUNNING_LEADER = Rule("FENCE003", Severity.INFO)
@@ -82,7 +77,6 @@ def candidates(
 
 
 def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
-    """Each id with its action."""
     rows = [_row(snapshot, request, id) for id in snapshot.ids]
     rows += [FenceTarget(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.skipped.items()]
     fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
@@ -139,7 +133,6 @@ def _check_unobserved(selection: FenceSelection) -> None:
 
 
 def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
-    """Ids of tasks that run now: their producers are fenced with the zombies', and the tasks fail (FENCE002)."""
     owners = [owner for row in rows for owner in row.running]
     if not owners:
         return None
@@ -149,7 +142,6 @@ def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
 
 
 def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding | None:
-    """The leader is fenced: its next write to the config topic fails once, and then it takes the id back (FENCE003)."""
     if snapshot.group_id is None or leader_id(snapshot.group_id) not in {row.id for row in rows}:
         return None
     message = "The leader's next write to the config topic fails once; the worker then recovers by itself."
@@ -157,7 +149,6 @@ def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding |
 
 
 def incomplete(listed: Observation[tuple[Listing, ...]]) -> list[Finding]:
-    """A coordinator did not list its ids, so that ids beyond the task counts may be missing (FENCE004)."""
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     findings = [
         UNLISTED.found(

@@ -37,7 +37,6 @@ class TaskIdRange:
 
     @property
     def tasks(self) -> int:
-        """The larger of the two."""
         return max(self.record, self.configs)
 
 
@@ -63,8 +62,6 @@ class Snapshot:
 
 
 class Action(StrEnum):
-    """The planned action for an id."""
-
     FENCE = "fence"
     CREATE = "create"
     LEAVE = "leave alone"
@@ -90,7 +87,6 @@ class FenceTarget:
 
     @property
     def task(self) -> int | None:
-        """The task that the id belongs to."""
         return self.owners[0].task if self.owners else None
 
     def as_json(self, now: float) -> dict[str, Any]:
@@ -140,8 +136,6 @@ class FenceSelection:
 
 
 class FenceOutcome(StrEnum):
-    """The outcome of fencing an id."""
-
     FENCED = "fenced"
     UNKNOWN = "unknown"
     FAILED = "failed"
@@ -163,7 +157,6 @@ class IdResult:
     problem: Problem | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The result as JSON."""
         return {
             "transactionalId": self.id,
             "connector": self.connector,

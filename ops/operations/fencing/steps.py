@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.finding import counted, some_of
+from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
@@ -24,7 +24,6 @@ from connectctl.ops.operations.fencing.verify import verify
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal
 
 MAX_NAMED = 3
@@ -149,8 +148,6 @@ def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
 
 @dataclass(frozen=True)
 class AwaitFailed(Step[FenceContext]):
-    """Wait until the tasks whose producers were fenced fail: a task fails at its next write."""
-
     subject: str
     tasks: tuple[int, ...]
     now: str = ""
@@ -222,20 +219,17 @@ def plan_fence(
 
 
 def _subject(rows: Sequence[FenceTarget]) -> str:
-    """The connectors of the ids, or the ids without a connector."""
     names = list(dict.fromkeys(row.connector or row.id for row in rows))
     return some_of(names, MAX_NAMED)
 
 
 def results_of(selection: FenceSelection, context: FenceContext) -> list[IdResult]:
-    """The result of each selected id, in their order, including ids that were not to be fenced."""
     known = {result.id: result for result in context.results}
     found = (without_request(row) or known.get(row.id) for row in selection.rows)
     return [result for result in found if result is not None]
 
 
 def sentence(selection: FenceSelection) -> str:
-    """What will be fenced, in one line."""
     rows = selection.to_fence
     created = sum(row.action is Action.CREATE for row in rows)
     running = sum(bool(row.running) for row in rows)
@@ -250,7 +244,6 @@ def sentence(selection: FenceSelection) -> str:
 
 
 def summary_of(counts: Counter[str]) -> str:
-    """The number of ids by outcome."""
     return ", ".join(
         f"{counts[outcome]:,} {outcome}" for outcome in ("fenced", "unknown", "failed", "skipped") if counts[outcome]
     )

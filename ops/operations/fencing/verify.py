@@ -114,7 +114,6 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
 
 
 def _unseen(id: str, place: TopicPartition, code: Code) -> Finding:
-    """A partition of the fenced transaction cannot be described, so its end is not verified (FENCE006)."""
     message = f"Could not verify that its open transaction ended on {place} ({code.name})."
     return UNVERIFIED.found(id, message, "Grant this principal Read on the topic.")
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:
-    """The records in ``places`` as lines of a dump."""
     for at in places:
         yield from lines_of((record for found in at.records.values() for record in found), at.topic, at.bootstrap)
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.kafka.records import KEY, NO_KEY, PARTITION, VALUE, Row
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.plain_records import Owners, Shapes
-from connectctl.ops.operations.offsets.record_changes import ByPartition, RecordChange, restored
+from connectctl.ops.operations.offsets.record_changes import ByPartition, RecordChange, Where, restored
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import Where
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,6 @@ class BlockDecisions:
         return list(zip(*columns, strict=False))
 
     def _pairs(self, blocks: Blocks) -> Iterable[tuple[OffsetsTopicState, list[Row], list[Row]]]:
-        """What each place has now, and had then."""
         then = dict(zip(self.backup, blocks[len(self.places) :], strict=True))
         for at, now in zip(self.places, blocks, strict=False):
             yield at, now, then.get((at.bootstrap, at.topic), [])

@@ -96,7 +96,6 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def to_data(request: OffsetRequest) -> dict[str, Any]:
-    """``request`` as plain JSON values."""
     return {"wish": _NAMES[type(request)], **to_json(request)}
 
 

@@ -101,7 +101,6 @@ class OffsetContext(StepContext):
 
 
 def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
-    """The error where a run of connectctl has the connector."""
     return Refused(
         f"The offsets of {connector} are not written: another connectctl run is running it",
         why="; ".join(map(str, holders)),

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import connect_json, owners_of
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same, left_over
-from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, Row, record_in
+from connectctl.ops.kafka.records import GROUP, KEY, NO_KEY, VALUE, ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
@@ -30,7 +29,6 @@ class Difference:
     right: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """The difference as scripts get it."""
         return {"connector": self.connector, "key": self.key, "left": self.left, "right": self.right}
 
 
@@ -96,7 +94,6 @@ def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[Consumer
 
 
 def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:
-    """The live values of one connector in one topic."""
     found: dict[tuple[str, str], str | None] = {}
     for key in topic_state.records:
         value = topic_state.value(key)
@@ -106,7 +103,6 @@ def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, s
 
 
 def effective_of(found: SourceOffsets) -> dict[tuple[str, str], str | None]:
-    """The effective offsets of every connector."""
     return {
         (connector.name, entry.key.text): connect_json(entry.effective)
         for connector in found.connectors

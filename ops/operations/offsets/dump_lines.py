@@ -150,7 +150,6 @@ def _only_topic(block: bytes) -> str | None:
 
 
 def name_of(path: Path) -> str:
-    """What to call ``path`` in a message."""
     return "standard input" if str(path) == "-" else str(path)
 
 
@@ -207,7 +206,6 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The same line by line."""
     for block in blocks_of(path):
         yield from _texts(block, str(path))
 

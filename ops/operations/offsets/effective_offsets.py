@@ -19,7 +19,7 @@ from connectctl.ops.connect.source_offsets import (
     read_offset,
     worker_reads,
 )
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, did_you_mean
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.operations.connectors.observe import is_glob
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
@@ -70,7 +70,6 @@ def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
 
 
 def partitions_in(topic: ReadTopic | None) -> int:
-    """How many partitions it has, 0 for no topic."""
     return len(topic.image.end_offsets) if topic else 0
 
 
@@ -94,8 +93,6 @@ def asked(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, 
 
 def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> None:
     """Raises ``BadInput`` for what is ``wanted`` and not in ``names``, the known source connectors."""
-    from difflib import get_close_matches
-
     known = set(names)
     for name in wanted:
         # One whose name a source had before has offsets of that, and is meant as what it is now.
@@ -103,8 +100,7 @@ def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping
             raise BadInput(f"{name} is a sink connector; it has no source offsets", code="sink")
         if name in known:
             continue
-        near = get_close_matches(name, names, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Source connectors: {', '.join(names[:10]) or 'none'}."
+        hint = did_you_mean(name, names, f"Source connectors: {', '.join(names[:10]) or 'none'}.")
         raise BadInput(f"Source connector not found: {name}", next_step=hint)
 
 

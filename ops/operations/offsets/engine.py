@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, Row, SortedRecords, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of, read_backup
+from connectctl.ops.operations.offsets.changes import OffsetRequest
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
-from connectctl.ops.operations.offsets.key_filter import Sorted, is_decided
+from connectctl.ops.operations.offsets.key_filter import Purpose, Sorted, is_decided
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, emptied
-from connectctl.ops.operations.offsets.topic_state import by_connector, topic_states
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.key_filter import Purpose
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_connector, topic_states
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,6 @@ class View:
         return self.decisions.get(name) or decide(request, self.places[name], self.saved.get(name))
 
     def lines(self, connector: str) -> Iterator[str]:
-        """The lines of a backup of ``connector``."""
         if connector not in self.records:
             return backup_lines(self.places[connector])
         pairs = zip(self.places[connector], self.records[connector], strict=True)
@@ -81,7 +76,6 @@ class Local:
     """Reads everything in this process. Of topics and backups too big for memory only what matters is kept."""
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
-        """See ``Engine``."""
         snapshot = observe(sources, OffsetsQuery(tuple(each.purpose.connector for each in asked)))
         backups = {each.purpose.connector: read_backup(each.backup) for each in asked if each.backup is not None}
         return seen(sources, snapshot, asked, backups)
@@ -122,7 +116,6 @@ def _sorted(snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTop
 
 
 def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[OffsetsTopicState]]:
-    """The places of each connector."""
     names = [(each.purpose.connector, each.dedicated_topic) for each in asked]
     known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
     return {name: topic_states(sources, snapshot, name, topic, known) for name, topic in names}

@@ -15,8 +15,6 @@ AUDIT_THRESHOLD = 1_000_000
 
 
 class Choice(StrEnum):
-    """Values of --engine."""
-
     AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"

@@ -92,7 +92,6 @@ def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
 
 
 def _chosen(shown: list[dict[str, Any]], connector: str, source: str) -> dict[str, Any]:
-    """What ``offsets show -o json`` has of ``connector``, or of the only one that it has."""
     of = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
     if not of:
         raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")

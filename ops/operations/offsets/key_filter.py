@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import effective, read_offset, worker_reads
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_many, left_over
-from connectctl.ops.kafka.records import Row, record_in
+from connectctl.ops.kafka.records import ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import Spooled
 from connectctl.ops.operations.offsets.block_decisions import BlockDecisions
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
 from connectctl.ops.operations.offsets.plain_records import Owners
-from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, Saved, Where, decide
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.record_changes import Saved, Where
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,6 @@ class _ByKey:
             self.decide()
 
     def decide(self) -> None:
-        """Decide what was taken."""
         if not self._waiting:
             return
         found, saved = self.holding(self._waiting)

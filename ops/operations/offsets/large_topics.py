@@ -11,20 +11,18 @@ from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, owners_of, parse_key
+from connectctl.ops.connect.source_offsets import SourceOffset
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.aligned_blocks import are_single
 from connectctl.ops.kafka.records import GROUP, ConsumerRecord, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.source_offsets import SourceOffset
-    from connectctl.ops.core.finding import Finding
 
 Group = tuple[str, bytes, Entry]
 """A connector, a raw key of its, and the key's records."""
@@ -84,7 +82,6 @@ class InOrder:
 
     @property
     def topics(self) -> list[ReadTopic]:
-        """The topics that were read."""
         return topics_of(self.snapshot)
 
     @property
@@ -93,7 +90,6 @@ class InOrder:
         return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
 
     def connectors(self) -> Iterator[Passing]:
-        """The connectors in the order of their names."""
         self._plain = Plain(partitions_in(self.snapshot.global_topic), self._is_alone) if self.plainly else None
         theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
@@ -256,7 +252,6 @@ def _latest(topic: ReadTopic | None) -> Collection[ConsumerRecord]:
 
 
 def names_in(records: Iterable[ConsumerRecord]) -> set[str]:
-    """The connectors that have offsets among ``records``."""
     return {key.connector for record in records if isinstance(key := parse_key(record.key), SourceKey)}
 
 

@@ -58,7 +58,6 @@ class Sources:
             )
 
     def facts(self, group_id: str) -> Facts:
-        """What decides on the state of connectors, as it is now."""
         return read_facts(self.kafka, group_id, self.config_topic) if self.config_topic else Facts()
 
     def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
@@ -71,7 +70,6 @@ class Sources:
 
 
 def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
-    """Read every topic that the query needs."""
     wanted = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
     images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded)
     configs = None
@@ -92,7 +90,6 @@ def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
 def _stores(
     sources: Sources, configs: ConfigState | None, query: OffsetsQuery, findings: list[Finding]
 ) -> dict[str, Store]:
-    """The separate offset stores that the connectors' configurations ask for, by connector."""
     found: dict[str, Store] = {}
     for name, connector in (configs.connectors if configs else {}).items():
         if connector.looks_like == "sink" or not query.takes(name):

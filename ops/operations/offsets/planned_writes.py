@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from json.encoder import encode_basestring as _quoted
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import RecordChange
+from connectctl.ops.operations.offsets.record_changes import RecordChange, text_of
 
 
 def write_as_json(write: RecordChange) -> dict[str, Any]:
-    """A record to write, as scripts get it."""
     return {
         "topic": write.topic,
         "kafkaPartition": write.partition,
-        "key": write.key.decode(errors="backslashreplace"),
+        "key": text_of(write.key),
         "before": text_of(write.before),
         "after": text_of(write.value),
     }
@@ -46,7 +43,3 @@ def _json(column: Sequence[bytes | None]) -> list[str]:
         texts = iter(_quoted(text.decode(errors="backslashreplace"))[1:-1].split("\\n"))
         return ["null" if value is None else f'"{next(texts)}"' for value in column]
     return ["null" if value is None else _quoted(value.decode(errors="backslashreplace")) for value in column]
-
-
-def text_of(value: bytes | None) -> str | None:
-    return None if value is None else value.decode(errors="backslashreplace")

@@ -18,9 +18,14 @@ from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
-from connectctl.ops.operations.offsets.digest import digest
-from connectctl.ops.operations.offsets.planned_writes import text_of
-from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide
+from connectctl.ops.operations.offsets.record_changes import (
+    Conflict,
+    OffsetChanges,
+    RecordChange,
+    decide,
+    digest,
+    text_of,
+)
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
@@ -70,7 +75,6 @@ class Changes:
     conflicts: tuple[Conflict, ...]
 
     def as_json(self, shown: Callable[[Collection[RecordChange]], list[Any]]) -> dict[str, Any]:
-        """The plan as scripts get it, with every record as it is ``shown``."""
         return self.plan.as_json() | {
             "writes": shown(self.writes),
             "conflicts": [
@@ -167,7 +171,7 @@ def stale(places: Sequence[OffsetsTopicState]) -> str | None:
         later = (new.timestamp or 0) - (old.timestamp or 0)
         if later > offsets_findings.STALE_MS:
             return (
-                f"The dedicated topic {ours.topic} looks stale: its offset of {key.decode(errors='backslashreplace')}, "
+                f"The dedicated topic {ours.topic} looks stale: its offset of {text_of(key)}, "
                 f"{text_of(old.value)}, is {later // 1000} s older than the global {text_of(new.value) or 'tombstone'}."
             )
     return None

@@ -9,29 +9,30 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.config import paths
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.operations.connectors.observe import see
+from connectctl.ops.kafka.acls import Operation, Resource, Right
+from connectctl.ops.kafka.visibility import grant
+from connectctl.ops.operations.connectors.observe import Facts, see
+from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
-from connectctl.ops.operations.offsets.engine import Asked
+from connectctl.ops.operations.offsets.engine import Asked, Engine, View
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
-from connectctl.ops.operations.offsets.planning import ConnectorState
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Change, asked_by
 from connectctl.ops.operations.offsets.target import Target
-from connectctl.ops.operations.offsets.task_producers import producers_of
+from connectctl.ops.operations.offsets.task_producers import FenceTasks, producers_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.clients.protocols import ConnectCalls, RightsReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.observe import Facts
-    from connectctl.ops.operations.offsets.engine import Engine, View
     from connectctl.ops.operations.offsets.observe import Sources
 
 
@@ -48,7 +49,6 @@ class OffsetAccess:
 
     @property
     def group_id(self) -> str:
-        """The workers' group."""
         return self.group.id
 
     def states(self, read: Callable[[], Facts]) -> dict[str, State]:
@@ -118,6 +118,32 @@ def settled_state(state: State | None, configured: ConfiguredConnector | None) -
     """
     stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
     return State.STOPPED if stopped else state
+
+
+_DISTURBS = (SetTargetState, FenceTasks)
+"""The steps after which a write that is not allowed would leave the connector stopped, and its offsets as they were."""
+
+
+def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) -> None:
+    """Raises ``Refused`` where a plan disturbs a connector and then writes to a topic that may not be written.
+
+    The brokers tell which operations a topic allows. Topics that are still to be created, and those on another cluster than
+    the workers', are not asked about: the steps find out, and say so.
+    """
+    if not any(isinstance(step, _DISTURBS) for step in changes.plan.steps):
+        return
+    topics = sorted({write.topic for write in changes.writes if write.bootstrap is None})
+    if not topics:
+        return
+    for topic, allowed in rights().on_topics(topics).items():
+        if allowed.operations is not None and Operation.WRITE not in allowed.operations:
+            right = Right(Operation.WRITE, Resource.TOPIC, topic)
+            raise Refused(
+                f"Not authorized to write offsets to {topic}; nothing was changed",
+                why=f"this principal lacks {right}",
+                next_step=grant(right),
+                code="no-write-right",
+            )
 
 
 def targets_of(saved: Plan) -> tuple[list[Target], str | None]:

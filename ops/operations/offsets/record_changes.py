@@ -6,15 +6,21 @@ worker could still read them.
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import repeat
+from operator import methodcaller
+from typing import NamedTuple
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
 from connectctl.ops.connect.source_offsets import read_offset
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
     MergeOffsets,
@@ -26,11 +32,7 @@ from connectctl.ops.operations.offsets.changes import (
     Side,
 )
 from connectctl.ops.operations.offsets.plain_records import Shapes
-from connectctl.ops.operations.offsets.topic_state import is_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
 Where = tuple[str | None, str]
 """A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
@@ -67,6 +69,22 @@ class OffsetChanges:
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...] = ()
     refusals: tuple[str, ...] = ()
+
+
+def digest(writes: Collection[RecordChange]) -> str:
+    """The same for the same writes over the same records, in whatever order: if it changes, the plan is stale."""
+    if len(writes) <= spill.MOST:
+        parts = (
+            repr((bootstrap, topic, partition, key, value, before)).encode()
+            for topic, partition, key, value, before, bootstrap in writes
+        )
+        return hashlib.sha256(b"\n".join(sorted(parts))).hexdigest()
+    # As too many to sort in memory, a sum; without a line of Python for each. Version 2 is without references.
+    total = 0
+    for some in spill.chunks_of(writes):
+        hashes = map(hashlib.sha256, map(marshal.dumps, some, repeat(2)))
+        total += sum(map(int.from_bytes, map(methodcaller("digest"), hashes)))
+    return f"{total % (1 << 256):064x}"
 
 
 def decide(request: OffsetRequest, places: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
@@ -203,14 +221,19 @@ def _merge(request: MergeOffsets, places: Sequence[OffsetsTopicState]) -> Offset
         if side is not None and not plain and (problem := read_offset(side).problem):
             refusals.append(f"{_shown(key)}: {problem}")
         if theirs and ours and theirs.value != ours.value:
-            conflicts.append(Conflict(_shown(key), _text(theirs), _text(ours), _named(value), why))
+            taken = "deleted" if value is None else _shown(value)
+            conflicts.append(Conflict(_shown(key), text_of(theirs.value), text_of(ours.value), taken, why))
         if value is not None or target.live(key):
             wanted[key] = value
     return OffsetChanges(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals))
 
 
-def _shown(key: bytes) -> str:
-    return key.decode(errors="backslashreplace")
+def _shown(raw: bytes) -> str:
+    return raw.decode(errors="backslashreplace")
+
+
+def text_of(value: bytes | None) -> str | None:
+    return None if value is None else _shown(value)
 
 
 def _take(
@@ -229,14 +252,6 @@ def _take(
     return (theirs if policy is Policy.GLOBAL else ours), f"--policy {policy}"
 
 
-def _text(record: ConsumerRecord) -> str | None:
-    return None if record.value is None else record.value.decode(errors="backslashreplace")
-
-
-def _named(value: bytes | None) -> str:
-    return "deleted" if value is None else value.decode(errors="backslashreplace")
-
-
 def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, str], ...]:
     """Raw key and raw value, as text, of every effective offset: what a copy writes.
 
@@ -250,7 +265,7 @@ def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, s
         if chosen is None or chosen.value is None:
             continue
         if problem := read_offset(chosen).problem:
-            unreadable.append(f"{key.decode(errors='backslashreplace')}: {problem}")
+            unreadable.append(f"{_shown(key)}: {problem}")
         else:
             found.append((key.decode(), chosen.value.decode()))
     if unreadable:

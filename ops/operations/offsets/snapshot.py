@@ -28,7 +28,6 @@ class ReadTopic:
 
     @property
     def place(self) -> tuple[str | None, str]:
-        """Where it is, and its name."""
         return self.bootstrap, self.image.topic
 
 
@@ -88,8 +87,6 @@ class Workers:
 
 
 def emptied(snapshot: OffsetsSnapshot) -> OffsetsSnapshot:
-    """The same topics without their records."""
-
     def empty(topic: ReadTopic) -> ReadTopic:
         return replace(topic, image=replace(topic.image, latest=(), in_order=False, made={}))
 

@@ -18,11 +18,10 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
-from connectctl.ops.operations.offsets.digest import digest
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange, digest
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState

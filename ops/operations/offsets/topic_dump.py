@@ -20,9 +20,7 @@ from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, record_in
 from connectctl.ops.kafka.spill import Gathered, Spilled, in_order
 from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_blocks
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
-
-CONNECTS_DEFAULT = 25
-"""Partitions of an offsets topic by default (``offset.storage.partitions``)."""
+from connectctl.ops.operations.offsets.topic_state import CONNECTS_DEFAULT
 
 
 def read_dump(

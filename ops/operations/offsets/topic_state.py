@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.observe import Sources
 
 CONNECTS_DEFAULT = 25
-"""Partitions of a new offsets topic where there is no global one to go by."""
+"""Partitions of an offsets topic by default (``offset.storage.partitions``)."""
 ByKey = dict[bytes, list["ConsumerRecord"]]
 
 

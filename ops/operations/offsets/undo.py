@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.config.json_text import read_json
 from connectctl.ops.operations.offsets.changes import RestoreOffsets, from_data
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
-from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget, restoring
+from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
+from connectctl.ops.operations.sink_offsets.steps import backup_file as group_backup_file
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -37,8 +40,19 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
     return found
 
 
+def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[GroupTarget]:
+    """The rollback of ``run`` for each group whose offsets it backed up."""
+    connectors = {step.subject for step in steps if isinstance(step, ChangeGroupOffsets) and step.connector}
+    found = []
+    for number, step in enumerate(steps):
+        path = journal.path(run.id, group_backup_file(number))
+        if isinstance(step, BackupGroup) and path.exists():
+            change = restoring(read_json(path.read_bytes())["offsets"])
+            found.append(GroupTarget(step.subject, change, step.subject in connectors))
+    return found
+
+
 def undone_by(steps: Sequence[Any]) -> frozenset[str]:
-    """The runs that ``steps`` rolled back."""
     found = (from_data(step.request) for step in steps if isinstance(step, Change))
     groups = frozenset(s.undoes for s in steps if isinstance(s, ChangeGroupOffsets) and s.undoes is not None)
     return groups | frozenset(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def group_line(connector: str, group: str, committed: Mapping[TopicPartition, int]) -> str:
-    """A group as a line of a backup."""
     data = {"connector": connector, "group": group, "offsets": entries_json(committed)}
     return json.dumps(data, ensure_ascii=False)
 

@@ -28,7 +28,6 @@ class GroupChange:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that it names."""
         return frozenset(topic for topic, _, _ in self.entries)
 
 

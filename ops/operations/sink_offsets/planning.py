@@ -58,7 +58,6 @@ class GroupChanges:
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as scripts get it, with every offset."""
         return self.plan.as_json() | {
             "writes": [
                 {

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.operations.offsets.prepare import runs_of, settled_state
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, runs_of, settled_state
 from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
 from connectctl.ops.operations.sink_offsets.planning import GroupState
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites
-    from connectctl.ops.operations.offsets.prepare import OffsetAccess
     from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 
 

@@ -53,7 +53,6 @@ class GroupOffsets:
 
 
 def partition_json(place: TopicPartition) -> dict[str, Any]:
-    """``place`` as KIP-875 names it."""
     return {TOPIC: place.topic, PARTITION: place.partition}
 
 
@@ -74,5 +73,4 @@ MOST_MEMBERS = 5
 
 
 def topics_of(committed: Iterable[TopicPartition]) -> list[str]:
-    """The topics in ``committed``."""
     return sorted({topic for topic, _ in committed})

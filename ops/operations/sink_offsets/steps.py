@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -12,7 +12,7 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.context import POLL
-from connectctl.ops.operations.offsets.context import SETTLING
+from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide, digest
 from connectctl.ops.operations.sink_offsets.snapshot import (
     MOST_MEMBERS,
@@ -21,9 +21,6 @@ from connectctl.ops.operations.sink_offsets.snapshot import (
     offset_json,
     partition_json,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.context import OffsetContext
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,6 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
 
 
 def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[str, dict[str, Any] | None]:
-    """The method and body with which the workers make ``writes`` (KIP-875)."""
     if change.exact and not change.entries:
         return "DELETE", None
     return "PATCH", {
@@ -139,7 +135,6 @@ def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[
 
 
 def with_members(group: str, members: tuple[str, ...]) -> Refused:
-    """The error where a group has members."""
     return Refused(
         f"The group {group} has members; its offsets can be changed only while it has no members",
         why=some_of(members, MOST_MEMBERS),

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
-from connectctl.ops.checks.tasks_max.observe import enforces, refusal_in
+from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, enforces, refusal_in
 from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
@@ -23,7 +23,6 @@ from connectctl.ops.operations.connectors.steps import Restart
 from connectctl.ops.operations.rolling.waiting import FOR_EVER
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 MAX, ENFORCE = "tasks.max", "tasks.max.enforce"
@@ -32,8 +31,6 @@ _BREAKS_THEN = (TasksMaxForecast.FAILS, TasksMaxForecast.MAY_FAIL)
 
 
 class Choice(StrEnum):
-    """What to do about a connector that tasks.max will break."""
-
     RAISE = "raise"
     BRIDGE = "bridge"
     LEAVE = "leave"

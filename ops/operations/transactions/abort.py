@@ -13,16 +13,14 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
-from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.observe import Sources, observe
 from connectctl.ops.operations.fencing.planning import select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceRequest, FenceTarget
+from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceRequest, FenceSelection, FenceTarget
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
-    from connectctl.ops.operations.fencing.observe import Sources
-    from connectctl.ops.operations.fencing.snapshot import FenceSelection
 
 
 @dataclass

@@ -67,7 +67,6 @@ class Hanging:
         return f"connectctl transactions {verb} {where} --start-offset {self.producer.start_offset}"
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The transaction as scripts get it."""
         seconds = self.seconds(now)
         return {
             "topic": self.place.topic,
@@ -171,7 +170,6 @@ def _searched(
 
 
 def opened(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:
-    """The open transactions among the producers of all partitions."""
     return {
         (place, each.producer_id): each
         for place, known in producers.items()
@@ -211,7 +209,6 @@ def _unknown(place: TopicPartition, producer: PartitionProducer, known: Transact
 
 
 def blocking(found: Hanging) -> Finding | None:
-    """A transaction hangs on the config or offsets topic: workers and tasks wait for its end before they start (TXN001)."""
     words = BLOCKING.get(found.role or "")
     if words is None:
         return None
@@ -220,7 +217,6 @@ def blocking(found: Hanging) -> Finding | None:
 
 
 def unseen(producers: Mapping[TopicPartition, Any]) -> tuple[Finding, ...]:
-    """Partitions that could not be looked at, by topic and reason (TXN002)."""
     found: dict[tuple[str, Code], list[int]] = {}
     for place, known in producers.items():
         if isinstance(known, Code):
@@ -259,7 +255,6 @@ def _not_proven(found: Hanging) -> Finding:
 
 
 def _no_verdict(silent: Iterable[Gap]) -> Finding:
-    """A coordinator does not answer, so that no transaction can be said to hang (TXN003)."""
     brokers = ", ".join(f"{gap.subject}: {gap.detail}" for gap in silent)
     message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
     return rules.NO_VERDICT.found("coordinators", message, "Check the brokers, and try again.")

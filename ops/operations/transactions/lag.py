@@ -12,7 +12,7 @@ from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Complete, gap_findings, gap_of, observation_of
+from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions import rules
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
-    from connectctl.ops.kafka.visibility import Gap, Observation
     from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0
@@ -59,7 +58,6 @@ class Lag:
     suspect: Suspect | None
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The partition as scripts get it."""
         return {
             "topic": self.place.topic,
             "partition": self.place.partition,
@@ -73,8 +71,6 @@ class Lag:
 
 @dataclass(frozen=True)
 class Lags:
-    """Every partition of the topics asked for, and findings."""
-
     partitions: tuple[Lag, ...]
     findings: tuple[Finding, ...]
 
@@ -138,7 +134,6 @@ def suspects_of(
 
 
 def finding(lag: Lag, now: float) -> Finding | None:
-    """What holds readers back, if it is worth a word: a transaction that hangs, or one that is open for long."""
     suspect = lag.suspect
     if suspect is None:
         return None
@@ -150,7 +145,6 @@ def finding(lag: Lag, now: float) -> Finding | None:
 
 
 def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
-    """A transaction is open for long and holds readers back; what is open for a moment is normal (TXN004)."""
     seconds = suspect.transaction.transaction.seconds_open(now) if suspect.transaction else None
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None

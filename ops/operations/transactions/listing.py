@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, ambiguities
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import STATES, Transaction
@@ -59,7 +59,6 @@ class Owned:
 
     @property
     def owner(self) -> TaskRef | None:
-        """The owner, the first where several share the id."""
         return self.owners[0] if self.owners else None
 
     def as_json(self, now: float) -> dict[str, Any]:
@@ -92,7 +91,6 @@ class Transactions:
 
 
 def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
-    """The transaction with its owners by name."""
     id = transaction.id
     leader = id.removeprefix("connect-cluster-") if directory.is_leader(id) else None
     return Owned(transaction, directory.owners(id), leader)
@@ -137,15 +135,12 @@ def check_connectors(
     found: Transactions, directory: Observation[TransactionalIdIndex], criteria: Filter, group_id: str | None
 ) -> None:
     """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
-    from difflib import get_close_matches
-
     known = directory.seen.connectors.get(str(group_id), frozenset())
     traces = {owner.connector for each in found.found for owner in each.owners}
     unknown = [name for name in criteria.connectors if name not in known and name not in traces]
     if unknown:
         whole(directory, "the connectors", proven=False)
-        near = get_close_matches(unknown[0], known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
+        hint = did_you_mean(unknown[0], known, "See connectctl connectors list.")
         raise BadInput(f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 

@@ -28,8 +28,6 @@ BY_HAND_MS = 10_000
 
 
 class TransactionResult(StrEnum):
-    """What a coordinator decides."""
-
     COMMIT = "commit"
     ABORT = "abort"
 
@@ -49,12 +47,10 @@ class Decision:
 
 
 def unknown(why: str) -> Decision:
-    """The outcome is unknown, for this reason."""
     return Decision(None, why)
 
 
 def unread(why: str) -> Decision:
-    """The outcome is unknown, because the transaction log could not be read."""
     return Decision(None, why, log_read=False)
 
 

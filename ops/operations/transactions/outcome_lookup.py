@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, Unreadable, parse, producer_of
-from connectctl.ops.kafka.transactions import OPEN
+from connectctl.ops.kafka.transactions import OPEN, PartitionProducer
 from connectctl.ops.operations.transactions.outcome import Decision, decide, unknown, unread
 from connectctl.ops.operations.transactions.producer_history import Event, history, of_place
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionLogReads
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.topic_partition import TopicPartition
-    from connectctl.ops.kafka.transactions import PartitionProducer
 
 SLACK_MS = 60_000
 """How much earlier than a transaction began its partition is looked through, for clocks that differ."""
@@ -104,7 +103,6 @@ class RecordedEnd:
 
     @classmethod
     def of(cls, records: Iterable[ConsumerRecord]) -> RecordedEnd:
-        """The records as entries."""
         found: defaultdict[int, list[LogEntry]] = defaultdict(list)
         unreadable = []
         for record in records:

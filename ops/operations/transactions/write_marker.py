@@ -10,15 +10,13 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.kafka.error_handling import MARKER, ErrorAction, verdict
-from connectctl.ops.kafka.visibility import refused
+from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, verdict
+from connectctl.ops.kafka.visibility import Gap, refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
 from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.transactions import PartitionProducer
-    from connectctl.ops.kafka.visibility import Gap
     from connectctl.ops.operations.transactions.abort import TransactionContext
 
 PAUSE = 0.2
@@ -109,7 +107,6 @@ OVERRIDDEN = "a transaction that its producer is about to commit loses its recor
 
 
 def warnings_of(found: Hanging) -> Iterator[str]:
-    """What to know before a hanging transaction is aborted."""
     if not found.proven:
         yield f"Not proven to hang; with --force {OVERRIDDEN}."
     if found.decision.outcome is None:

@@ -19,8 +19,7 @@ from connectctl.ops.operations.offsets.changes import (
     RestoreOffsets,
     SetOffsets,
 )
-from connectctl.ops.operations.offsets.digest import digest
-from connectctl.ops.operations.offsets.record_changes import decide, effective_entries
+from connectctl.ops.operations.offsets.record_changes import decide, digest, effective_entries
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of, topic_state
 from fakes.offsettopics import PARTITIONS, UNREADABLE, histories, live, places, raw, record, saved, topic, written
 from hypothesis import given
