@@ -97,7 +97,7 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as e:
-        hint = "SequenceRange: pip install 'connectctl[spark]'."
+        hint = "Run: pip install 'connectctl[spark]'."
         raise ConnectctlError("--evidence needs pyarrow, which is not installed", next_step=hint) from e
     kinds = {"string": pa.string(), "long": pa.int64(), "int": pa.int32()}
     columns = [column.split() for column in audit.OFFENDERS.split(",")]
