@@ -39,7 +39,7 @@ class HttpPagesTask(SourceTask):
         self.turn = 0
 
     def poll(self) -> list[SourceRecord] | None:
-        """Return a page of the next resource that has one, or None. Raises ``RetriableError`` while the API is unavailable."""
+        """Return a page of the next resource that has one, or None. Raises ``RetriableError`` if the API is unavailable."""
         for _ in self.resources:
             resource = self.resources[self.turn % len(self.resources)]
             self.turn += 1
