@@ -1,9 +1,8 @@
-"""A source connector that reads an HTTP API page by page, with nothing but Python's standard library.
+"""A source connector that reads an HTTP API page by page, using only Python's standard library.
 
-The API gives the items behind an id, oldest first: ``GET {url}/{resource}?after=41&limit=100`` answers
+The API returns the items after an id, oldest first: ``GET {url}/{resource}?after=41&limit=100`` returns
 ``{"items": [{"id": 42, …}, …]}``. Each resource is a source partition, and its offset is the id of the last item.
-Most APIs with a cursor fit: what matters is that a page can be asked for again, behind any item, and has the same items in
-the same order.
+Most APIs with a cursor are suitable: a page must be repeatable after any item, with the same items in the same order.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from connectctl.source import ExactlyOnceSupport, RetriableError, Setting, Sourc
 TIMEOUT = 10.0
 """Seconds for one request."""
 LONGEST_PAUSE = 1.0
-"""Seconds that a poll waits at most, so that the task can be stopped at any time."""
+"""Maximum seconds that a poll waits, so that the task can be stopped at any time."""
 RETRIED = {408, 425, 429, 500, 502, 503, 504}
-"""Answers that may be others the next time."""
+"""Statuses of temporary errors."""
 
 
 class HttpPagesTask(SourceTask):
-    """Reads its share of the resources in turn, a page in each poll."""
+    """Reads its share of the resources in turn, one page per poll."""
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Begin behind the committed ids."""
+        """Start after the committed ids."""
         self.configs = configs
         self.resources = configs["task.resources"].split(",")
         self.after: dict[str, int | None] = {}
@@ -40,7 +39,7 @@ class HttpPagesTask(SourceTask):
         self.turn = 0
 
     def poll(self) -> list[SourceRecord] | None:
-        """A page of the next resource that has one; None where none has. Raises ``RetriableError`` while the API is away."""
+        """Return a page of the next resource that has one, or None. Raises ``RetriableError`` if the API is unavailable."""
         for _ in self.resources:
             resource = self.resources[self.turn % len(self.resources)]
             self.turn += 1
@@ -69,8 +68,8 @@ class HttpPagesTask(SourceTask):
         except HTTPError as e:
             e.close()
             if e.code not in RETRIED:
-                raise  # 401, 404: no repetition helps, and the task fails with it
-            time.sleep(LONGEST_PAUSE)  # the runtime polls again at once
+                raise  # 401, 404: a retry does not help; the task fails
+            time.sleep(LONGEST_PAUSE)  # the runtime polls again immediately
             raise RetriableError(f"{url}: {e.code} {e.reason}") from e
         except (URLError, TimeoutError, ConnectionError) as e:
             time.sleep(LONGEST_PAUSE)
@@ -78,7 +77,7 @@ class HttpPagesTask(SourceTask):
 
 
 class HttpPages(SourceConnector):
-    """Shares the resources out among the tasks."""
+    """Distributes the resources among the tasks."""
 
     task = HttpPagesTask
     settings = (
@@ -93,18 +92,18 @@ class HttpPages(SourceConnector):
     )
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Also whether ``url`` is one."""
+        """Also check that ``url`` is a URL."""
         problems = super().validate(configs)
         if not configs.get("url", "http://").startswith(("http://", "https://")):
             problems["url"] = [f"Invalid value {configs['url']} for configuration url: use http://… or https://…"]
         return problems
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """At most one task for each resource."""
+        """Return at most one task per resource."""
         names = sorted({name.strip() for name in self.configs["resources"].split(",") if name.strip()})
         shares = [names[n::max_tasks] for n in range(min(max_tasks, len(names)))]
         return [{**self.configs, "task.resources": ",".join(share)} for share in shares]
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
-        """It is: a page can be asked for again behind any committed id."""
+        """Supported: a page can be requested again after any committed id."""
         return ExactlyOnceSupport.SUPPORTED

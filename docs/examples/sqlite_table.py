@@ -1,7 +1,7 @@
-"""A source connector that reads tables of an SQLite database: each row that is inserted becomes a record.
+"""A source connector that reads tables of an SQLite database: each inserted row becomes a record.
 
-A table is a source partition, and its offset is the value of the column that only grows, such as an ``INTEGER PRIMARY KEY``.
-Rows that are changed or deleted later are not seen again, as with ``mode=incrementing`` of the JDBC connector.
+A table is a source partition, and its offset is the value of a column that only grows, such as an ``INTEGER PRIMARY KEY``.
+Later changes and deletions of rows are not read, as with ``mode=incrementing`` of the JDBC connector.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from connectctl.source import ExactlyOnceSupport, RetriableError, Setting, SourceConnector, SourceRecord, SourceTask
 
 PAUSE = 0.5
-"""Seconds between two polls that find nothing."""
+"""Seconds between two polls without rows."""
 
 
 class SqliteTableTask(SourceTask):
-    """Reads its share of the tables in turn, some rows in each poll. ``start`` and ``poll`` are called by one thread, so
-    that one connection will do.
+    """Reads its share of the tables in turn, some rows per poll. One thread calls ``start`` and ``poll``, so one
+    connection is sufficient.
     """
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Open the database, and begin behind the committed rows."""
+        """Open the database, and start after the committed rows."""
         self.configs = configs
         self.column = configs.get("incrementing.column", "id")
         self.tables = configs["task.tables"].split(",")
@@ -38,7 +38,7 @@ class SqliteTableTask(SourceTask):
         self.turn = 0
 
     def poll(self) -> list[SourceRecord] | None:
-        """Rows of the next table that has some; None where none has. Raises ``RetriableError`` while the file is locked."""
+        """Return rows of the next table that has some, or None. Raises ``RetriableError`` while the file is locked."""
         for _ in self.tables:
             table = self.tables[self.turn % len(self.tables)]
             self.turn += 1
@@ -70,7 +70,7 @@ class SqliteTableTask(SourceTask):
 
 
 class SqliteTables(SourceConnector):
-    """Shares the tables out among the tasks."""
+    """Distributes the tables among the tasks."""
 
     task = SqliteTableTask
     settings = (
@@ -82,7 +82,7 @@ class SqliteTables(SourceConnector):
     )
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Also whether the database is there, with these tables."""
+        """Also check that the database exists, with these tables."""
         problems = super().validate(configs)
         if not problems:
             if not Path(configs["database"]).is_file():
@@ -92,13 +92,13 @@ class SqliteTables(SourceConnector):
         return problems
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """At most one task for each table."""
+        """Return at most one task per table."""
         names = sorted(set(_names(self.configs) or _tables(self.configs["database"])))
         shares = [names[n::max_tasks] for n in range(min(max_tasks, len(names)))]
         return [{**self.configs, "task.tables": ",".join(share)} for share in shares]
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
-        """It is: rows behind a committed id can be read again, in the same order."""
+        """Supported: rows after a committed id can be read again, in the same order."""
         return ExactlyOnceSupport.SUPPORTED
 
 

@@ -17,7 +17,7 @@ from http_pages import HttpPages
 
 
 class Api(HTTPServer):
-    """An API of two resources; ``answers`` are statuses to give first, before it is well."""
+    """An API of two resources; it first returns the statuses in ``answers``."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -51,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: Any) -> None:
-        """Nothing."""
+        """Do not log."""
 
 
 @pytest.fixture
