@@ -95,20 +95,22 @@ def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -
     )
 
 
-_WORKERS = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "which workers are running, and what they run")
+_WORKERS = Need(
+    "KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "which workers are running, with their connectors and tasks"
+)
 _WORKERS_IN_PART = Need(
-    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "which workers are running, and what they read"
+    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "which workers are running, and the topics they use"
 )
 _FIND = Need(
     "KafkaReads.compacted", _D, _TOPIC, Name.ANY_TOPIC, _PART, "internal topics that are not named", When.UNNAMED
 )
 _LAYOUT = tuple(
-    Need("KafkaReads.topics", _DC, _TOPIC, name, _PART, "its cleanup.policy, and what follows from it")
+    Need("KafkaReads.topics", _DC, _TOPIC, name, _PART, "its cleanup.policy, and the findings based on it")
     for name in (Name.CONFIG, Name.OFFSETS, Name.STATUS)
 )
 _CONNECTORS_AND_STATUSES = (
-    *_reads(Name.CONFIG, _PART, "connectors and their target states, where no worker answers"),
-    *_reads(Name.STATUS, _PART, "statuses, where no worker answers"),
+    *_reads(Name.CONFIG, _PART, "connectors and their target states, if no worker responds"),
+    *_reads(Name.STATUS, _PART, "statuses, if no worker responds"),
 )
 _LOOK = (_WORKERS, _FIND, *_CONNECTORS_AND_STATUSES)
 _FENCED = Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "whether a task was fenced")
@@ -131,10 +133,12 @@ _OFFSETS_WHOLE = (
     _LAYOUT[1],
 )
 _SINKS_SHOWN = (
-    Need("GroupReads.group", _D, _GROUP, Name.SINK_GROUPS, _PART, "what sinks have committed"),
-    Need("KafkaReads.extents", _D, _TOPIC, Name.SINK_TOPICS, _PART, "what sinks have committed of them, and the lag"),
+    Need("GroupReads.group", _D, _GROUP, Name.SINK_GROUPS, _PART, "the committed offsets of sinks"),
+    Need(
+        "KafkaReads.extents", _D, _TOPIC, Name.SINK_TOPICS, _PART, "the committed offsets of sinks in them, and the lag"
+    ),
 )
-_BY_WORKERS = "the change where the workers' REST API does not make it"
+_BY_WORKERS = "the change, if the workers' REST API does not make it"
 _SINKS_CHANGED = (
     *_SINKS_SHOWN,
     Need("GroupOffsetWrites.commit", _R, _GROUP, Name.SINK_GROUPS, _PART, _BY_WORKERS),
@@ -149,16 +153,16 @@ _FENCED_BEFORE = (
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "which producers to fence, unless no run is alive"),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing the producers that may also write them"),
 )
-_LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster's lock, unless --lock local leaves it")
+_LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster lock, unless --lock local is given")
 _CHANGE = (_WORKERS, _LOCK, _FIND, *_CONNECTORS_AND_STATUSES)
-_HOLDER = Need("ClusterLock.holder", _D, _GROUP, Name.LOCK, _PART, "who holds the cluster's lock")
+_HOLDER = Need("ClusterLock.holder", _D, _GROUP, Name.LOCK, _PART, "the holder of the cluster lock")
 _IN_A_TRANSACTION = "the write, which is one transaction"
 _OFFSETS_WRITTEN = (
     _WORKERS,
     _LOCK,
     *_ALL_OFFSETS,
     *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own"),
-    *_reads(Name.STATUS, _PART, "statuses, where no worker answers"),
+    *_reads(Name.STATUS, _PART, "statuses, if no worker responds"),
     *_FENCED_BEFORE,
     Need("KafkaWrites.transact", _W, _TOPIC, Name.OFFSETS, _REFUSED, "the write"),
     Need("KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the write"),
@@ -173,15 +177,15 @@ _OFFSETS_MOVED = (
 
 _EVERY_ID = (
     Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "the transactions of other ids"),
-    Need("AclReads.bindings", _D, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is left out"),
-    Need("AclReads.authorizer", _DC, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is left out"),
+    Need("AclReads.bindings", _D, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is omitted"),
+    Need("AclReads.authorizer", _DC, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is omitted"),
 )
 _OTHER_GROUPS = Need("TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "the owners of other ids")
 _PRODUCERS = Need(
     "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _REFUSED, "which producers have a transaction open in it"
 )
 _PROOF = Need(
-    "TransactionLogReads.entries", _R, _TOPIC, Name.LOG, _REFUSED, "whether a coordinator knows the producer: its proof"
+    "TransactionLogReads.entries", _R, _TOPIC, Name.LOG, _REFUSED, "the proof of whether a coordinator has the producer"
 )
 _ENDED = (
     Need("TransactionCalls.places", _D, _TOPIC, Name.TARGETS, _REFUSED, "the partition"),
@@ -194,9 +198,11 @@ _LEADER_MODE = Need(
     "TransactionCalls.describe", _D, _ID, Name.LEADER, _PART, "whether the leader is preparing", When.ENABLED
 )
 _BROKER_SETTINGS = Need(
-    "BrokerReads.settings", _DC, _CLUSTER, Name.CLUSTER, _PART, "how the brokers are set (transactions, topics)"
+    "BrokerReads.settings", _DC, _CLUSTER, Name.CLUSTER, _PART, "the brokers' configuration (transactions, topics)"
 )
-_READERS = Need("BrokerReads.readers", _D, _CLUSTER, Name.CLUSTER, _PART, "groups that may not be described alone")
+_READERS = Need(
+    "BrokerReads.readers", _D, _CLUSTER, Name.CLUSTER, _PART, "groups that may not be described individually"
+)
 _CHECKS = (
     *_LOOK,
     *_LAYOUT,
@@ -210,14 +216,15 @@ _CHECKS = (
     *_EVERY_ID,
     _OTHER_GROUPS,
 )
-_ROLL = (*_CHECKS, Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "how the coordinators' topic is laid out"))
+_ROLL = (
+    *_CHECKS,
+    Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "the partitions and replicas of the coordinators' topic"),
+)
 _RUN_ARCHIVES = "runs of archives, and of sinks with dead letters"
 _RUN_SINKS = "runs of sinks and transforms: membership, records and offsets"
 _RUN = (
     _WORKERS,
-    Need(
-        "ClusterLock.held", _R, _GROUP, Name.LOCK, _PART, "the lock of the cluster (a take-over is refused without it)"
-    ),
+    Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _PART, "the cluster lock (a take-over is refused without it)"),
     Need(
         "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "other runs of the connector (a take-over is refused)"
     ),
@@ -227,14 +234,14 @@ _RUN = (
         _GROUP,
         Name.PRESENCE,
         _PART,
-        "being seen by others (a take-over is refused)",
+        "visibility to other runs (a take-over is refused)",
     ),
     *(
         each
         for name in (Name.CONFIG, Name.OFFSETS, Name.STATUS)
         for each in (
-            *_reads(name, _REFUSED, "its offsets, and who else runs it"),
-            Need("KafkaWrites.transact", _W, _TOPIC, name, _REFUSED, "what it keeps there"),
+            *_reads(name, _REFUSED, "its offsets, and other runs of the connector"),
+            Need("KafkaWrites.transact", _W, _TOPIC, name, _REFUSED, "its records there"),
             Need("KafkaWrites.create_topic", _C, _TOPIC, name, _REFUSED, "the topic", When.CREATES),
         )
     ),
@@ -252,7 +259,7 @@ _RUN = (
     Need("KafkaWrites.create_topic", _C, _TOPIC, Name.SINK_OUTPUTS, _PART, _RUN_ARCHIVES, When.CREATES),
     Need("KafkaReads.image", _R, _TOPIC, Name.SINK_OUTPUTS, _PART, "the orphans that --sweep removes"),
     Need("TransactionCalls.describe", _D, _ID, Name.LEADER, _REFUSED, "the leader's transactional id"),
-    Need("TransactionCalls.fence", _W, _ID, Name.LEADER, _REFUSED, "writing to the config topic as a leader does"),
+    Need("TransactionCalls.fence", _W, _ID, Name.LEADER, _REFUSED, "writing to the config topic, as a leader does"),
     _BROKER_SETTINGS,
 )
 _FENCE = (
@@ -300,7 +307,9 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
-        Need("TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _PART, "how far the transaction is in a topic"),
+        Need(
+            "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _PART, "the progress of the transaction in a topic"
+        ),
     ),
     "transactions hanging": (
         Need("TransactionCalls.places", _D, _TOPIC, Name.ANY_TOPIC, _PART, "partitions of topics that are not named"),
@@ -308,7 +317,14 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         _PROOF,
     ),
     "transactions lag": (
-        Need("TransactionCalls.bounds", _D, _TOPIC, Name.TARGETS, _REFUSED, "how far readers are held back"),
+        Need(
+            "TransactionCalls.bounds",
+            _D,
+            _TOPIC,
+            Name.TARGETS,
+            _REFUSED,
+            "the offset at which read_committed readers wait",
+        ),
         _PRODUCERS,
         *_EVERY_ID,
     ),
@@ -325,13 +341,15 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "audit": (
         *_reads(Name.TARGETS, _REFUSED, "the records"),
-        *_reads(Name.CONFIG, _PART, "the connector that --connector names"),
+        *_reads(Name.CONFIG, _PART, "the connector named by --connector"),
         *_reads(Name.OFFSETS, _PART, "the source offsets that the records are compared with"),
         *_reads(Name.DEDICATED, _PART, "the source offsets that the records are compared with"),
-        Need("KafkaReads.topics", _DC, _TOPIC, Name.TARGETS, _PART, "whether gaps are the cleaner's"),
-        *_reads(Name.SINK_TOPICS, _PART, "the inputs that --from names"),
-        *_reads(Name.SINK_OUTPUTS, _PART, "the archive that --manifest names"),
-        Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "what --group has committed of the inputs"),
+        Need("KafkaReads.topics", _DC, _TOPIC, Name.TARGETS, _PART, "whether compaction caused the gaps"),
+        *_reads(Name.SINK_TOPICS, _PART, "the inputs named by --from"),
+        *_reads(Name.SINK_OUTPUTS, _PART, "the archive named by --manifest"),
+        Need(
+            _STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "the offsets of the inputs that --group has committed"
+        ),
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),
     "upgrade plan": _ROLL,

@@ -10,22 +10,25 @@ from connectctl.ops.core.rights import COMMANDS, Name, Need, When, needs_of
 _HEAD = """\
 # The rights that connectctl needs
 
-What the principal of a context has to be allowed, by command. `connectctl preflight --self` asks the brokers which of these
-rights the principal in use has, and says which commands work in full, which see a part and which are refused;
-`--emit kafka-acls` prints what is missing. This page is made from `ops/core/rights.py`.
+The permissions that the principal of a context needs, by command. `connectctl preflight --self` requests from the brokers
+which of these rights the principal in use has, and reports which commands work in full, in part, or are refused; `--emit
+kafka-acls` prints the missing ones. This page is generated from `ops/core/rights.py`.
 
-Rights are on the workers' own Kafka cluster. On another cluster that a connector writes to, the rows about its topics, its
-own offsets topic and its transactional ids hold there. Read and Write include Describe, and so does Alter (on the cluster,
-ClusterAction does as well as Alter); a `Deny` takes away what it names. What may not be seen is never taken for absent: a
-command without a right says so, and a change whose guard cannot see enough is refused.
+Rights apply to the workers' own Kafka cluster. If a connector writes to another cluster, the rows about its topics, its
+dedicated offsets topic and its transactional ids apply there. Read and Write include Describe, and so does Alter (on the
+cluster, ClusterAction is sufficient in place of Alter); a `Deny` overrides them. Resources that are not visible are never
+treated as absent: a command without a right reports it, and a change is refused if the checks that guard it cannot read
+enough.
 
 Names: `group.id` is the workers' group; `<connector>` and `<task>` stand for each. Rights on *every* name are those on `*`.
-They are needed where nothing is named: Kafka's listings leave out what may not be described and do not say so, so give
-`topics` in the context, and ids or topics on the command line, where `*` is too much.
+They are needed if no names are given: Kafka's listings silently omit resources that may not be described. If `*` is too
+much, set `topics` in the context, and give ids or topics on the command line.
 
-The workers' REST API is not guarded by Kafka's ACLs, but by `rest_auth` and `rest_tls`.
+The workers' REST API is not protected by Kafka's ACLs, but by `rest_auth` and `rest_tls`.
 """
-_NOTHING = "Nothing: these ask no cluster but the sandbox's own, or read only the journal and the context file."
+_NOTHING = (
+    "None: these commands connect to no cluster except the sandbox, or read only the journal and the context file."
+)
 
 
 def markdown() -> str:
