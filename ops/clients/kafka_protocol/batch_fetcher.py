@@ -25,8 +25,8 @@ from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
     fetch_request,
     read_response,
 )
+from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts, topic_layouts
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
-from connectctl.ops.clients.kafka_protocol.topic_ids import TopicLayouts, topic_layouts
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
