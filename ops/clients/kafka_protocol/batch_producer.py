@@ -17,11 +17,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import transaction_requests as requests
-from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender
+from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
-from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, NEW_OFFSET_COMMIT, OLD_END, has_version_2

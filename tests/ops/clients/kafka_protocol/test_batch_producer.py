@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 from connectctl.ops.clients.kafka_protocol import batch_sender, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender
-from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
