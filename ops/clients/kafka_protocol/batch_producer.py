@@ -66,6 +66,7 @@ class BatchProducer:
         self._coordinator: int | None = -1
         """Where the last request found it; None behind one that nobody answered."""
         self._who = (-1, -1)
+        """The producer id and the epoch of the transaction that is open, or of the next one."""
         self.id = id_
 
     def close(self) -> None:
@@ -78,11 +79,6 @@ class BatchProducer:
     def bumps_epoch(self) -> bool:
         """Whether each transaction has an epoch of its own (transaction version 2). Known once it is initialised."""
         return self._sender.adds_partitions
-
-    @property
-    def state(self) -> tuple[int, int]:
-        """The producer id and the epoch of the transaction that is open, or of the next one."""
-        return self._who
 
     def initialise(self, patience: float) -> None:
         """InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds until they are ended."""
