@@ -15,19 +15,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from connectctl.ops.kafka import record_batch_encoder as encoder
 from connectctl.ops.kafka.batch_headers import HEADER, LOG_APPEND_TIME
 from connectctl.ops.kafka.compression import NAMES, unpacked
 from connectctl.ops.kafka.fetched_batches import CODEC, BatchAt
 from connectctl.ops.kafka.record_batch_decoder import PADDING, Columns, Garbled, binaries, body_of, columns
-from connectctl.ops.kafka.record_batch_encoder import (
-    LONGEST_HEAD,
-    ProducerState,
-    RowBatch,
-    batch_starts,
-    framed,
-    layout,
-    strung,
-)
+from connectctl.ops.kafka.record_batch_encoder import ProducerState, RowBatch
 from connectctl.ops.kafka.varints import joined, varints
 
 DELETE_HORIZON = 0x40
@@ -76,7 +69,7 @@ def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | m
     """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records where they lie."""
     _, _, _, _, _, attributes, _, first, last, _, _, _, count = batch.fields
     body = memoryview(data)[batch.start + HEADER.size : batch.end]
-    return framed([body], attributes & CODEC, count, first, last, stamp)
+    return encoder.framed([body], attributes & CODEC, count, first, last, stamp)
 
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
@@ -118,14 +111,14 @@ def remade(rows: Columns, limit: int) -> list[RowBatch]:
     if np.any(ends > np.array([body.end for body in rows.batches], np.int64)[rows.of]):
         raise Garbled("a record extends beyond its batch")
     sizes = ends - rows.tails
-    starts = batch_starts(sizes + LONGEST_HEAD, limit - HEADER.size, ())
+    starts = encoder.batch_starts(sizes + encoder.LONGEST_HEAD, limit - HEADER.size, ())
     stops = [*starts[1:], len(rows)]
     first = np.repeat(starts, np.subtract(stops, starts))
     times = rows.timestamps
     time, place = varints(times - times[first]), varints(np.arange(len(rows)) - first)
     plain = varints(np.zeros(len(rows), np.int64))
     heads = joined([varints(plain.width + time.width + place.width + sizes), plain, time, place])
-    at, whole = layout(strung([heads, binaries(rows.data, rows.tails, sizes)]))
+    at, whole = encoder.layout(encoder.strung([heads, binaries(rows.data, rows.tails, sizes)]))
     return [
         RowBatch(start, stop, int(times[start]), int(times[start:stop].max()), [whole[at[start] : at[stop]]])
         for start, stop in zip(starts, stops, strict=True)

@@ -22,7 +22,7 @@ def samples(bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[
     No ``prefixes``: all names. ``token`` is text that no pattern has: it is what follows a pattern in such a name.
     """
     wanted = tuple(prefixes) or ("",)
-    found = {prefix + token: _right(resource, prefix) for prefix in wanted}
+    found = {p + token: Right(Operation.DESCRIBE, resource, p or ANY, bool(p)) for p in wanted}
     for binding in bindings:
         if binding.resource is not resource or (binding.pattern is Pattern.LITERAL and binding.name == ANY):
             continue
@@ -39,7 +39,3 @@ def hidden_gaps(subject: str, resource: Resource, asked: Mapping[str, Right], hi
     if len(rights) > NAMED:
         rights = [Right(Operation.DESCRIBE, resource, ANY)]
     return [Gap(subject, Reason.NOT_AUTHORIZED, right) for right in rights]
-
-
-def _right(resource: Resource, prefix: str) -> Right:
-    return Right(Operation.DESCRIBE, resource, prefix or ANY, bool(prefix))

@@ -46,7 +46,12 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
         known = record.load(layout)
         if known is not None and is_whole(known, layout):
             if differences := known.spec.differences(spec):
-                raise _other_options(spec.name, differences)
+                raise Refused(
+                    f"Sandbox {spec.name} is running with other options",
+                    why="; ".join(differences),
+                    next_step=f"Use another --name, or first run: connectctl sandbox down --name {spec.name}.",
+                    code="other-options",
+                )
             return Sandbox(layout, was_running=True)
         if known is not None:
             on_progress(SandboxProgress(f"Sandbox {spec.name} is incomplete: recreating it"))
@@ -155,15 +160,6 @@ def _start(launch: Launcher) -> None:
         launch.on_progress(SandboxProgress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}"))
     nodes = groups.prepare(launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties)
     groups.start(launch, spec.group_id, nodes)
-
-
-def _other_options(name: str, differences: list[str]) -> Refused:
-    return Refused(
-        f"Sandbox {name} is running with other options",
-        why="; ".join(differences),
-        next_step=f"Use another --name, or first run: connectctl sandbox down --name {name}.",
-        code="other-options",
-    )
 
 
 def _empty(root: Path, keep: tuple[Path, ...] = ()) -> None:

@@ -226,7 +226,7 @@ class Launcher:
             yield check
         except TimedOut as late:
             log = self.layout.log(names[-1])
-            late.why = f"{late.why}; log of {names[-1]}: {logs.telling_line(_text(log))}"
+            late.why = f"{late.why}; log of {names[-1]}: {_telling_line(log)}"
             late.next_step = f"See its log: {log}."
             raise
 
@@ -234,7 +234,7 @@ class Launcher:
         log = self.layout.log(name)
         return ConnectctlError(
             f"{name} of sandbox {self.layout.name} {what}",
-            why=logs.telling_line(_text(log)),
+            why=_telling_line(log),
             next_step=f"See its log: {log}.",
             code="sandbox-process-died",
         )
@@ -247,5 +247,5 @@ def new_cluster_id() -> str:
     return text
 
 
-def _text(log: Path) -> str:
-    return "\n".join(logs.last_lines(log, 2000))
+def _telling_line(log: Path) -> str:
+    return logs.telling_line("\n".join(logs.last_lines(log, 2000)))

@@ -71,10 +71,8 @@ class SandboxRecord:
 
     def with_node(self, node: Node) -> SandboxRecord:
         """This record with ``node`` in the place of its namesake, or at the end."""
-        names = [known.name for known in self.nodes]
-        if node.name not in names:
-            return replace(self, nodes=(*self.nodes, node))
-        return replace(self, nodes=tuple(node if known.name == node.name else known for known in self.nodes))
+        by_name = {known.name: known for known in self.nodes} | {node.name: node}
+        return replace(self, nodes=tuple(by_name.values()))
 
     def ports(self) -> set[int]:
         return {port for ports in self.brokers.values() for port in ports.values()} | {n.port for n in self.nodes}

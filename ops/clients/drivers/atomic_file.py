@@ -47,14 +47,6 @@ def problem_with(file: Path) -> str | None:
     return None
 
 
-def configured(file: Path, name: str) -> ConfiguredValue:
-    """The property ``name`` as the properties in ``file`` have it. Raises ``ConnectctlError`` where they cannot be read."""
-    try:
-        return ConfiguredValue(java_properties.value_of(read(file), name), f"file {file}")
-    except java_properties.Malformed as e:
-        raise ConnectctlError(f"{file} cannot be read as properties", why=str(e)) from e
-
-
 def read(file: Path) -> str:
     """The file as text, any bytes of it. Raises ``ConnectctlError``."""
     with _translated(f"{file} cannot be read"):
@@ -159,4 +151,8 @@ class FileDriver(WorkerDriver):
             return str(e)
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
-        return configured(self._file(worker), name)
+        file = self._file(worker)
+        try:
+            return ConfiguredValue(java_properties.value_of(read(file), name), f"file {file}")
+        except java_properties.Malformed as e:
+            raise ConnectctlError(f"{file} cannot be read as properties", why=str(e)) from e

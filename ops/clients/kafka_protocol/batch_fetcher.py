@@ -15,18 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from connectctl.ops.clients.kafka_protocol import fetch_protocol
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
-from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
-    BY_ID,
-    BY_NAME,
-    FetchLimits,
-    PartitionData,
-    Position,
-    fetch_request,
-    read_response,
-)
+from connectctl.ops.clients.kafka_protocol.fetch_protocol import FetchLimits, PartitionData, Position
+from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts, topic_layouts
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
-from connectctl.ops.clients.kafka_protocol.topic_ids import TopicLayouts, topic_layouts
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
@@ -115,7 +108,7 @@ class BatchFetcher:
         self._failing = dict.fromkeys(self._positions, (time.monotonic(), "its leader is not known"))
         self._unled = set(self._positions)
         newest = self._wire.newest(FetchRequest)
-        if newest < BY_NAME:
+        if newest < fetch_protocol.BY_NAME:
             raise ConnectctlError(
                 "The source's brokers are too old for batches to be copied unopened",
                 why="they do not have Fetch version 11 (Kafka 2.3)",
@@ -124,7 +117,7 @@ class BatchFetcher:
             )
         found = topic_layouts(self._wire, sorted({place.topic for place in starts}))
         self._known = dict(found.ids)
-        if newest >= BY_ID and len(self._known) == len({place.topic for place in starts}):
+        if newest >= fetch_protocol.BY_ID and len(self._known) == len({place.topic for place in starts}):
             self._ids = self._known
 
     def position(self, place: TopicPartition) -> int:
@@ -179,7 +172,7 @@ class BatchFetcher:
         try:
             if leader not in self._connections:
                 self._connections[leader] = RawConnection(self._wire, leader, self._timeout, room=ROOM)
-            request = fetch_request(positions, self._ids, self._limits, committed=self._committed)
+            request = fetch_protocol.fetch_request(positions, self._ids, self._limits, committed=self._committed)
             self._asked[leader] = self._connections[leader].send(request), time.monotonic()
         except (OSError, Unreachable) as e:
             self._lose(leader, str(e) or type(e).__name__)
@@ -189,7 +182,7 @@ class BatchFetcher:
         found: list[FetchedPart] = []
         try:
             connection.await_answer(number)
-            code, parts = read_response(connection, self._ids, committed=self._committed)
+            code, parts = fetch_protocol.read_response(connection, self._ids, committed=self._committed)
             for part in parts:
                 if (fetched := self._took(part)) is not None:
                     found.append(fetched)

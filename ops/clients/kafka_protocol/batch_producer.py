@@ -16,22 +16,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender
+from connectctl.ops.clients.kafka_protocol import transaction_requests as requests
+from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
-from connectctl.ops.clients.kafka_protocol.produce_request import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
-from connectctl.ops.clients.kafka_protocol.transaction_requests import (
-    ASK_AGAIN,
-    TXN_OFFSET_COMMIT,
-    add_offsets_request,
-    add_partitions_request,
-    codes_of,
-    end_request,
-    partition_codes,
-    txn_offset_commit_request,
-)
+from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END, NEW_OFFSET_COMMIT, OLD_END, has_version_2
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request, init_request
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
@@ -75,6 +66,7 @@ class BatchProducer:
         self._coordinator: int | None = -1
         """Where the last request found it; None behind one that nobody answered."""
         self._who = (-1, -1)
+        """The producer id and the epoch of the transaction that is open, or of the next one."""
         self.id = id_
 
     def close(self) -> None:
@@ -87,11 +79,6 @@ class BatchProducer:
     def bumps_epoch(self) -> bool:
         """Whether each transaction has an epoch of its own (transaction version 2). Known once it is initialised."""
         return self._sender.adds_partitions
-
-    @property
-    def state(self) -> tuple[int, int]:
-        """The producer id and the epoch of the transaction that is open, or of the next one."""
-        return self._who
 
     def initialise(self, patience: float) -> None:
         """InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds until they are ended."""
@@ -153,8 +140,8 @@ class BatchProducer:
         missing = [] if self.bumps_epoch else [place for place in places if place not in self._added]
         if not missing:
             return
-        request = add_partitions_request(self.id, self._who, missing)
-        self._insist(lambda: partition_codes(self._ask("add partitions to its transaction", request)))
+        request = requests.add_partitions_request(self.id, self._who, missing)
+        self._insist(lambda: requests.partition_codes(self._ask("add partitions to its transaction", request)))
         self._added.update(missing)
 
     @property
@@ -199,11 +186,11 @@ class BatchProducer:
         group's coordinator is asked for ``patience`` seconds while it moves.
         """
         if member.group not in self._groups and not self.bumps_epoch:
-            add = add_offsets_request(self.id, self._who, member.group)
+            add = requests.add_offsets_request(self.id, self._who, member.group)
             self._insist(lambda: {self._ask("add a consumer group to its transaction", add).error_code})
         self._groups.add(member.group)
-        version = NEW_OFFSET_COMMIT if self.bumps_epoch else TXN_OFFSET_COMMIT
-        request = txn_offset_commit_request(self.id, self._who, member, offsets, version)
+        version = NEW_OFFSET_COMMIT if self.bumps_epoch else requests.TXN_OFFSET_COMMIT
+        request = requests.txn_offset_commit_request(self.id, self._who, member, offsets, version)
         if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
         self._insist(lambda: self._give(member.group, request), ASK_AGAIN, patience)
@@ -217,7 +204,7 @@ class BatchProducer:
             if found.error_code:
                 return {found.error_code}
             coordinator = found.node_id
-        codes = codes_of(self._direct.ask("commit offsets of a consumer group", request, coordinator))
+        codes = requests.codes_of(self._direct.ask("commit offsets of a consumer group", request, coordinator))
         if not codes:  # else it may be another one by now
             self._group_coordinators[group] = coordinator
         return codes
@@ -269,7 +256,7 @@ class BatchProducer:
         raise AssertionError("pauses have no end")
 
     def _end(self, commit: bool, version: int) -> Any:
-        return self._ask("end its transaction", end_request(self.id, self._who, commit, version))
+        return self._ask("end its transaction", requests.end_request(self.id, self._who, commit, version))
 
     def _insist(
         self, ask: Callable[[], set[int]], busy: Collection[int] = _BUSY, patience: float | None = None

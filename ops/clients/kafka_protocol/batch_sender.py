@@ -9,23 +9,31 @@ the same holds for a partition's first batch of all, which the leader of a new t
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.produce_request import FLEXIBLE, KEY, Parts, produce_parts
 from connectctl.ops.clients.kafka_protocol.raw_connection import IDLE, SMALL_ROOM, Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.varints import unsigned_varint
 
+KEY = 0
+FLEXIBLE = 9
+"""From this version on it has compact lengths, and tags (KIP-482)."""
+Parts = Sequence[bytes | memoryview]
+_SHORT, _INT, _ACKS_AND_TIMEOUT = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">hi")
+_ALL = -1
+"""``acks``."""
 Answered = Callable[[int, int, int], None]
 """Is given what a broker answers for a batch: an error code, the offset of its first record, and the time in ms at which it
 was appended, which is -1 where records have times of their own.
@@ -235,3 +243,28 @@ def _raise(batch: _Batch, part: Any) -> None:
         said = faults[0].batch_index_error_message if faults else part.error_message
         topic = batch.place.topic
         raise Refusal(e.code, batch.named, record, said, topic if batch.count == 1 else None, topic) from e
+
+
+def produce_parts(version: int, id_: str, timeout_ms: int, batches: Iterable[tuple[TopicPartition, Parts]]) -> Parts:
+    """The body of a Produce with acks=all, of the transactional id ``id_``; one batch for each place, topic by topic.
+
+    In parts: batches are sent from where they lie, and not copied into a request.
+    """
+    flexible = version >= FLEXIBLE
+    tags = b"\0" if flexible else b""
+
+    def length(number: int) -> bytes:
+        return unsigned_varint(number + 1) if flexible else _INT.pack(number)
+
+    def text(name: str) -> bytes:
+        encoded = name.encode()
+        return (length(len(encoded)) if flexible else _SHORT.pack(len(encoded))) + encoded
+
+    topics = [(topic, list(some)) for topic, some in groupby(batches, lambda each: each[0].topic)]
+    parts: list[bytes | memoryview] = [text(id_) + _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms) + length(len(topics))]
+    for topic, some in topics:
+        parts.append(text(topic) + length(len(some)))
+        for place, batch in some:
+            parts += (_INT.pack(place.partition) + length(sum(map(len, batch))), *batch, tags)
+        parts.append(tags)
+    return [*parts, tags]

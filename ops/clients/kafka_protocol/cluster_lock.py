@@ -50,10 +50,6 @@ class GroupLock:
         self._group = group_of(group_id)
         self._timeout = timeout
 
-    @property
-    def _right(self) -> str:
-        return f"Read on Group {self._group}"
-
     def holder(self) -> LockHolder | None:
         """The holder of the lock, None without one. Raises ``NotAuthorized``, ``Unreachable``."""
         from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
@@ -91,10 +87,11 @@ class GroupLock:
                 session.remove(other.member)
                 other = session.join(run)
         except NotAuthorized as e:
+            right = f"Read on Group {self._group}"
             raise Refused(
                 f"The lock of {self._workers} cannot be taken; nothing was done",
-                why=f"this principal lacks {self._right}",
-                next_step=f"Give it {self._right}; or, if nothing else changes this cluster, lock only this machine: "
+                why=f"this principal lacks {right}",
+                next_step=f"Give it {right}; or, if nothing else changes this cluster, lock only this machine: "
                 "--lock local.",
                 code="no-lock-right",
             ) from e

@@ -31,14 +31,6 @@ class OldFormat(Exception):
     """What follows are records in a format of Kafka before 0.11."""
 
 
-class _Found(NamedTuple):
-    """A batch of committed records, how it is compressed, and where the log continues."""
-
-    body: Body
-    codec: int
-    next_offset: int
-
-
 class ColumnReader(Headers):
     """``read`` gives ``Chunk``s: the first may begin before the start, the last end behind the end, which is at most the
     last stable offset. Raises what ``Headers`` raises, and ``OldFormat`` behind the chunks before it.
@@ -73,7 +65,7 @@ class ColumnReader(Headers):
         try:
             for batch in found:
                 check(data, batch)
-            for some, next_offset in _portions(data, list(map(_found, found))):
+            for some, next_offset in _portions(data, found):
                 yield Chunk(offset, next_offset, some)
         except (ValueError, OSError) as e:
             raise ConnectctlError(f"{place} has records that cannot be read", why=str(e), code="garbled") from e
@@ -96,24 +88,21 @@ class ColumnReader(Headers):
         return connection
 
 
-def _found(batch: BatchAt) -> _Found:
-    return _Found(body_of(batch), batch.attributes & CODEC, batch.next_offset)
-
-
-def _portions(data: Any, found: Sequence[_Found]) -> Iterator[tuple[Columns, int]]:
+def _portions(data: Any, found: Sequence[BatchAt]) -> Iterator[tuple[Columns, int]]:
     """The records of these batches, in portions where they are compressed, and where the log continues behind each."""
     import numpy as np
 
-    if not any(each.codec for each in found):
+    if not any(each.attributes & CODEC for each in found):
         if found:
-            yield columns(data, [each.body for each in found]), found[-1].next_offset
+            yield columns(data, list(map(body_of, found))), found[-1].next_offset
         return
     parts: list[bytes] = []
     bodies: list[Body] = []
     size = 0
     for number, each in enumerate(found, 1):
-        parts.append(unpacked(bytes(data[each.body.start : each.body.end]), each.codec))
-        bodies.append(each.body._replace(start=size, end=size + len(parts[-1])))
+        body = body_of(each)
+        parts.append(unpacked(bytes(data[body.start : body.end]), each.attributes & CODEC))
+        bodies.append(body._replace(start=size, end=size + len(parts[-1])))
         size += len(parts[-1])
         if size >= UNPACKED or number == len(found):
             whole = np.frombuffer(b"".join((*parts, bytes(PADDING))), np.uint8)

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code

@@ -82,7 +82,7 @@ def init_many(
             for lane in lanes:
                 lane.close()
     for each in brokers:
-        for id in each.left():
+        for id in each.next_ids:
             on_answer(id, Code.NOT_SENT, None)
 
 
@@ -167,7 +167,7 @@ class _Broker:
     ) -> None:
         self._wire, self._broker, self._version, self._patience = wire, broker, version, patience
         self._timeouts = timeouts
-        self._next = iter(ids)
+        self.next_ids = iter(ids)
         self._lanes = min(LANES, -(-len(ids) // SHARE))
         self._count, self._taken = len(ids), 0
         self._opened: SimpleQueue[_Lane] = SimpleQueue()
@@ -204,11 +204,8 @@ class _Broker:
         for lane in self.opened():
             lane.close()
 
-    def left(self) -> Iterator[str]:
-        return self._next
-
     def take(self) -> list[str]:
-        some = list(islice(self._next, CHUNK))
+        some = list(islice(self.next_ids, CHUNK))
         self._taken += len(some)
         return some
 

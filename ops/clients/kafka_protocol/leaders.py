@@ -1,11 +1,15 @@
-"""Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664)."""
+"""Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664); and ids of topics, which
+tell a topic from another one of its name.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from uuid import UUID
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
 from connectctl.ops.core.errors import Unreachable
@@ -222,3 +226,31 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, partition in places:
         found[topic].append(partition)
     return found
+
+
+@dataclass(frozen=True)
+class TopicLayouts:
+    """The leader of each partition that has one, and the ids of topics, none where brokers are too old for them. ``gone``
+    are topics that the broker asked does not know, ``forbidden`` those that may not be described.
+    """
+
+    leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ids: Mapping[str, UUID] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
+
+
+def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayouts:
+    """What a broker knows of ``topics`` now. Raises ``Unreachable``, ``NotAuthorized``."""
+    answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
+    leaders = {
+        place: leader for place, part in parts_of(answer.topics) if (leader := number_of(part.leader_id)) is not None
+    }
+    ids = {t.name: UUID(str(t.topic_id)) for t in answer.topics if not t.error_code and getattr(t, "topic_id", None)}
+    codes = {topic.name: topic.error_code for topic in answer.topics}
+    return TopicLayouts(
+        leaders,
+        {name: id_ for name, id_ in ids.items() if id_.int},
+        frozenset(name for name in topics if codes.get(name) == Code.UNKNOWN_TOPIC_OR_PARTITION),
+        frozenset(name for name in topics if codes.get(name) == Code.TOPIC_AUTHORIZATION_FAILED),
+    )

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.acls import OPERATIONS
+from connectctl.ops.clients.kafka_protocol.acls import OPERATIONS, Namespaces
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import metadata_request
-from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, TransactionClient, find_request
 from connectctl.ops.core.rights import Allowed
 from connectctl.ops.kafka.acls import Operation, Resource

@@ -58,6 +58,7 @@ class Presence:
     ):
         self._kafka, self._group_id, self._connector, self._topic = kafka, group_id, connector, topic
         self.client = client_id(socket.gethostname(), os.getpid(), now(), secrets.token_hex(4))
+        self._group = presence_group(group_id, connector)
         self._over = threading.Event()
         self._joined = threading.Event()
         self._thread: threading.Thread | None = None
@@ -106,15 +107,18 @@ class Presence:
                     return
                 self.leave()
             if time.monotonic() - began > GONE:
-                raise _in_use(self._connector, others)
+                raise Refused(
+                    f"Another connectctl run is running {self._connector}",
+                    why="; ".join(map(str, others)),
+                    next_step="Stop that run first, or wait until it ends.",
+                    code="in-use",
+                )
             time.sleep(PAUSE * random.uniform(0.5, 2))
 
     def _wait(self, patience: float) -> None:
         if not self._joined.wait(patience):
-            raise TimedOut(
-                f"The group {presence_group(self._group_id, self._connector)} could not be joined in {patience:g} s",
-                next_step="Try a longer --timeout.",
-            )
+            what = f"The group {self._group} could not be joined in {patience:g} s"
+            raise TimedOut(what, next_step="Try a longer --timeout.")
         if self.problem is not None:
             raise self.problem
 
@@ -136,7 +140,15 @@ class Presence:
     def _be_a_member(self) -> None:
         from confluent_kafka import Consumer, KafkaException
 
-        consumer: Any = Consumer(self._properties())
+        properties = self._kafka.properties(
+            client__id=self.client,
+            group__id=self._group,
+            session__timeout__ms=int(SESSION * 1000),
+            heartbeat__interval__ms=int(SESSION * 1000 / 4),
+            max__poll__interval__ms=60_000,
+            enable__auto__commit=False,
+        )
+        consumer: Any = Consumer(properties)
         try:
             consumer.subscribe([self._topic], on_assign=self._on_assign)
             while not self._over.is_set():
@@ -150,22 +162,11 @@ class Presence:
                 consumer.close()
 
     def _failure(self, error: Any) -> ConnectctlError:
-        group = presence_group(self._group_id, self._connector)
-        found = self._kafka.failure(error.args[0], f"join the group {group}")
+        found = self._kafka.failure(error.args[0], f"join the group {self._group}")
         if isinstance(found, NotAuthorized):
             what = f"Not authorized to join the group by which a run of {self._connector} shows that it is alive"
-            return not_authorized(what, Right(Operation.READ, Resource.GROUP, group))
+            return not_authorized(what, Right(Operation.READ, Resource.GROUP, self._group))
         return found
-
-    def _properties(self) -> dict[str, Any]:
-        return self._kafka.properties(
-            client__id=self.client,
-            group__id=presence_group(self._group_id, self._connector),
-            session__timeout__ms=int(SESSION * 1000),
-            heartbeat__interval__ms=int(SESSION * 1000 / 4),
-            max__poll__interval__ms=60_000,
-            enable__auto__commit=False,
-        )
 
     def _on_assign(self, consumer: Any, partitions: list[Any]) -> None:
         consumer.assign([])  # nothing is read
@@ -183,12 +184,3 @@ class Presence:
             if others := self.others():
                 self.overtaken = str(others[0])
             self._dropped = False
-
-
-def _in_use(connector: str, others: tuple[Holder, ...]) -> Refused:
-    return Refused(
-        f"Another connectctl run is running {connector}",
-        why="; ".join(map(str, others)),
-        next_step="Stop that run first, or wait until it ends.",
-        code="in-use",
-    )

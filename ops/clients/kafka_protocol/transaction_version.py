@@ -10,8 +10,8 @@ from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.refusals import check
+from connectctl.ops.kafka.brokers import TRANSACTION_VERSION
 
-FEATURE = "transaction.version"
 OLD_PRODUCE, NEW_PRODUCE = 8, 12
 """The newest Produce whose fields have fixed lengths, which Kafka 2.4 has; and the one that adds its partition itself."""
 OLD_END, NEW_END = 4, 5
@@ -31,7 +31,7 @@ def has_version_2(wire: KafkaProtocolClient) -> bool:
     request = ApiVersionsRequest(client_software_name="connectctl", client_software_version="1")
     answer = wire.run("read the cluster's features", lambda: wire.ask(request))
     check(answer.error_code)
-    return finalized(answer).get(FEATURE, 0) >= 2
+    return finalized(answer).get(TRANSACTION_VERSION, 0) >= 2
 
 
 def finalized(answer: Any) -> dict[str, int]:

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
+from connectctl.ops.clients.kafka_protocol.acls import Namespaces
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, code_of, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
-from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.acls import Resource
 from connectctl.ops.kafka.error_handling import Code

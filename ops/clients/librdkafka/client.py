@@ -18,13 +18,8 @@ from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents
 from connectctl.ops.clients.librdkafka.read import read_images, read_tails
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
-from connectctl.ops.connect.connect_protocol import (
-    ConnectGroup,
-    Member,
-    decode_assignment,
-    decode_current,
-    decode_metadata,
-)
+from connectctl.ops.connect import connect_protocol
+from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
@@ -232,9 +227,9 @@ class Kafka(Connection):
 
 def _member(raw: Any) -> Member:
     try:
-        url, config_offset = decode_metadata(raw.metadata)
-        newest = decode_assignment(raw.assignment)
-        assignment = newest and newest.carried_on(decode_current(raw.metadata))
+        url, config_offset = connect_protocol.decode_metadata(raw.metadata)
+        newest = connect_protocol.decode_assignment(raw.assignment)
+        assignment = newest and newest.carried_on(connect_protocol.decode_current(raw.metadata))
     except (ValueError, UnicodeDecodeError):
         url, config_offset, assignment = "", -1, None
     return Member(raw.id, raw.client_id, raw.client_host, url.rstrip("/"), config_offset, assignment)

@@ -9,13 +9,11 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTruste
 from connectctl.ops.kafka.error_handling import Code
 
 FENCED = frozenset((Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.INVALID_PRODUCER_ID_MAPPING))
-_FATAL = frozenset(
-    (
-        Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        Code.CLUSTER_AUTHORIZATION_FAILED,
-        Code.INVALID_TRANSACTION_TIMEOUT,
-        Code.UNSUPPORTED_VERSION,
-    )
+_FATAL = (
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+    Code.INVALID_TRANSACTION_TIMEOUT,
+    Code.UNSUPPORTED_VERSION,
 )
 
 

@@ -27,19 +27,17 @@ FIXED = {
     "partitioner": ("murmur2_random",),
 }
 """Properties that can have only these values."""
-TUNING = frozenset(
-    (
-        "batch.num.messages",
-        "linger.ms",
-        "max.in.flight",
-        "max.in.flight.requests.per.connection",
-        "queue.buffering.max.kbytes",
-        "queue.buffering.max.messages",
-        "queue.buffering.max.ms",
-        "socket.keepalive.enable",
-        "socket.nagle.disable",
-    )
-)
+TUNING = {
+    "batch.num.messages",
+    "linger.ms",
+    "max.in.flight",
+    "max.in.flight.requests.per.connection",
+    "queue.buffering.max.kbytes",
+    "queue.buffering.max.messages",
+    "queue.buffering.max.ms",
+    "socket.keepalive.enable",
+    "socket.nagle.disable",
+}
 """What tunes librdkafka's queues and sockets, and promises nothing: it is accepted and has no effect."""
 _NUMBERS = {
     "transaction.timeout.ms": 60_000,

@@ -39,7 +39,12 @@ def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect
             for chunk in answer.iter_bytes(CHUNK):
                 content += chunk
                 if len(content) > LARGEST:
-                    raise _too_large(method, url)
+                    raise ConnectctlError(
+                        f"The answer to {method} {url} is too large",
+                        why=f"it has more than {LARGEST // (1024 * 1024)} MiB",
+                        next_step="Check the address: connectctl context show.",
+                        code="not-connect",
+                    )
                 if time.monotonic() > deadline:
                     raise httpx.ReadTimeout("the answer did not end", request=answer.request)
             # What has been unpacked is no longer what the headers say of it.
@@ -69,12 +74,3 @@ def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect
     if isinstance(answer, BaseException):
         raise answer
     return answer
-
-
-def _too_large(method: str, url: str) -> ConnectctlError:
-    return ConnectctlError(
-        f"The answer to {method} {url} is too large",
-        why=f"it has more than {LARGEST // (1024 * 1024)} MiB",
-        next_step="Check the address: connectctl context show.",
-        code="not-connect",
-    )

@@ -51,7 +51,13 @@ def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], N
     spark.sparkContext.addPyFile(str(archive(kept_directory())))
     answer = _looked(spark, _patience(spark), lambda: note(f"Waiting for an executor of {master} …"))
     if answer is None:
-        raise _no_executor(spark, master, log)
+        host = spark.sparkContext.getConf().get("spark.driver.host")
+        raise TimedOut(
+            f"No Spark task started on {master} within {_patience(spark):g} s",
+            why=f"no free worker has the cores and memory of an executor, or no worker reaches the driver at {host}",
+            next_step=f"See the master's web UI and {log}. {PATIENCE} raises the limit.",
+            code="no-executors",
+        )
     if answer["missing"]:
         raise ConnectctlError(
             f"The executors' Python has no {', '.join(answer['missing'])}",
@@ -151,13 +157,3 @@ def _patience(spark: SparkSession) -> float:
     if text is None:
         return LONGEST
     return float(spark.sparkContext._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(text))
-
-
-def _no_executor(spark: SparkSession, master: str, log: Path) -> TimedOut:
-    host = spark.sparkContext.getConf().get("spark.driver.host")
-    return TimedOut(
-        f"No Spark task started on {master} within {_patience(spark):g} s",
-        why=f"no free worker has the cores and memory of an executor, or no worker reaches the driver at {host}",
-        next_step=f"See the master's web UI and {log}. {PATIENCE} raises the limit.",
-        code="no-executors",
-    )

@@ -88,16 +88,14 @@ def dependencies(version: KafkaVersion) -> list[Dependency]:
 
 def optional(version: KafkaVersion) -> list[Dependency]:
     """The plugins, which a cluster can be started without: not every repository has all of every version."""
-    modules = {"connect-file": "connect-file", "connect-mirror": "connect-mirror"}
-    modules["connect-mirror-client"] = "connect-mirror"
+    mirror = "connect-mirror"
+    modules = {"connect-file": "connect-file", mirror: mirror, "connect-mirror-client": mirror}
     modules["connect-basic-auth-extension"] = CONNECT  # passwords for the REST servers of a secured sandbox
     if version.has_test_plugins:
         # Its package is left out of plugin isolation (PluginUtils), so a plugin directory lists it and cannot load it.
         modules["connect-test-plugins"] = CONNECT
     # One of them holds the ThroughputThrottler without which the tasks of Kafka's test connectors do not start: it moved.
-    modules |= dict.fromkeys(
-        ["kafka-server-common"] if version.major >= 4 else ["kafka-server-common", "kafka-tools"], CONNECT
-    )
+    modules |= dict.fromkeys(["kafka-server-common", *([] if version.major >= 4 else ["kafka-tools"])], CONNECT)
     return [Dependency(KAFKA, name, str(version), plugin, transitive=False) for name, plugin in modules.items()]
 
 
@@ -124,11 +122,8 @@ def finished(root: Path) -> Jars | None:
 
 
 def _root(version: KafkaVersion) -> Path:
-    return (paths.cache_directory() / "jars").resolve() / str(version) / _digest(dependencies(version))
-
-
-def _digest(wanted: Sequence[Dependency]) -> str:
-    return hashlib.sha256(ivy.module_xml(wanted).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(ivy.module_xml(dependencies(version)).encode()).hexdigest()[:16]
+    return (paths.cache_directory() / "jars").resolve() / str(version) / digest
 
 
 def _download(
@@ -136,7 +131,9 @@ def _download(
 ) -> Jars:
     draft = root.with_name(f".{root.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
-    counter = _Counter(f"Downloading Kafka {version} (only once)", _expected(version), on_progress)
+    # Ivy learns how much there is to do while it does it. Measured: 98 modules with the broker, 62 without.
+    expected = 2 * (98 if version.broker == version else 62)
+    counter = _Counter(f"Downloading Kafka {version} (only once)", expected, on_progress)
     wanted, missing = dependencies(version), tuple[str, ...]()
     while True:
         try:
@@ -153,7 +150,12 @@ def _download(
         except ivy.NotInRepository as error:
             absent = set(error.modules)
             if missing or not absent <= {dependency.name for dependency in optional(version)}:
-                raise _unknown(version, error) from error
+                raise BadInput(
+                    f"Kafka {version} is not available",
+                    why=error.what,
+                    next_step=f"Use another --kafka-version; tested versions: {', '.join(TRIED)}.",
+                    code="unknown-kafka-version",
+                ) from error
             missing = tuple(sorted(absent))
             wanted = [dependency for dependency in wanted if dependency.name not in absent]
     _arrange(draft)
@@ -161,15 +163,6 @@ def _download(
     shutil.rmtree(root, ignore_errors=True)
     draft.rename(root)
     return Jars(root, missing)
-
-
-def _unknown(version: KafkaVersion, error: ivy.NotInRepository) -> BadInput:
-    return BadInput(
-        f"Kafka {version} is not available",
-        why=error.what,
-        next_step=f"Use another --kafka-version; tested versions: {', '.join(TRIED)}.",
-        code="unknown-kafka-version",
-    )
 
 
 def _arrange(draft: Path) -> None:
@@ -186,11 +179,6 @@ def _arrange(draft: Path) -> None:
                 os.link(shared, twin)
             except OSError:
                 shutil.copy2(shared, twin)  # a file system without hard links
-
-
-def _expected(version: KafkaVersion) -> int:
-    # Ivy learns how much there is to do while it does it. Measured: 98 modules with the broker, 62 without.
-    return 2 * (98 if version.broker == version else 62)
 
 
 class _Counter:

@@ -10,7 +10,7 @@ import pytest
 from connectctl.ops.clients.kafka_protocol import batch_fetcher
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher, OutOfRange, TopicGone
 from connectctl.ops.clients.kafka_protocol.fetch_protocol import PartitionData, Position
-from connectctl.ops.clients.kafka_protocol.topic_ids import TopicLayouts
+from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
 from connectctl.ops.kafka.topic_partition import TopicPartition

@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 from connectctl.ops.clients.kafka_protocol import batch_sender, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender
-from connectctl.ops.clients.kafka_protocol.produce_request import Parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
@@ -170,7 +169,7 @@ def test_a_transaction_costs_its_produce_requests_and_one_end_and_has_an_epoch_o
     assert [batch for place, batch in sent(made) if place == PLACE] == [
         b"7 4 0", b"7 4 5", b"7 5 0", b"7 5 5", b"7 6 0", b"7 6 5"
     ]  # fmt: skip
-    assert (coordinator.ended, made.state) == ([True, False, True], (7, 7))
+    assert (coordinator.ended, made._who) == ([True, False, True], (7, 7))
 
 
 @pytest.mark.parametrize("level", [None, 0, 1])
@@ -225,7 +224,7 @@ def test_a_commit_is_asked_for_until_it_is_answered_and_happens_once(
     give(made, PLACE)
     coordinator.faults["EndTxn"] = list(faults)
     made.end(commit=True)
-    assert (coordinator.ended, made.state) == ([True], (7, 5))
+    assert (coordinator.ended, made._who) == ([True], (7, 5))
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -241,7 +240,7 @@ def test_a_coordinator_that_does_not_answer_is_looked_up_again(
             made.end(commit=False)
     made.end(commit=commit)
     assert coordinator.asked == ["EndTxn", "FindCoordinator", "EndTxn"]
-    assert (coordinator.ended, made.state) == ([commit], (7, 5))
+    assert (coordinator.ended, made._who) == ([commit], (7, 5))
 
 
 def test_a_login_that_is_refused_is_not_tried_until_time_is_up_but_one_that_was_right_before_is(
@@ -305,7 +304,7 @@ def test_behind_the_last_epoch_comes_another_producer_id(made: BatchProducer, co
         give(made, PLACE)
         coordinator.faults["EndTxn"] = list(faults)
         made.end(commit=True)
-        states.append(made.state)
+        states.append(made._who)
     assert states == [(7, LAST_EPOCH), (8, 0), (8, 1)]
     assert [batch for _, batch in sent(made)] == [b"7 32765 0", b"7 32766 0", b"8 0 0"]
 
@@ -320,7 +319,7 @@ def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_it
     coordinator.state = "Ongoing" if begun else "Empty"
     made.end(commit=False)
     asked = [name for name in coordinator.asked if name in ("EndTxn", "InitProducerId")]
-    assert (asked, made.state) == (["InitProducerId", "EndTxn", "InitProducerId"], (7, 5))
+    assert (asked, made._who) == (["InitProducerId", "EndTxn", "InitProducerId"], (7, 5))
 
 
 def test_it_never_takes_the_epoch_of_an_older_client_that_took_its_id_over(
@@ -345,7 +344,7 @@ def test_offsets_of_a_group_need_no_request_of_their_own_to_add_the_group(
     made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
     made.end(commit=True)
     assert coordinator.asked == ["FindCoordinator", "TxnOffsetCommit", "EndTxn"]
-    assert made.state == (7, 5)
+    assert made._who == (7, 5)
 
 
 def test_partitions_and_leaders_are_looked_up_again_between_two_transactions_once_they_are_old(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.produce_request import FLEXIBLE, KEY, produce_parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import FLEXIBLE, KEY, produce_parts
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.clients.kafka_protocol.reauthentication import Login
 from connectctl.ops.kafka.topic_partition import TopicPartition
