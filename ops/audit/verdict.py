@@ -113,7 +113,9 @@ def torn(summary: Summary) -> int:
 
 
 def findings_of(audit: Audit) -> tuple[Finding, ...]:
-    sources = _of_sources(audit) if audit.inputs is None else _of_inputs(audit)
+    sources = (
+        _of_sources(audit) if audit.inputs is None else findings_of_inputs(audit.request, audit.summary, audit.inputs)
+    )
     found = [*_of_transactions(audit), *sources, *_undecided(audit), *_of_topics(audit)]
     rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
@@ -141,10 +143,6 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
         yield audit_findings.OPEN.found(
             _place(part), message, "See connectctl transactions list --open.", severity=severity
         )
-
-
-def _of_inputs(audit: Audit) -> Iterator[Finding]:
-    return findings_of_inputs(audit.request, audit.summary, audit.inputs or ())
 
 
 def _of_sources(audit: Audit) -> Iterator[Finding]:

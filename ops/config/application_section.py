@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from connectctl.ops.config.worker_section import WorkersSection
+from connectctl.ops.config.worker_section import WorkersSection, nested
 from pydantic import AfterValidator, Field
 
 
@@ -34,20 +34,11 @@ class ApplicationSection(WorkersSection):
     driver: Literal["command", "properties-file", "manual"] | None = None
     instances: list[Annotated[str, AfterValidator(_instance)]] = Field(default_factory=list)
 
-    @property
-    def said(self) -> dict[str, Any]:
-        return self.model_dump(exclude_none=True, exclude={"each", "instances"})
-
 
 def from_settings(application: str, section: Mapping[str, Any]) -> ApplicationSection | None:
     """What the settings under ``applications`` say of an application; None where they say nothing."""
     # An application's name may have dots in it, and so be the beginning of another's.
     prefix = f"{application}."
     values = {key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)}
-    own: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
-    each: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        if name.startswith("each."):
-            address, _, key = name.removeprefix("each.").rpartition(".")
-            each.setdefault(address, {})[key] = value
-    return ApplicationSection.model_validate(own | {"each": each}) if own else None
+    found = nested({key: value for key, value in values.items() if "." not in key or key.startswith("each.")})
+    return ApplicationSection.model_validate(found) if found.keys() - {"each"} else None

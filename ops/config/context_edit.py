@@ -144,16 +144,13 @@ def _without_entry(text: str, node: Any, entry: tuple[Any, Any]) -> str:
     """``text`` without one entry of a mapping: its lines in a block, its part between commas in braces."""
     key, value = entry
     if not node.flow_style:
-        return text[: _start_of_line(text, key.start_mark.index)] + text[_end_of(text, entry, key.start_mark.column) :]
+        start = text.rfind("\n", 0, key.start_mark.index) + 1
+        return text[:start] + text[_end_of(text, entry, key.start_mark.column) :]
     number = next(n for n, (k, _) in enumerate(node.value) if k is key)
     if number + 1 < len(node.value):
         return text[: key.start_mark.index] + text[node.value[number + 1][0].start_mark.index :]
     start = node.value[number - 1][1].end_mark.index if number else key.start_mark.index
     return text[:start] + text[value.end_mark.index :]
-
-
-def _start_of_line(text: str, index: int) -> int:
-    return text.rfind("\n", 0, index) + 1
 
 
 def _end_of(text: str, entry: tuple[Any, Any], column: int) -> int:

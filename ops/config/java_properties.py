@@ -131,9 +131,9 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 def _property(text: str, line: _Line) -> Property:
     characters = line.characters
     key_end = _key_end(characters)
-    at = _skip_blanks(characters, key_end)
+    at = _first_not_blank(characters, key_end, len(characters))
     if at < len(characters) and characters[at] in "=:":
-        at = _skip_blanks(characters, at + 1)
+        at = _first_not_blank(characters, at + 1, len(characters))
     key, value = (_unescaped(part, line.number) for part in (characters[:key_end], characters[at:]))
     # An empty value stands right behind the last character before it, so that an edit also takes dangling backslashes.
     begin = line.places[at] if at < len(characters) else (line.places[-1] + 1 if line.places else line.end)
@@ -147,10 +147,6 @@ def _key_end(characters: str) -> int:
             return at
         escaped = character == "\\" and not escaped
     return len(characters)
-
-
-def _skip_blanks(characters: str, at: int) -> int:
-    return _first_not_blank(characters, at, len(characters))
 
 
 def _unescaped(text: str, line: int) -> str:

@@ -95,7 +95,7 @@ class WorkerSettings(BaseModel):
 
     @property
     def said(self) -> dict[str, Any]:
-        return self.model_dump(exclude_none=True, exclude={"each"})
+        return self.model_dump(exclude_none=True, exclude={"each", "instances"})
 
     def over(self, other: WorkerSettings) -> WorkerSettings:
         """This, and what ``other`` says where this says nothing."""
@@ -143,15 +143,19 @@ class WorkersSection(WorkerSettings):
                 yield (*where, key), f"the driver {' or '.join(sorted(drivers))} does not use it"
 
 
-def from_settings(section: Mapping[str, Any]) -> WorkersSection:
-    """The section from its flattened settings, ``each.worker-3:8083.driver`` and the like; it was checked when read."""
-    each: dict[str, dict[str, Any]] = {}
-    own: dict[str, Any] = {}
+def nested(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Flattened settings as the section has them: ``each.worker-3:8083.driver`` and the like below ``each``."""
+    found: dict[str, Any] = {"each": {}}
     for name, value in section.items():
         if name.startswith("each."):
             # An address has dots of its own, a key has none.
             address, _, key = name.removeprefix("each.").rpartition(".")
-            each.setdefault(address, {})[key] = value
+            found["each"].setdefault(address, {})[key] = value
         else:
-            own[name] = value
-    return WorkersSection.model_validate(own | {"each": each})
+            found[name] = value
+    return found
+
+
+def from_settings(section: Mapping[str, Any]) -> WorkersSection:
+    """The section from its flattened settings; it was checked when read."""
+    return WorkersSection.model_validate(nested(section))

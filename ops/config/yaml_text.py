@@ -88,12 +88,8 @@ def check(text: str, loader: Any = None) -> None:
     sizes = _Sizes()
     for event in _or_our_error(lambda: yaml.parse(text, Loader=loader or _loader(text))):
         if problem := sizes.take(event):
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=_mark(event))
-
-
-def _mark(event: yaml.Event) -> Any:
-    """Where an event stands; libyaml's marks are of a type of their own, with the same members."""
-    return event.start_mark
+            mark: Any = event.start_mark  # libyaml's is of a type of its own, with the same members
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 class _Sizes:

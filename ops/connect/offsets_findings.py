@@ -37,7 +37,7 @@ def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
     odd = OffsetFindings(found.name, found.configured, found.dedicated_topic)
     for entry in found.offsets:
         odd.see(entry)
-    yield from odd.findings(_spellings(found))
+    yield from odd.findings(each for suspects in _suspects(found.offsets) for each in of_spellings(suspects))
 
 
 @dataclass
@@ -129,11 +129,6 @@ def _of_value(key: str, role: str, side: StoredOffset) -> Iterator[Finding]:
             yield INEXACT_NUMBER.found(key, message)
 
 
-def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
-    for suspects in _suspects(found.offsets):
-        yield from of_spellings(suspects)
-
-
 def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
     by_meaning: dict[str, dict[str, str]] = {}
     for key in keys:
@@ -173,17 +168,13 @@ def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
 
 
 def _lost(name: str, first: SourceOffset, count: int) -> Finding:
+    assert first.global_ is not None
     start = "this source partition" if count == 1 else f"these {count} source partitions"
     message = (
         f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, although "
-        f"KIP-618 specifies {_value(_side(first))} for {first.key.text}" + (" and so on." if count > 1 else ".")
+        f"KIP-618 specifies {_value(first.global_)} for {first.key.text}" + (" and so on." if count > 1 else ".")
     )
     return LOST.found(name, message, f"Repair it: connectctl offsets merge {name} --into dedicated")
-
-
-def _side(entry: SourceOffset) -> StoredOffset:
-    assert entry.global_ is not None
-    return entry.global_
 
 
 def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOffset) -> Finding | None:

@@ -41,7 +41,9 @@ def _mirror_topic() -> FieldRule:
         beats = str(value) == "heartbeats" or str(value).endswith(".heartbeats")
         if beats and config.get(_BEATS, "true").lower() != "false":
             return True
-        return None if _filtered(config) else both(matches(include, str(value)), matches(exclude, str(value)))
+        if not config.get("topic.filter.class", "DefaultTopicFilter").endswith("DefaultTopicFilter"):
+            return None
+        return both(matches(include, str(value)), matches(exclude, str(value)))
 
     def values(config: Config) -> tuple[str, ...]:
         return tuple(each for each in names_of(lists(config)[0])[0] if reads(config, each))
@@ -50,10 +52,6 @@ def _mirror_topic() -> FieldRule:
         return tuple(names_of(lists(config)[0])[1])
 
     return FieldRule("topic", ("topics", "topics.exclude", _BEATS, "topic.filter.class"), reads, values, patterns)
-
-
-def _filtered(config: Config) -> bool:
-    return not config.get("topic.filter.class", "DefaultTopicFilter").endswith("DefaultTopicFilter")
 
 
 _KAFKA = (

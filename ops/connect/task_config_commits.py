@@ -9,7 +9,7 @@ nothing; what is restarted does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,9 @@ def endangered(records: Iterable[ConsumerRecord], now: float) -> Iterator[TaskCo
     ordered = list(_decoded(sorted(records, key=lambda record: record.offset)))
     whole = {name: each for name, each in _read(ordered).items() if each.config is not None and each.tasks}
     late = {name for name, each in whole.items() if each.taken and each.at > each.commit}
-    compacted = _read(_newest_of_each_key([each for each in ordered if _name_of(each[0]) in late])) if late else {}
+    # What compaction leaves of these: the newest record of each key.
+    newest = {each[0]: each for each in ordered if _name_of(each[0]) in late} if late else {}
+    compacted = _read(sorted(newest.values(), key=lambda each: each[2].offset))
     for name, reading in sorted(whole.items()):
         if not reading.taken:
             yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.at, -1)
@@ -116,11 +118,6 @@ def _decoded(records: Iterable[ConsumerRecord]) -> Iterator[_Decoded]:
                 yield key, None if record.value is None else read_json(record.value), record
         except ValueError:
             continue
-
-
-def _newest_of_each_key(records: Sequence[_Decoded]) -> list[_Decoded]:
-    """What compaction leaves."""
-    return sorted({each[0]: each for each in records}.values(), key=lambda each: each[2].offset)
 
 
 def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:

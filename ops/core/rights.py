@@ -87,11 +87,11 @@ _TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSAC
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
 
 
-def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -> tuple[Need, ...]:
+def _reads(name: Name, effect: Effect, without: str) -> tuple[Need, ...]:
     """To read a topic to its end; Read includes Describe, which a deny can still take away."""
     return (
-        Need("KafkaReads.extents", _D, _TOPIC, name, effect, without, when),
-        Need("KafkaReads.image", _R, _TOPIC, name, effect, without, when),
+        Need("KafkaReads.extents", _D, _TOPIC, name, effect, without),
+        Need("KafkaReads.image", _R, _TOPIC, name, effect, without),
     )
 
 

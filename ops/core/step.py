@@ -136,6 +136,4 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+_hints = cache(get_type_hints)

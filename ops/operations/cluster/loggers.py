@@ -56,11 +56,8 @@ def level_of(levels: Levels, logger: str) -> str | None:
 
 def below(levels: Levels, logger: str) -> dict[str, str]:
     """The loggers that a worker sets with ``logger``: itself, and all whose names begin so (``Loggers.setLevel``)."""
-    return {name: level for name, level in levels.items() if name == logger or _is_below(name, logger)}
-
-
-def _is_below(name: str, logger: str) -> bool:
-    return logger != ROOT and name.startswith(logger)
+    every = logger != ROOT
+    return {name: level for name, level in levels.items() if name == logger or (every and name.startswith(logger))}
 
 
 def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads
@@ -17,9 +17,7 @@ def read_once(kafka: KafkaReads) -> KafkaReads:
 
     Not for who waits for something to change. One that open transactions held back is read again: they may have ended.
     """
-    once: Any = kafka if isinstance(kafka, _Once) else _Once(kafka)
-    found: KafkaReads = once
-    return found
+    return cast("KafkaReads", kafka if isinstance(kafka, _Once) else _Once(kafka))
 
 
 class _Once:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -207,7 +207,8 @@ def plan_fence(
         for row in selection.rows
         if row.action not in REQUESTED
     ]
-    fence = FenceIds(_subject(rows), sentence(selection), rows, connectors, force)
+    names = list(dict.fromkeys(row.connector or row.id for row in rows))
+    fence = FenceIds(some_of(names, MAX_NAMED), sentence(selection), rows, connectors, force)
     steps: list[Step[FenceContext]] = [fence] if rows else []
     for connector in restart:
         owners = [owner for row in rows for owner in row.running if owner.group == group_id]
@@ -216,11 +217,6 @@ def plan_fence(
         steps += [AwaitFailed(connector, tasks)] if tasks else []
         steps += [RestartFenced(connector)]
     return Plan("fence", selection.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
-
-
-def _subject(rows: Sequence[FenceTarget]) -> str:
-    names = list(dict.fromkeys(row.connector or row.id for row in rows))
-    return some_of(names, MAX_NAMED)
 
 
 def results_of(selection: FenceSelection, context: FenceContext) -> list[IdResult]:

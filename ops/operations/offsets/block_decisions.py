@@ -58,7 +58,8 @@ class BlockDecisions:
 
     def _restored(self, blocks: Blocks) -> list[RecordChange] | None:
         then = blocks[len(self.places) :]
-        if not self._are_paired(blocks) or not all(are_single(rows) and _have_partitions(rows) for rows in then):
+        known = all(are_single(rows) and min(column(rows, PARTITION), default=0) >= 0 for rows in then)
+        if not self._are_paired(blocks) or not known:
             return None
         return [
             write for at, *both in self._pairs(blocks) for write in restored(at, *map(_by_partition, reversed(both)))
@@ -92,10 +93,6 @@ class BlockDecisions:
 
 def _lie_where_java_puts_them(at: OffsetsTopicState, rows: list[Row]) -> bool:
     return column(rows, PARTITION) == partitions_of(column(rows, KEY), at.partitions)
-
-
-def _have_partitions(rows: list[Row]) -> bool:
-    return min(column(rows, PARTITION), default=0) >= 0
 
 
 def _by_partition(rows: list[Row]) -> ByPartition:

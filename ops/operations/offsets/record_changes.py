@@ -155,7 +155,10 @@ def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bo
 
 def _restore(request: RestoreOffsets, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
     """Every partition's record as it was in the backup, and tombstones for what was not there."""
-    was = {where: _own(records, request.connector) for where, records in saved.items()}
+    was = {
+        where: [record for record in records if record.key is not None and is_of(record.key, request.connector)]
+        for where, records in saved.items()
+    }
     writes: list[RecordChange] = []
     for at in places:
         then = _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions)
@@ -174,10 +177,6 @@ def restored(at: OffsetsTopicState, then: ByPartition, now: ByPartition) -> Iter
         value, before = then.get((key, partition)), now.get((key, partition))
         if before != value:
             yield RecordChange(at.topic, partition, key, value, before, at.bootstrap)
-
-
-def _own(records: Iterable[ConsumerRecord], connector: str) -> list[ConsumerRecord]:
-    return [record for record in records if record.key is not None and is_of(record.key, connector)]
 
 
 def _by_partition(records: Iterable[ConsumerRecord], partitions: int) -> ByPartition:
