@@ -241,25 +241,11 @@ class Scan:
             )
 
     def _segment(self, producer_id: int, part: list[Any], marker: Marker | None) -> TransactionPart:
-        epoch, first, last, records, readable, first_ts, last_ts, append_time = part
+        epoch, first, last, records, readable, *stamps = part
         ended = (marker.timestamp, marker.outcome, marker.epoch, marker.offset) if marker else (-1, OPEN, epoch, -1)
-        return TransactionPart(
-            producer_id,
-            epoch,
-            ended[0],
-            self._span.topic,
-            self._span.partition,
-            ended[1],
-            ended[2],
-            first,
-            last,
-            ended[3],
-            records,
-            readable,
-            first_ts,
-            last_ts,
-            append_time,
-        )
+        at, outcome, marker_epoch, end = ended
+        who = producer_id, epoch, at, self._span.topic, self._span.partition, outcome, marker_epoch
+        return TransactionPart(*who, first, last, end, records, readable, *stamps)
 
     def _left(self) -> Iterator[TransactionPart]:
         for producer_id, producer in self._known.items():
