@@ -7,6 +7,7 @@ rule names where its connector's documentation or source says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from connectctl.ops.connect.partition_fields import (
@@ -15,13 +16,14 @@ from connectctl.ops.connect.partition_fields import (
     PartitionRule,
     SourcePartition,
     both,
+    constantly,
     counted,
     entries,
     exactly,
+    listed,
     matches,
     names_of,
 )
-from connectctl.ops.connect.partition_rules_of_databases import DEBEZIUM_RULES, JDBC_RULES
 
 _MIRROR = "org.apache.kafka.connect.mirror"
 _MIRROR_DOCS = "https://kafka.apache.org/documentation/#georeplication"
@@ -101,7 +103,107 @@ _OWN = (
     ),
 )
 
-RULES = (*_KAFKA, *_OWN, *JDBC_RULES, *DEBEZIUM_RULES)
+# --------------------------------------------------------------------------------------------------------- JDBC sources
+
+_JDBC = ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.aiven.connect.jdbc.JdbcSourceConnector")
+_JDBC_DOCS = "https://docs.confluent.io/kafka-connectors/jdbc/current/source-connector/source_config_options.html"
+_QUERY = ("query", "query.masked")
+_COLUMNS = ("incrementing.column.name", "timestamp.column.name")
+
+
+def _jdbc_table() -> FieldRule:
+    """``table.whitelist`` has names, whole or without catalog and schema; ``table.include.list`` has regular expressions
+    for whole names. Source partitions have whole names; older ones do without catalog and schema.
+    """
+
+    def reads(config: Config, value: Any) -> bool | None:
+        if any(config.get(key, "").strip() for key in _QUERY):
+            return False
+        name = _plain(str(value))
+        if include := entries(config.get("table.include.list", "")):
+            found = both(matches(include, name), matches(entries(config.get("table.exclude.list", "")), name))
+            return None if found is False and "." not in name else found
+        whitelist, blacklist = (entries(config.get(key, "")) for key in ("table.whitelist", "table.blacklist"))
+        return (not whitelist or _named(whitelist, name)) and not _named(blacklist, name)
+
+    def values(config: Config) -> tuple[str, ...]:
+        names = names_of(entries(config.get("table.include.list", "")))[0] or entries(config.get("table.whitelist", ""))
+        return tuple(_plain(each) for each in names if reads(config, each))
+
+    def patterns(config: Config) -> tuple[str, ...]:
+        if any(config.get(key, "").strip() for key in _QUERY):
+            return ()
+        include, whitelist = (entries(config.get(key, "")) for key in ("table.include.list", "table.whitelist"))
+        return tuple(names_of(include)[1]) if include or whitelist else ("all tables",)
+
+    keys = ("table.include.list", "table.exclude.list", "table.whitelist", "table.blacklist", *_QUERY)
+    return FieldRule("table", keys, reads, values, patterns, same=lambda one, other: _named([one], str(other)))
+
+
+def _named(names: Sequence[str], table: str) -> bool:
+    """Whether one of ``names`` is ``table``, where either may do without catalog and schema."""
+    last = table.rpartition(".")[2]
+    return any(name in (table, last) or name.rpartition(".")[2] == table for name in map(_plain, names))
+
+
+def _plain(name: str) -> str:
+    return name.translate(str.maketrans("", "", '"`[]'))
+
+
+def _jdbc_offset(config: Config) -> frozenset[str]:
+    """With both columns the timestamp comes first: without one everything is read again."""
+    mode = config.get("mode", "")
+    return frozenset({"timestamp"} if mode.startswith("timestamp") else {"incrementing"} & {mode})
+
+
+def _jdbc(field: FieldRule, **more: Any) -> PartitionRule:
+    how: dict[str, Any] = {"offset_fields": _jdbc_offset, "offset_keys": ("mode",), "where": ("connection.url",)}
+    return PartitionRule(_JDBC, (field,), _JDBC_DOCS, **how, **more)
+
+
+_JDBC_RULES = (
+    _jdbc(_jdbc_table(), whole=False, inherits=_COLUMNS),
+    _jdbc(constantly("query", "query", *_QUERY), inherits=(*_QUERY, *_COLUMNS), telling=False),
+)
+
+# ---------------------------------------------------------------------------------------------- Debezium's connectors
+
+_DEBEZIUM = "https://debezium.io/documentation/reference/stable/connectors"
+_PREFIX = ("topic.prefix", "database.server.name")
+_DATABASES = ("database.names", "database.dbname")
+
+
+def _debezium(kind: str, class_: str, *fields: FieldRule, **more: Any) -> PartitionRule:
+    where = ("mongodb.connection.string",) if kind == "mongodb" else ("database.hostname", "database.port")
+    path = f"io.debezium.connector.{kind}.{class_}Connector"
+    own = fields or (exactly("server", *_PREFIX),)
+    return PartitionRule((path,), own, f"{_DEBEZIUM}/{kind}.html", where=where, **more)
+
+
+def _alone() -> FieldRule:
+    """Of SQL Server with one database, before Debezium 2: still read where there is only one."""
+
+    def reads(config: Config, value: Any) -> bool:
+        names = next((entries(config[key]) for key in _DATABASES if config.get(key)), ())
+        return exactly("server", *_PREFIX).reads(config, value) is True and len(names) <= 1
+
+    return FieldRule("server", (*_PREFIX, *_DATABASES), reads)
+
+
+_DEBEZIUM_RULES = (
+    _debezium("mysql", "MySql"),
+    _debezium("mariadb", "MariaDb"),
+    _debezium("postgresql", "Postgres", inherits=("database.dbname", "slot.name")),
+    _debezium("oracle", "Oracle", inherits=("database.dbname", "database.pdb.name")),
+    _debezium("db2", "Db2", inherits=("database.dbname",)),
+    _debezium("informix", "Informix", exactly("databaseName", *_PREFIX), inherits=("database.dbname",)),
+    _debezium("informix", "Informix", older=True),
+    _debezium("sqlserver", "SqlServer", exactly("server", *_PREFIX), listed("database", *_DATABASES)),
+    _debezium("sqlserver", "SqlServer", _alone(), older=True),
+    _debezium("mongodb", "MongoDb", exactly("server_id", "topic.prefix", "mongodb.name")),
+)
+
+RULES = (*_KAFKA, *_OWN, *_JDBC_RULES, *_DEBEZIUM_RULES)
 """What is known. A class that is not here is learned from the offsets that it has (``partition_learning``)."""
 
 

@@ -37,7 +37,6 @@ one there is one spelling only."""
 _JACKSONS = re.compile("\\\\.[0-9a-f]{0,4}|[\ud800-\udfff\U00010000-\U0010ffff]")
 """Escapes, and characters beyond 16 bits, which Jackson writes as two."""
 
-
 _SIMPLE, _WHOLE = frozenset({str, bool, type(None)}), frozenset({str, bool, type(None), int})
 _NESTED = frozenset({dict, list})
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MARGIN = 15.0
 """Seconds after the leader's limit in which the failure must have reached the tasks' statuses."""
 
-
 LATER = (
     "From Kafka 5.0 on workers refuse these two overrides unless connector.client.config.override.policy is set: Allowlist "
     "with retry.backoff.ms and retry.backoff.max.ms in connector.client.config.override.allowlist, or All"

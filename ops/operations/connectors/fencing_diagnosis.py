@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import ConsumerRecord
 
-
 NOT_KNOWN = Rule("FENCE009", Severity.INFO)
 
 

@@ -21,7 +21,6 @@ QUICK_POLL = 0.15
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
 _AT_REST = ("STOPPED", "PAUSED")
 
-
 ConnectorStep = Step[StepContext]
 S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 

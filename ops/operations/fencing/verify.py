@@ -29,7 +29,6 @@ VERIFY_TIMEOUT = 5.0
 """Seconds within which coordinators and partitions must show the fence; it is in effect when InitProducerId returns."""
 _PAUSE = 0.1
 
-
 NEWER_PRODUCER = Rule("FENCE005", Severity.WARNING)
 UNVERIFIED = Rule("FENCE006", Severity.WARNING)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.kafka.records import TopicImage
 
-
 MISSING = Rule("OFFSETS010", Severity.WARNING)
 UNREADABLE = Rule("OFFSETS011", Severity.ERROR)
 SAME_CLUSTER = Rule("OFFSETS015", Severity.WARNING)
