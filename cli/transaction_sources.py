@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
     from connectctl.ops.kafka.visibility import Observation
-    from connectctl.ops.operations.fencing.observe import Configured, Sources
+    from connectctl.ops.operations.fencing.observe import Configured, FencingSources
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
 
@@ -24,9 +24,9 @@ def group_of(session: Session) -> str | None:
     return str(session.settings.get("group_id") or "") or None
 
 
-def sources_of(session: Session, request: FenceRequest) -> Sources:
+def sources_of(session: Session, request: FenceRequest) -> FencingSources:
     """The sources of a plan to fence. Raises ``BadInput`` for connectors that write to different Kafka clusters."""
-    from connectctl.ops.operations.fencing.observe import Sources, read_config_topic, running_tasks
+    from connectctl.ops.operations.fencing.observe import FencingSources, read_config_topic, running_tasks
 
     @cache
     def configured() -> Configured:
@@ -40,7 +40,7 @@ def sources_of(session: Session, request: FenceRequest) -> Sources:
 
     group_id = group_of(session)
     calls = _coordinators(session, request, configured)
-    return Sources(calls, group_id, group, running, configured if group_id else None)
+    return FencingSources(calls, group_id, group, running, configured if group_id else None)
 
 
 def directory_of(session: Session) -> Observation[TransactionalIdIndex]:

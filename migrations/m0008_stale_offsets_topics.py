@@ -27,7 +27,7 @@ from connectctl.migrations.registry import (
 from connectctl.migrations.status import down_from
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, Side
 from connectctl.ops.operations.offsets.planning import ConnectorState, stale
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
@@ -58,7 +58,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
     into = Side.DEDICATED if given["stale"] == MERGE else Side.GLOBAL
 
     def request(subject: ConnectorState) -> MergeOffsets:
-        return MergeOffsets(subject.name, into.value, Policy.NEWEST.value, True, topics[subject.name])
+        return MergeOffsets(subject.name, into.value, MergePolicy.NEWEST.value, True, topics[subject.name])
 
     steps, remarks = offset_moves.merges(access, {name: topics[name] for name in found}, request)
     return steps, (*lines, *remarks)

@@ -25,7 +25,7 @@ from connectctl.migrations.registry import (
 )
 from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.operations.tasks_max import remedies
-from connectctl.ops.operations.tasks_max.remedies import Choice
+from connectctl.ops.operations.tasks_max.remedies import RemedyChoice
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.runs import LoadedRun
@@ -58,7 +58,7 @@ def plan(inputs: MigrationInput) -> PlannedUpgrade:
     unknown = [
         f"How many tasks {remedy.connector} generates with tasks.max={remedy.needs} is known only after the change."
         for remedy in found
-        if chosen[remedy.connector] is Choice.RAISE
+        if chosen[remedy.connector] is RemedyChoice.RAISE
     ]
     return single_run.plan(inputs, NAME, steps, remarks=remarks, unknown=unknown)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, Side
 from connectctl.ops.operations.offsets.planning import current_states, plan_changes
 from connectctl.ops.operations.offsets.undo import rollbacks
 from connectctl.ops.operations.upgrade import runs
@@ -36,9 +36,9 @@ def to_global(access: ClusterAccess, given: Given) -> Observed:
 def policy_of(given: Given) -> tuple[str, bool]:
     """Return the policy, and whether it was given. Raises ``BadInput`` for an unknown one."""
     policy = given.get("policy")
-    if policy is not None and policy not in list(Policy):
-        raise BadInput(f"policy={policy} is not one of {', '.join(Policy)}")
-    return policy or Policy.EFFECTIVE.value, policy is not None
+    if policy is not None and policy not in list(MergePolicy):
+        raise BadInput(f"policy={policy} is not one of {', '.join(MergePolicy)}")
+    return policy or MergePolicy.EFFECTIVE.value, policy is not None
 
 
 def connectors(access: ClusterAccess, given: Given) -> list[str]:

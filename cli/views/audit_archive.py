@@ -7,11 +7,11 @@ from typing import Any
 
 from connectctl.cli.output import terminal
 from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition
-from connectctl.ops.audit.verdict import Verdict
+from connectctl.ops.audit.verdict import AuditVerdict
 from connectctl.ops.core.finding import Finding
 
 
-def as_json(audit: ArchiveAudit, verdict: Verdict, findings: Iterable[Finding]) -> dict[str, Any]:
+def as_json(audit: ArchiveAudit, verdict: AuditVerdict, findings: Iterable[Finding]) -> dict[str, Any]:
     """The answer for scripts, without the envelope."""
     orphans, size = audit.orphans
     return {
@@ -46,7 +46,7 @@ def _partition(audit: ArchiveAudit, each: ArchivePartition) -> dict[str, Any]:
     }
 
 
-def show(audit: ArchiveAudit, verdict: Verdict) -> None:
+def show(audit: ArchiveAudit, verdict: AuditVerdict) -> None:
     data = as_json(audit, verdict, ())
     rows = [
         [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from connectctl.ops.operations.offsets.large_topics import InOrder, Passing
-    from connectctl.ops.operations.offsets.plain_records import Rows
+    from connectctl.ops.operations.offsets.plain_records import PlainRows
     from connectctl.ops.operations.offsets.snapshot import ReadTopic, SourceOffsets
 
     Answer = SourceOffsets | InOrder
@@ -72,11 +72,11 @@ def _topic(topic: ReadTopic) -> dict[str, Any]:
     return data | ({"bootstrapServers": topic.bootstrap} if topic.bootstrap else {})
 
 
-def _item(entry: SourceOffset | Rows) -> dict[str, Any] | EncodedItems:
+def _item(entry: SourceOffset | PlainRows) -> dict[str, Any] | EncodedItems:
     return _offset(entry) if isinstance(entry, SourceOffset) else _written(entry)
 
 
-def _written(found: Rows) -> EncodedItems:
+def _written(found: PlainRows) -> EncodedItems:
     """What ``_offset`` says of each, as JSON."""
     from connectctl.ops.operations.offsets.plain_records import spaced
 

@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator
 
 from connectctl.ops.audit import findings as audit_findings
 from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition, overlaps
-from connectctl.ops.audit.verdict import Verdict, worst
+from connectctl.ops.audit.verdict import AuditVerdict, worst
 from connectctl.ops.core.finding import Finding, Severity, counted, some_of
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
 NAMED = 10
 """How many files or partitions a finding names."""
 _MEANS = {
-    audit_findings.FILE_MISSING.id: Verdict.GAPS,
-    audit_findings.FILE_DIFFERS.id: Verdict.GAPS,
-    audit_findings.ARCHIVED_TWICE.id: Verdict.DUPLICATES,
-    audit_findings.NOT_ARCHIVED.id: Verdict.GAPS,
-    audit_findings.ARCHIVED_AHEAD.id: Verdict.TORN,
-    audit_findings.NOT_PROVABLE.id: Verdict.UNDECIDED,
-    audit_findings.GROUP_UNKNOWN.id: Verdict.UNDECIDED,
-    audit_findings.NOTHING_COMMITTED.id: Verdict.UNDECIDED,
-    audit_findings.NOTHING.id: Verdict.UNDECIDED,
+    audit_findings.FILE_MISSING.id: AuditVerdict.GAPS,
+    audit_findings.FILE_DIFFERS.id: AuditVerdict.GAPS,
+    audit_findings.ARCHIVED_TWICE.id: AuditVerdict.DUPLICATES,
+    audit_findings.NOT_ARCHIVED.id: AuditVerdict.GAPS,
+    audit_findings.ARCHIVED_AHEAD.id: AuditVerdict.TORN,
+    audit_findings.NOT_PROVABLE.id: AuditVerdict.UNDECIDED,
+    audit_findings.GROUP_UNKNOWN.id: AuditVerdict.UNDECIDED,
+    audit_findings.NOTHING_COMMITTED.id: AuditVerdict.UNDECIDED,
+    audit_findings.NOTHING.id: AuditVerdict.UNDECIDED,
 }
 
 
@@ -32,7 +32,7 @@ def findings_of_archive(audit: ArchiveAudit) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
 
 
-def verdict_of(findings: Iterable[Finding]) -> Verdict:
+def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
     """Whether each record is in the archive once."""
     return worst(_MEANS.get(finding.id) for finding in findings)
 

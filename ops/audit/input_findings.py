@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.audit import findings as audit_findings
 from connectctl.ops.audit.field_extractor import RecordPart
-from connectctl.ops.audit.occurrences import Side
+from connectctl.ops.audit.occurrences import ReadSide
 from connectctl.ops.core.finding import Finding, counted, some_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPar
         message = f"{counted(matched.unidentified, 'record')} of the inputs have no {what}."
         yield audit_findings.UNNUMBERED.found(", ".join(request.inputs), message, "Check --by and --sequence.")
     places = [each.span.place for each in partitions if not each.unknown]
-    waiting = {place: matched.read(place, Side.BEYOND) for place in places}
+    waiting = {place: matched.read(place, ReadSide.BEYOND) for place in places}
     if count := sum(waiting.values()):
         names = [f"{place} {left:,}" for place, left in waiting.items() if left]
         yield audit_findings.NOT_YET.found(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectctl.ops.audit.occurrences import MatchTotals, Side
+from connectctl.ops.audit.occurrences import MatchTotals, ReadSide
 from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.kafka.group_positions import GroupPositions
 
@@ -31,9 +31,9 @@ class InputPartition:
         span = self.span
         stop = min(span.until, span.stable)
         for side, start, until in (
-            (Side.PROCESSED, span.start, self.low),
-            (Side.PERHAPS, self.low, self.high),
-            (Side.BEYOND, self.high, stop),
+            (ReadSide.PROCESSED, span.start, self.low),
+            (ReadSide.PERHAPS, self.low, self.high),
+            (ReadSide.BEYOND, self.high, stop),
         ):
             if start < until:
                 yield span._replace(start=start, until=until, side=int(side))
@@ -94,7 +94,7 @@ def _row(each: InputPartition, totals: MatchTotals) -> dict[str, Any]:
         "partition": place.partition,
         "state": "unknown" if each.unknown else "none" if each.committed is None else "committed",
         "committedOffset": each.committed,
-        "processed": totals.read(place, Side.PROCESSED),
-        "notYetProcessed": totals.read(place, Side.BEYOND),
-        "unknown": totals.read(place, Side.PERHAPS),
+        "processed": totals.read(place, ReadSide.PROCESSED),
+        "notYetProcessed": totals.read(place, ReadSide.BEYOND),
+        "unknown": totals.read(place, ReadSide.PERHAPS),
     }

@@ -20,7 +20,7 @@ KEYED = -1
 """The number of records that are compared by key alone."""
 
 
-class Side(IntEnum):
+class ReadSide(IntEnum):
     """Where a record was read, by the group's committed offset of its partition before the output was read and after."""
 
     OUTPUT = 0
@@ -90,14 +90,14 @@ class MatchTotals:
         found[0] += row.first
         found[1] += row.last
 
-    def read(self, place: TopicPartition, *sides: Side) -> int:
+    def read(self, place: TopicPartition, *sides: ReadSide) -> int:
         """How many records of an input partition were read on ``sides``."""
         return sum(self.reads.get((*place, side), (0, 0))[0] for side in sides)
 
     @property
     def processed(self) -> int:
         """How many input records the group has processed for certain."""
-        return sum(found[0] for (_, _, side), found in self.reads.items() if side == Side.PROCESSED)
+        return sum(found[0] for (_, _, side), found in self.reads.items() if side == ReadSide.PROCESSED)
 
     @property
     def unidentified(self) -> int:
@@ -153,7 +153,7 @@ class Matching:
                 yield from self._source(source, some)
                 continue
             for row in some:
-                if row.side == Side.OUTPUT:
+                if row.side == ReadSide.OUTPUT:
                     read = reads.setdefault(place := TopicPartition(row.topic, row.partition), Read(*place))
                     read.records += row.first
                     read.unnumbered += row.last
@@ -183,8 +183,8 @@ class Matching:
     def _segment(self, first: int, last: int, active: list[Occurrence], totals: SourceTotals) -> Iterator[Violation]:
         """What is wrong with the numbers ``first`` to ``last``, which all rows in ``active`` have."""
         size = last - first + 1
-        output = _on(active, Side.OUTPUT)
-        inputs = _on(active, Side.PROCESSED, Side.PERHAPS, Side.BEYOND)
+        output = _on(active, ReadSide.OUTPUT)
+        inputs = _on(active, ReadSide.PROCESSED, ReadSide.PERHAPS, ReadSide.BEYOND)
         must, may, all_ = (_count(_on(active, *sides)) for sides in _BELOW)
         n = _Counts(must, may, all_, _count(output))
         totals.records += n.out * size
@@ -206,7 +206,11 @@ class Matching:
                 yield _violation(kind, output[-1], first, last, surplus, str(n), output[:1] if n.out > 1 else ())
 
 
-_BELOW = ((Side.PROCESSED,), (Side.PROCESSED, Side.PERHAPS), (Side.PROCESSED, Side.PERHAPS, Side.BEYOND))
+_BELOW = (
+    (ReadSide.PROCESSED,),
+    (ReadSide.PROCESSED, ReadSide.PERHAPS),
+    (ReadSide.PROCESSED, ReadSide.PERHAPS, ReadSide.BEYOND),
+)
 
 
 def _segments(rows: Iterable[Occurrence]) -> Iterator[tuple[int, int, list[Occurrence]]]:
@@ -228,7 +232,7 @@ def _segments(rows: Iterable[Occurrence]) -> Iterator[tuple[int, int, list[Occur
         active = [each for each in active if each.last >= at]
 
 
-def _on(rows: Iterable[Occurrence], *sides: Side) -> list[Occurrence]:
+def _on(rows: Iterable[Occurrence], *sides: ReadSide) -> list[Occurrence]:
     return sorted(
         (row for row in rows if row.side in sides), key=lambda r: (r.side, r.topic, r.partition, r.first_offset)
     )
@@ -242,7 +246,7 @@ def _violation(
     kind: str, row: Occurrence, first: int, last: int, times: int, detail: str, others: Iterable[Occurrence]
 ) -> Violation:
     """``times`` records too few or too many of each number, seen at ``row``; ``others`` has the counterpart, if any."""
-    missing = row.side != Side.OUTPUT
+    missing = row.side != ReadSide.OUTPUT
     offset, until = row.early(first) if missing or kind == "torn" else row.late(first)
     elsewhere: dict[str, Any] = {}
     for other in others:

@@ -23,7 +23,7 @@ LONG = 60.0
 """Seconds after which an open transaction is a warning."""
 
 
-class Verdict(StrEnum):
+class AuditVerdict(StrEnum):
     """Whether exactly-once held."""
 
     EXACTLY_ONCE = "exactly-once"
@@ -34,16 +34,16 @@ class Verdict(StrEnum):
 
 
 _MEANS = {
-    audit_findings.TORN.id: Verdict.TORN,
-    audit_findings.BEYOND.id: Verdict.TORN,
-    audit_findings.DUPLICATES.id: Verdict.DUPLICATES,
-    audit_findings.STALE_BATCH.id: Verdict.DUPLICATES,
-    audit_findings.GAPS.id: Verdict.GAPS,
-    audit_findings.LOST.id: Verdict.GAPS,
-    audit_findings.MISSING_BATCHES.id: Verdict.GAPS,
-    audit_findings.AHEAD_OF_GROUP.id: Verdict.TORN,
-    audit_findings.IN_OUTPUT_TWICE.id: Verdict.DUPLICATES,
-    audit_findings.NOT_IN_OUTPUT.id: Verdict.GAPS,
+    audit_findings.TORN.id: AuditVerdict.TORN,
+    audit_findings.BEYOND.id: AuditVerdict.TORN,
+    audit_findings.DUPLICATES.id: AuditVerdict.DUPLICATES,
+    audit_findings.STALE_BATCH.id: AuditVerdict.DUPLICATES,
+    audit_findings.GAPS.id: AuditVerdict.GAPS,
+    audit_findings.LOST.id: AuditVerdict.GAPS,
+    audit_findings.MISSING_BATCHES.id: AuditVerdict.GAPS,
+    audit_findings.AHEAD_OF_GROUP.id: AuditVerdict.TORN,
+    audit_findings.IN_OUTPUT_TWICE.id: AuditVerdict.DUPLICATES,
+    audit_findings.NOT_IN_OUTPUT.id: AuditVerdict.GAPS,
 } | dict.fromkeys(
     (
         audit_findings.UNCLEAR.id,
@@ -59,11 +59,11 @@ _MEANS = {
         audit_findings.NOTHING_COMMITTED.id,
         audit_findings.UNMATCHED.id,
     ),
-    Verdict.UNDECIDED,
+    AuditVerdict.UNDECIDED,
 )
 _UNPROVEN = (audit_findings.UNCLEAR.id, audit_findings.NOTHING.id)
 """What keeps headers alone from being enough."""
-_WORST = (Verdict.TORN, Verdict.DUPLICATES, Verdict.GAPS, Verdict.UNDECIDED)
+_WORST = (AuditVerdict.TORN, AuditVerdict.DUPLICATES, AuditVerdict.GAPS, AuditVerdict.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -85,22 +85,22 @@ class Audit:
     findings: tuple[Finding, ...] = field(default=())
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditVerdict:
         return worst(_MEANS.get(finding.id) for finding in self.findings)
 
     @property
     def passed(self) -> bool:
         """Whether CI may continue: exactly once and in order; or headers only, as requested, and nothing wrong with them."""
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
-        enough = self.verdict is Verdict.EXACTLY_ONCE or (
+        enough = self.verdict is AuditVerdict.EXACTLY_ONCE or (
             self.request.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
         )
         return enough and not errors
 
 
-def worst(verdicts: Iterable[Verdict | None]) -> Verdict:
+def worst(verdicts: Iterable[AuditVerdict | None]) -> AuditVerdict:
     means = set(verdicts)
-    return next((verdict for verdict in _WORST if verdict in means), Verdict.EXACTLY_ONCE)
+    return next((verdict for verdict in _WORST if verdict in means), AuditVerdict.EXACTLY_ONCE)
 
 
 def committed(summary: Summary) -> int:

@@ -24,7 +24,7 @@ from connectctl.ops.operations.cluster import observe
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
-from connectctl.ops.operations.fencing.observe import Sources as FenceSources
+from connectctl.ops.operations.fencing.observe import FencingSources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
 
 PATIENCE = 5.0

@@ -88,7 +88,7 @@ class ConnectGroup:
         return found
 
 
-class _Reader(FieldReader):
+class _ProtocolReader(FieldReader):
     """With nothing for what is null."""
 
     def text(self) -> str:
@@ -107,14 +107,14 @@ class _Reader(FieldReader):
 
 def decode_metadata(data: bytes) -> tuple[str, int]:
     """``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises ``ValueError``."""
-    reader = _Reader(data)
+    reader = _ProtocolReader(data)
     reader.number(2)
     return reader.text(), reader.number(8)
 
 
 def decode_current(data: bytes) -> Assignment | None:
     """What a member ran when it joined, from its metadata; None for version 0, which gives everything up first."""
-    reader = _Reader(data)
+    reader = _ProtocolReader(data)
     version = reader.number(2)
     reader.text()
     reader.number(8)
@@ -126,7 +126,7 @@ def decode_assignment(data: bytes) -> Assignment | None:
     """A member's assignment, None where it has none yet. Raises ``ValueError`` for bytes that are not assignment."""
     if not data:
         return None
-    reader = _Reader(data)
+    reader = _ProtocolReader(data)
     version, error = reader.number(2), reader.number(2)
     leader_id, leader_url, config_offset = reader.text(), reader.text(), reader.number(8)
     assigned = reader.tasks()

@@ -22,7 +22,7 @@ from connectctl.ops.kafka.records import KEY, ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import MOST, Gathered, Spooled, blocks_in_order
 from connectctl.ops.operations.offsets.backup_file import lines_of
 from connectctl.ops.operations.offsets.key_filter import AllKeys, Purpose, Sorted, is_decided
-from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def texts(blocks: Blocks, owners: Mapping[Source, frozenset[str] | None]) -> Ite
 
 
 def _text(source: Source, rows: list[Row], owners: Mapping[Source, frozenset[str] | None]) -> str:
-    owned, names = owners.get(source, frozenset()), Owners()
+    owned, names = owners.get(source, frozenset()), KeyOwners()
     theirs = ((record, names.of(record.key)) for record in map(record_in, rows))
     wanted = (record for record, name in theirs if name is not None and (owned is None or name in owned))
     return "\n".join(lines_of(wanted, source.topic, source.bootstrap))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.jobs.frames import of_shares
 from connectctl.ops.jobs.offsets import ROWS, TOGETHER, Source, in_buckets
-from connectctl.ops.operations.offsets.dump_lines import Range, Read, blocks_in, ranges_of, read_blocks, read_lines
+from connectctl.ops.operations.offsets.dump_lines import DumpBlock, Range, blocks_in, ranges_of, read_blocks, read_lines
 
 if TYPE_CHECKING:
     from connectctl.ops.jobs.frames import Tuples
@@ -40,12 +40,12 @@ def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFra
     return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), rows, ROWS, TOGETHER)
 
 
-def _by_source(read: Read, connector: str) -> Iterator[tuple[Source, list[Row]]]:
+def _by_source(read: DumpBlock, connector: str) -> Iterator[tuple[Source, list[Row]]]:
     for (bootstrap, topic), same in groupby(zip(read.wheres, read.rows, strict=True), key=itemgetter(0)):
         yield Source(bootstrap, topic, connector), [row for _, row in same]
 
 
-def _read(block: bytes, path: Path) -> Iterator[Read]:
+def _read(block: bytes, path: Path) -> Iterator[DumpBlock]:
     try:
         yield from read_blocks([block], str(path), whole=False)
     except BadInput:  # which line of the whole backup it is nobody knows here: its beginning tells

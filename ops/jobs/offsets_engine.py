@@ -20,7 +20,7 @@ from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
 from connectctl.ops.jobs.topic_reader import read, read_texts
 from connectctl.ops.kafka import spill
-from connectctl.ops.operations.offsets.changes import RestoreOffsets
+from connectctl.ops.operations.offsets.changes import RestoreBackup
 from connectctl.ops.operations.offsets.dump_lines import wheres_in
 from connectctl.ops.operations.offsets.engine import Asked, View, layout, seen
 from connectctl.ops.operations.offsets.key_filter import AllKeys
@@ -129,6 +129,6 @@ def whole(purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopi
         order = {(at.bootstrap, at.topic): n for n, at in enumerate(places)}
         writes = sorted(changes.writes, key=lambda write: (order[write.bootstrap, write.topic], write.key))
         changes = replace(changes, writes=tuple(writes))
-    if isinstance(purpose, RestoreOffsets):
+    if isinstance(purpose, RestoreBackup):
         changes = replace(changes, refusals=decide(purpose, places, saved).refusals)
     return changes

@@ -13,7 +13,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_share import read_share
 from connectctl.ops.jobs.frames import in_shares, of_shares
 from connectctl.ops.jobs.offsets import ROWS, TEXTS, TOGETHER, Source, in_buckets, texts
-from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.plain_records import KeyOwners
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Row
@@ -70,6 +70,6 @@ def _blocks(share: Sequence[WantedKeys], *, newest: bool) -> Iterator[tuple[Sour
         wanted = {part.source.topic: part.connectors for part in parts}
         strangers = {part.source.topic for part in parts if part.strangers}
         kafka = Kafka(parts[0].client, timeout=parts[0].timeout)
-        shared = read_share(kafka, ends, wanted, strangers, owner_of=Owners().of, newest=newest)
+        shared = read_share(kafka, ends, wanted, strangers, owner_of=KeyOwners().of, newest=newest)
         for topic, are_strangers, rows in shared:
             yield Source(bootstrap, topic, strangers=are_strangers), rows

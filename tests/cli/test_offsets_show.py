@@ -18,7 +18,7 @@ from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder
-from connectctl.ops.operations.offsets.plain_records import Rows
+from connectctl.ops.operations.offsets.plain_records import PlainRows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from fakes.offsettopics import record, topic
 from hypothesis import given
@@ -105,7 +105,9 @@ def test_what_is_plain_is_written_as_what_is_understood(rows: list[Any], swapped
 
 def test_what_connect_writes_is_plain() -> None:
     seen = InOrder(snapshot(RECORDS, big=True), OffsetsQuery(), plainly=True)
-    found = {connector.name: [isinstance(each, Rows) for each in connector.offsets] for connector in seen.connectors()}
+    found = {
+        connector.name: [isinstance(each, PlainRows) for each in connector.offsets] for connector in seen.connectors()
+    }
     assert found == {"a": [True], "b": [True], "c": [False]}
 
 

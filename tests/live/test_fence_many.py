@@ -32,7 +32,7 @@ from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
-from connectctl.ops.operations.fencing.observe import Sources, observe
+from connectctl.ops.operations.fencing.observe import FencingSources, observe
 from connectctl.ops.operations.fencing.planning import select
 from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceSelection
 from fakes.sandboxes import kill_broker, start_broker
@@ -147,7 +147,9 @@ def file_of(directory: Path, ids: list[str]) -> str:
 
 
 def plan(raw: RawProducers, ids: list[str]) -> FenceSelection:
-    sources = Sources(raw.calls, None, lambda name: ConnectGroup(name, "Dead", "", ()), lambda group: frozenset())
+    sources = FencingSources(
+        raw.calls, None, lambda name: ConnectGroup(name, "Dead", "", ()), lambda group: frozenset()
+    )
     request = FenceRequest(ids=tuple(ids))
     return select(observe(sources, request), request)
 

@@ -12,7 +12,7 @@ from connectctl.cli.session import Session
 from connectctl.cli.views import audit_archive as view
 from connectctl.ops.audit.archive import ArchiveAudit, archive_partitions, to_read
 from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
-from connectctl.ops.audit.verdict import Verdict
+from connectctl.ops.audit.verdict import AuditVerdict
 from connectctl.ops.clients.kafka_protocol.settled_positions import positions
 from connectctl.ops.clients.spark.session import job_failures, require
 from connectctl.ops.connect.sink_group import sink_group
@@ -60,7 +60,7 @@ def audit_archive(
     verdict = verdict_of(findings)
     data = view.as_json(found, verdict, findings)
     terminal.emit("ArchiveAudit", data, output, lambda wide: view.show(found, verdict), findings)
-    if verdict is not Verdict.EXACTLY_ONCE:
+    if verdict is not AuditVerdict.EXACTLY_ONCE:
         raise typer.Exit(1)
 
 

@@ -15,7 +15,7 @@ from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
 from connectctl.ops.operations.connectors.config_history import ConfigVersion, topic_versions
 from connectctl.ops.operations.connectors.config_order import arranged, takeovers
-from connectctl.ops.operations.connectors.config_origins import Origin, origins
+from connectctl.ops.operations.connectors.config_origins import ConfigOrigin, origins
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
 from connectctl.ops.operations.connectors.config_prune import Pruned, PruneRequest, pruned
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, DeleteConnector
@@ -77,7 +77,7 @@ class Directory:
             connector = planner.current[name].connector
             planner.delete(name, remaining_resources(self.cluster.calls, connector, group, asked, with_offsets=False))
 
-    def _with_drift(self, step: ConnectorStep, planner: Planner, known: Mapping[str, Origin]) -> ConnectorStep:
+    def _with_drift(self, step: ConnectorStep, planner: Planner, known: Mapping[str, ConfigOrigin]) -> ConnectorStep:
         if not isinstance(step, ChangeConnector | DeleteConnector):
             return step
         name = step.subject
@@ -102,7 +102,7 @@ class History:
         self._records: dict[bytes, list[ConsumerRecord]] | None = None
         self.unseen: str | None = None
 
-    def origins(self, names: Sequence[str]) -> Mapping[str, Origin]:
+    def origins(self, names: Sequence[str]) -> Mapping[str, ConfigOrigin]:
         """What runs of this machine wrote."""
         if not names:
             return {}
@@ -120,7 +120,7 @@ class History:
                 self.unseen = e.what
         return topic_versions(self._records.get(f"{CONNECTOR}{name}".encode(), ()), name)
 
-    def applied(self, origin: Origin | None) -> Config | None:
+    def applied(self, origin: ConfigOrigin | None) -> Config | None:
         """The configuration that was last applied from a file, None where the journal has it no more."""
         if origin is None or origin.applied is None:
             return None

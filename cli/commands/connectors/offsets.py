@@ -19,7 +19,7 @@ from connectctl.ops.operations.connectors.config_values import keep
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
 from connectctl.ops.operations.offsets.prepare import refuse_without_write
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
@@ -39,7 +39,7 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
         )
     topic = planned.configs[0].get(TOPIC_PROPERTY)
     request = SetOffsets(name, entries)
-    target = Target(name, lambda subject: request, topic, new=True)
+    target = OffsetTarget(name, lambda subject: request, topic, new=True)
     looked, (subject,) = execution.look_at(session, [target])
     looked.sources.check_proven()
     plan = planned.plan

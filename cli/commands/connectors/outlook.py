@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors import config_outlook, config_outlook_new
 from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
-from connectctl.ops.operations.connectors.config_outlook_new import StoredOffsets
+from connectctl.ops.operations.connectors.config_outlook_new import OffsetsByConnector
 from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_values import Config
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -68,23 +68,25 @@ class ConfigOutlook:
         return config_outlook_new.carried(given[0].name, given[0].config, self._stored, running)
 
 
-def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> StoredOffsets:
+def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> OffsetsByConnector:
     """The offsets in the global topic by connector, read once where ``names`` are to be created; else none."""
     if not names:
-        return StoredOffsets()
+        return OffsetsByConnector()
     if cluster.kafka is None:
-        return StoredOffsets(unseen="the brokers are not given")
+        return OffsetsByConnector(unseen="the brokers are not given")
     query = OffsetsQuery((), True, False, False)
     try:
         snapshot = observe(sources_of(session, PATIENCE)[0], query)
     except ConnectctlError as e:
-        return StoredOffsets(unseen=e.what)
+        return OffsetsByConnector(unseen=e.what)
     if is_big(snapshot):
-        return StoredOffsets(
+        return OffsetsByConnector(
             unseen=f"the offsets topic is too big to be read here; see connectctl offsets show {names[0]}"
         )
     found = assemble(snapshot, query)
     if not found.complete:
-        return StoredOffsets(unseen="the offsets topic was not read to its end")
+        return OffsetsByConnector(unseen="the offsets topic was not read to its end")
     pairs = {c.name: [(o.key.partition or {}, o.effective) for o in c.offsets] for c in found.connectors}
-    return StoredOffsets({name: [pair for pair in offsets if pair[1] is not None] for name, offsets in pairs.items()})
+    return OffsetsByConnector(
+        {name: [pair for pair in offsets if pair[1] is not None] for name, offsets in pairs.items()}
+    )

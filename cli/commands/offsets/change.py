@@ -10,7 +10,7 @@ from connectctl.cli.options import OffsetOptions, with_options
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -50,7 +50,7 @@ def merge(
     connectors: Names,
     into: Annotated[changes.Side, typer.Option(help="global or dedicated.", metavar="SIDE")],
     policy: Annotated[
-        changes.Policy | None,
+        changes.MergePolicy | None,
         typer.Option(
             help="Side that takes precedence: effective (KIP-618, default), newest, global or dedicated.",
             metavar="POLICY",
@@ -87,7 +87,7 @@ def merge(
         raise BadInput("--unset-topic requires --into global")
     if topic and len(connectors) > 1:
         raise BadInput("--topic requires exactly one connector", next_step="Merge one connector at a time.")
-    chosen = (policy or changes.Policy.EFFECTIVE).value
+    chosen = (policy or changes.MergePolicy.EFFECTIVE).value
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         own = topic or next((at.topic for at in subject.places if at.side is changes.Side.DEDICATED), None)
@@ -98,7 +98,7 @@ def merge(
         return changes.MergeOffsets(subject.name, into.value, chosen, policy is not None, moved)
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
-    targets = [Target(hint.connector, request, topic, via=via or "kafka", purpose=hint) for hint in hints]
+    targets = [OffsetTarget(hint.connector, request, topic, via=via or "kafka", purpose=hint) for hint in hints]
     change(ctx.obj, "offsets merge", targets, options)
 
 
@@ -129,11 +129,11 @@ def copy(
     there = session if from_context is None else session.beside(from_context)
     if there is session and source == target:
         raise BadInput("FROM and TO are the same connector")
-    _, (origin,) = look_at(there, [Target(source, None)])
+    _, (origin,) = look_at(there, [OffsetTarget(source, None)])
     entries = entries_to_copy(origin)
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.CopyOffsets(subject.name, source, entries)
 
-    targets = [Target(target, request, new=True, via=via or "kafka")]
+    targets = [OffsetTarget(target, request, new=True, via=via or "kafka")]
     change(session, "offsets copy", targets, options)

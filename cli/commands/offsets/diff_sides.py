@@ -17,7 +17,7 @@ from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.prepare import check_readable
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 
 
 def sides(
@@ -69,7 +69,7 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, t
     if any(map(is_glob, wanted)):
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
-    _, subjects = look_at(session, [Target(name, None, purpose=DifferingKeys(name)) for name in chosen])
+    _, subjects = look_at(session, [OffsetTarget(name, None, purpose=DifferingKeys(name)) for name in chosen])
     check_readable(subjects)
     left: dict[tuple[str, str], str | None] = {}
     right: dict[tuple[str, str], str | None] = {}

@@ -32,7 +32,7 @@ from connectctl.ops.operations.offsets.planned_writes import write_as_json, writ
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets, refuse_without_write
 from connectctl.ops.operations.offsets.record_changes import RecordChange
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.undo import undone_by
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
@@ -40,7 +40,7 @@ SHOWN = 20
 """Records or offsets of a plan that are shown; all are in ``-o json``."""
 
 
-def look_at(session: Session, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
+def look_at(session: Session, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
     """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
     sources, group, _ = sources_of(session, PATIENCE)
     access = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, engine_of(session, sources))
@@ -64,7 +64,7 @@ def engine_of(session: Session, sources: Sources) -> Engine:
 def change(
     session: Session,
     operation: str,
-    targets: Sequence[Target],
+    targets: Sequence[OffsetTarget],
     options: OffsetOptions,
     *,
     typed: str | None = None,

@@ -25,7 +25,7 @@ from connectctl.cli.output.terminal import Output
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.offsets.engine_choice import Choice
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -167,7 +167,9 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
             journal.end(run, RunState.UNDONE)
         return
     targets = [
-        Target(name, lambda subject: backs[subject.name].request, back.dedicated_topic, new=True, purpose=back.request)
+        OffsetTarget(
+            name, lambda subject: backs[subject.name].request, back.dedicated_topic, new=True, purpose=back.request
+        )
         for name, back in backs.items()
     ]
     if execution.change(session, "offsets undo", targets, options, check=same_cluster):

@@ -19,7 +19,7 @@ from connectctl.cli.options import (
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, GroupTarget, resetting, restoring, setting
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def restore(
     # person's file, and not of the journal's copy.
     journal = open_journal()
     kept = journal.store_artifact(dump_lines.checked(file))
-    request = changes.RestoreOffsets(connector, kept)
+    request = changes.RestoreBackup(connector, kept)
     lines = dump_lines.lines_of(journal.directory / kept)
 
     def change() -> GroupChange:
@@ -144,7 +144,7 @@ def _either(
     new: bool = False,
     typed: str | None = None,
     via: str | None = None,
-    purpose: changes.RestoreOffsets | None = None,
+    purpose: changes.RestoreBackup | None = None,
 ) -> None:
     """Change offsets of a source by ``request``, or of a sink's group by ``change``: which of both the ``named`` one is, if
     it is not known to be a group, comes out when it is read.
@@ -153,7 +153,7 @@ def _either(
 
     name, is_group = named
     if not is_group:
-        source = Target(name, request, new=new, via=via or "kafka", purpose=purpose)
+        source = OffsetTarget(name, request, new=new, via=via or "kafka", purpose=purpose)
         try:
             execution.change(session, operation, [source], options, typed=typed)
             return

@@ -14,7 +14,7 @@ from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.cluster.observe import first_to_answer
 from connectctl.ops.operations.offsets.observe import Sources
-from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 
 PATIENCE = OPEN_TRANSACTIONS_PATIENCE
 """Seconds to wait for open transactions before a change is refused."""
@@ -40,12 +40,12 @@ def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup
     return sources, group, (*topics.findings, *(() if group.members else (of_empty_group(group.id),)))
 
 
-def _workers(session: Session, group: ConnectGroup) -> Workers:
+def _workers(session: Session, group: ConnectGroup) -> WorkerFacts:
     """What the workers say of themselves; nothing where none answers, and that is not an error here."""
     if not group.members:
-        return Workers()
+        return WorkerFacts()
     worker = first_to_answer(session.connect_to(group), group)
     if worker is None:
-        return Workers()
+        return WorkerFacts()
     proven = {Support.ENABLED: True, Support.NOT_ENABLED: False, Support.NOT_SUPPORTED: False}
-    return Workers(worker.version, proven.get(worker.support))
+    return WorkerFacts(worker.version, proven.get(worker.support))

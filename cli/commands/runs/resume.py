@@ -21,7 +21,7 @@ from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import check, select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OPERATION as SWEEP
@@ -92,7 +92,7 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     context.run = run
     if left := [] if run.done(0) else step.left(context):
         ids = {row.id for row in left}
-        creates = any(row.action is Action.CREATE for row in left)
+        creates = any(row.action is FenceAction.CREATE for row in left)
         request = FenceRequest(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
         now = select(observe(sources, request), request)
         # A task that was started since the run began has taken its id back, and would fail.

@@ -55,10 +55,10 @@ def list_(
     States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
     """
     from connectctl.ops.kafka.visibility import gap_findings
-    from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find, known_states
+    from connectctl.ops.operations.transactions.listing import Criteria, check_connectors, find, known_states
 
     session: Session = ctx.obj
-    criteria = Filter(
+    criteria = Criteria(
         known_states(states or ()), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only
     )
     if criteria.connectors:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.kafka.visibility import Gap, Observation
-    from connectctl.ops.operations.transactions.abort import TransactionContext
+    from connectctl.ops.operations.transactions.abort import EndContext
     from connectctl.ops.operations.transactions.hanging import Hanging, Search
 
 TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the hanging transaction.")]
@@ -176,7 +176,7 @@ def plan_again(session: Session, saved: Plan) -> Plan:
     return _plan_commit_hanging(session, found, gaps)
 
 
-def context_of(session: Session) -> TransactionContext:
-    from connectctl.ops.operations.transactions.abort import TransactionContext
+def context_of(session: Session) -> EndContext:
+    from connectctl.ops.operations.transactions.abort import EndContext
 
-    return TransactionContext(session.transactions, session.timeout, session.transaction_log)
+    return EndContext(session.transactions, session.timeout, session.transaction_log)

@@ -15,7 +15,7 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
@@ -67,7 +67,7 @@ class Scene:
         Connectors in ``purposes`` may not exist yet.
         """
         targets = [
-            Target(name, None, topic, new=name in purposes, purpose=purposes.get(name))
+            OffsetTarget(name, None, topic, new=name in purposes, purpose=purposes.get(name))
             for name, topic in topics.items()
         ]
         observed, subjects = look_at(self.session, targets)

@@ -27,7 +27,7 @@ from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.observe import observe as read_offsets
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, Workers
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, WorkerFacts
 
 MOST = 500_000
 """Records in an offsets topic beyond which a check is not the time to read them all."""
@@ -166,7 +166,7 @@ def _workers(context: CheckContext) -> _Workers:
             context.internal.get("config"),
             context.internal["offsets"],
             edges.other_kafka,
-            lambda: Workers(version),
+            lambda: WorkerFacts(version),
             PATIENCE,
         ),
         {True: StoreMode.ENABLED, False: StoreMode.NOT_ENABLED, None: None}[context.enabled],
@@ -194,7 +194,7 @@ def _offsets(
     if not found:
         return {}, (), ()
     implicit = any(each.separate is not None and each.separate.implicit for each in found)
-    support = Workers(workers.version, implicit or workers.mode is StoreMode.ENABLED)
+    support = WorkerFacts(workers.version, implicit or workers.mode is StoreMode.ENABLED)
     where = replace(workers.offsets, bootstrap=workers.bootstrap, workers=lambda: support)
     names = tuple(each.name for each in found)
     try:

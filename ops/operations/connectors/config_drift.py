@@ -12,13 +12,13 @@ from connectctl.ops.operations.connectors.config_values import Config, differenc
 from connectctl.ops.operations.connectors.drift import ANOTHER_CLIENT, Drift, Newer
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.config_origins import Origin
+    from connectctl.ops.operations.connectors.config_origins import ConfigOrigin
 
 
 def drift_of(
     now: Config,
     wanted: Config | None,
-    origin: Origin | None,
+    origin: ConfigOrigin | None,
     applied: Config | None,
     versions: Sequence[ConfigVersion],
     hidden: frozenset[str] = frozenset(),
@@ -49,7 +49,7 @@ def drift_of(
     )
 
 
-def another_one(now: Config, origin: Origin, versions: Sequence[ConfigVersion], unseen: str | None) -> str | None:
+def another_one(now: Config, origin: ConfigOrigin, versions: Sequence[ConfigVersion], unseen: str | None) -> str | None:
     """Why a connector that is ``now`` may not be the one that was applied, but one of somebody else's with its name.
 
     None where it is. ``versions`` are those of the config topic, the oldest first; ``unseen`` is why it was not read.
@@ -91,7 +91,7 @@ def _time_of(now: Config, versions: Sequence[ConfigVersion]) -> int | None:
     return at
 
 
-def _author(now: Config, origin: Origin | None, at: int | None) -> str | None:
+def _author(now: Config, origin: ConfigOrigin | None, at: int | None) -> str | None:
     """Who wrote ``now`` at ``at``: a run of this machine, or another client; None where nothing tells."""
     wanted = digest(now)
     own = [each for each in (origin.writes if origin else ()) if each.digest == wanted]

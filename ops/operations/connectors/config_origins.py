@@ -26,7 +26,7 @@ class Write:
 
 
 @dataclass
-class Origin:
+class ConfigOrigin:
     """The writes of runs to a connector, the oldest first, without what came before a run deleted it."""
 
     writes: list[Write] = field(default_factory=list)
@@ -37,9 +37,9 @@ class Origin:
         return next((each for each in reversed(self.writes) if each.file is not None), None)
 
 
-def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, Origin]:
+def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[str]) -> Mapping[str, ConfigOrigin]:
     """What is known of the connectors ``names`` of this Connect cluster. Runs that were undone count for nothing."""
-    found: dict[str, Origin] = {}
+    found: dict[str, ConfigOrigin] = {}
     wanted = frozenset(names)
     for run in reversed(journal.runs()):
         here = (run.cluster_id, run.group_id) == (cluster_id, group_id) and run.operation.startswith("connectors ")
@@ -53,7 +53,7 @@ def origins(journal: Journal, cluster_id: str, group_id: str, names: Collection[
                 found.pop(name, None)
             elif kind in WRITES:
                 file = step.get("file") if run.operation in FROM_FILES else None
-                found.setdefault(name, Origin()).writes.append(Write(step["after"], at, run.id, file))
+                found.setdefault(name, ConfigOrigin()).writes.append(Write(step["after"], at, run.id, file))
     return found
 
 

@@ -15,14 +15,14 @@ from connectctl.ops.operations.connectors.config_values import Config
 
 
 @dataclass(frozen=True)
-class StoredOffsets:
+class OffsetsByConnector:
     """The offsets in the global topic by connector. ``unseen`` says why they were not seen."""
 
     by_name: Mapping[str, Offsets] = field(default_factory=dict)
     unseen: str | None = None
 
 
-def of_new(name: str, new: Config, stored: StoredOffsets) -> OffsetsOfChange:
+def of_new(name: str, new: Config, stored: OffsetsByConnector) -> OffsetsOfChange:
     """What the connector ``name`` makes of the offsets that are stored under its name."""
     if stored.unseen is not None:
         return OffsetsOfChange((f"whether offsets are stored under its name is unknown ({stored.unseen})",))
@@ -38,7 +38,7 @@ def of_new(name: str, new: Config, stored: StoredOffsets) -> OffsetsOfChange:
 
 
 def of_others(
-    name: str, new: Config, others: Mapping[str, Config], stored: StoredOffsets = StoredOffsets()
+    name: str, new: Config, others: Mapping[str, Config], stored: OffsetsByConnector = OffsetsByConnector()
 ) -> OffsetsOfChange:
     """Which connectors read the same source partitions, and whose offsets of them are stored: they stay where they are."""
     sharing = shared(new, others)
@@ -54,12 +54,12 @@ def of_others(
     return OffsetsOfChange(tuple(sentences), partitions, tuple(sharing))
 
 
-def has_owner(name: str, new: Config, stored: StoredOffsets) -> bool:
+def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
     """Whether offsets of what ``new`` reads are stored under another name, and none under ``name``."""
     return bool(_owners(name, new, stored))
 
 
-def carried(name: str, new: Config, stored: StoredOffsets, running: Collection[str]) -> Entries:
+def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]) -> Entries:
     """The offsets of another name with which the connector ``name`` is created. Raises ``Refused``."""
     hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name}."
     if stored.unseen is not None:
@@ -84,7 +84,7 @@ def carried(name: str, new: Config, stored: StoredOffsets, running: Collection[s
     return entries
 
 
-def _owners(name: str, new: Config, stored: StoredOffsets) -> dict[str, Entries]:
+def _owners(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
     """The offsets of what ``new`` reads that are stored under other names; none where its own name has some."""
     if also_of(new, {name: stored.by_name.get(name, ())}):
         return {}

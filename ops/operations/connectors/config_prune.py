@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Noop
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.config_origins import Origin
+    from connectctl.ops.operations.connectors.config_origins import ConfigOrigin
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Pruned:
 
 def pruned(
     there: Collection[str],
-    origins: Mapping[str, Origin],
+    origins: Mapping[str, ConfigOrigin],
     request: PruneRequest,
     another_one: Callable[[str], str | None],
 ) -> Pruned:
@@ -70,7 +70,7 @@ def pruned(
 
 
 def _why_left(
-    name: str, origin: Origin | None, request: PruneRequest, another_one: Callable[[str], str | None]
+    name: str, origin: ConfigOrigin | None, request: PruneRequest, another_one: Callable[[str], str | None]
 ) -> str | None:
     if any(fnmatchcase(name, glob) for glob in request.globs):
         return None

@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import FenceAttempt, Fenced, Problem, after_answer, after_describe, out_of_time
 from connectctl.ops.kafka.transactions import Transaction, task_timeout
-from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceTarget, IdResult
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
@@ -25,9 +25,9 @@ MAX_PAUSE = 1.0
 MIN_REQUEST_TIMEOUT = 2.0
 """Seconds: the minimum timeout of one request to a coordinator."""
 _NO_REQUEST = {
-    Action.LEAVE: FenceOutcome.UNKNOWN,
-    Action.SKIP: FenceOutcome.SKIPPED,
-    Action.CANNOT: FenceOutcome.FAILED,
+    FenceAction.LEAVE: FenceOutcome.UNKNOWN,
+    FenceAction.SKIP: FenceOutcome.SKIPPED,
+    FenceAction.CANNOT: FenceOutcome.FAILED,
 }
 _EXPIRED = "The coordinators no longer know the id: it expired after the plan was made."
 
@@ -100,7 +100,7 @@ class BatchFencer:
             seen = found.get(id, Code.NO_ANSWER)
             if isinstance(seen, Transaction):
                 self._pending[id] = FenceAttempt(seen)
-            elif seen is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is Action.FENCE:
+            elif seen is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is FenceAction.FENCE:
                 # It expired since the plan was made; InitProducerId would create it.
                 del self._pending[id]
                 self.results[id] = _result(self._rows[id], FenceOutcome.UNKNOWN, problem=Problem(seen.name, _EXPIRED))
@@ -180,7 +180,7 @@ def fence_ids(
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[IdResult]:
     """Fence each of ``ids`` that a coordinator knows; returns the results of those that failed."""
-    fencer = BatchFencer(calls, [FenceTarget(id_, Action.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
+    fencer = BatchFencer(calls, [FenceTarget(id_, FenceAction.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
     fencer.run()
     return [result for result in fencer.results.values() if result.outcome is FenceOutcome.FAILED]
 

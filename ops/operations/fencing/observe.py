@@ -21,7 +21,7 @@ from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findin
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
 from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest, FenceSelection, Snapshot, TaskIdRange
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, Snapshot, TaskIdRange
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
@@ -42,7 +42,7 @@ class Configured:
 
 
 @dataclass(frozen=True)
-class Sources:
+class FencingSources:
     """The clients to read from. ``group`` describes a worker group; ``running`` returns the tasks of it with status RUNNING.
 
     ``configured`` reads the config topic; it is called only where ids may belong to connectors.
@@ -55,7 +55,7 @@ class Sources:
     configured: Callable[[], Configured] | None = None
 
 
-def observe(sources: Sources, request: FenceRequest) -> Snapshot:
+def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
     """All that ``select`` needs, read as close together in time as possible."""
     seen = visible_groups(sources)
     groups = seen.seen
@@ -87,11 +87,11 @@ def observe(sources: Sources, request: FenceRequest) -> Snapshot:
 
 def request_of(step: FenceIds) -> FenceRequest:
     """The request for exactly the ids of ``step``, and for what its connectors have got since."""
-    creates = any(row.action is Action.CREATE for row in step.rows)
+    creates = any(row.action is FenceAction.CREATE for row in step.rows)
     return FenceRequest(connectors=step.connectors, ids=_ids(step), leader=True, create=creates, force=step.force)
 
 
-def select_again(sources: Sources, step: FenceIds) -> FenceSelection:
+def select_again(sources: FencingSources, step: FenceIds) -> FenceSelection:
     """The ids of ``step`` as they are now: epochs may differ, but not who has an id, and not which ids there are.
 
     Raises ``Refused`` for a plan that is stale, and where tasks run with its ids.
@@ -168,7 +168,7 @@ def task_id_ranges(records: Iterable[ConsumerRecord]) -> dict[str, TaskIdRange]:
     return found
 
 
-def visible_groups(sources: Sources) -> Observation[dict[str, ConnectGroup]]:
+def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGroup]]:
     """Every group of Connect workers, our own first. Raises if our own cannot be described."""
     listed = sources.calls.connect_groups()
     ours = [sources.group_id] if sources.group_id else []
@@ -184,7 +184,7 @@ def visible_groups(sources: Sources) -> Observation[dict[str, ConnectGroup]]:
     return observation_of(found, gaps)
 
 
-def visible_connectors(sources: Sources) -> Observation[TransactionalIdIndex]:
+def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIndex]:
     """All connectors: of our group from its config topic, of other groups from their assignments."""
     configured = None
     gaps: list[Gap] = []
@@ -199,7 +199,7 @@ def visible_connectors(sources: Sources) -> Observation[TransactionalIdIndex]:
 
 
 def _configured(
-    sources: Sources, request: FenceRequest, listed: Sequence[str]
+    sources: FencingSources, request: FenceRequest, listed: Sequence[str]
 ) -> tuple[Configured | None, tuple[Gap, ...]]:
     """The config topic, if connectors are named or ids look like those of the group's tasks; and why it was not read."""
     if sources.configured is None:
@@ -226,7 +226,7 @@ def _connectors(
     return found
 
 
-def _listed(sources: Sources, request: FenceRequest) -> Observation[tuple[Listing, ...]] | None:
+def _listed(sources: FencingSources, request: FenceRequest) -> Observation[tuple[Listing, ...]] | None:
     prefixes = [f"{sources.group_id}-{connector}-" for connector in request.connectors] + list(request.prefixes)
     return sources.calls.listed(prefixes=prefixes) if prefixes else None
 
@@ -248,7 +248,7 @@ def _check_connectors(
             raise BadInput(f"Connector not found: {name}", next_step=hint, code="unknown-connector")
 
 
-def _running(sources: Sources, groups: Mapping[str, ConnectGroup], owners: set[TaskRef]) -> frozenset[TaskRef]:
+def _running(sources: FencingSources, groups: Mapping[str, ConnectGroup], owners: set[TaskRef]) -> frozenset[TaskRef]:
     """Those of ``owners`` that run. Of another cluster only the assignment is known, and an assigned task may run."""
     found: set[TaskRef] = set()
     for name, group in groups.items():

@@ -21,7 +21,7 @@ from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Observation, Reason, describe_id, gap_findings, grant, refused
 from connectctl.ops.operations.fencing.snapshot import (
-    Action,
+    FenceAction,
     FenceRequest,
     FenceSelection,
     FenceTarget,
@@ -78,8 +78,8 @@ def candidates(
 
 def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
     rows = [_row(snapshot, request, id) for id in snapshot.ids]
-    rows += [FenceTarget(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.skipped.items()]
-    fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
+    rows += [FenceTarget(id, FenceAction.SKIP, problem=Problem("leader", why)) for id, why in snapshot.skipped.items()]
+    fenced = [row for row in rows if row.action in (FenceAction.FENCE, FenceAction.CREATE)]
     findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
     findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if request.force else None])
     return FenceSelection(
@@ -92,18 +92,20 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     owners = snapshot.directory.owners(id)
     running = tuple(owner for owner in owners if owner in snapshot.running)
     if isinstance(found, Transaction):
-        return FenceTarget(id, Action.FENCE, owners, found, running)
+        return FenceTarget(id, FenceAction.FENCE, owners, found, running)
     said = verdict(DESCRIBE, found)
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         right = describe_id(id)
         denied = Problem(found.name, f"Not authorized: missing {right}. {grant(right)}")
-        return FenceTarget(id, Action.CANNOT, owners, None, running, denied)
+        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, denied)
     if said.move is not ErrorAction.ABSENT:
-        return FenceTarget(id, Action.CANNOT, owners, None, running, problem(found, said))
+        return FenceTarget(id, FenceAction.CANNOT, owners, None, running, problem(found, said))
     if request.create:
-        return FenceTarget(id, Action.CREATE, owners, None, running)
+        return FenceTarget(id, FenceAction.CREATE, owners, None, running)
     message = "The id is unknown to the coordinators, so no producer can be using it. Use --create to create it."
-    return FenceTarget(id, Action.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message))
+    return FenceTarget(
+        id, FenceAction.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message)
+    )
 
 
 def check(selection: FenceSelection, request: FenceRequest) -> None:

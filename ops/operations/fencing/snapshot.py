@@ -61,7 +61,7 @@ class Snapshot:
     unlisted: bool = False
 
 
-class Action(StrEnum):
+class FenceAction(StrEnum):
     FENCE = "fence"
     CREATE = "create"
     LEAVE = "leave alone"
@@ -74,7 +74,7 @@ class FenceTarget:
     """An id in the plan: its owners, its transaction, the running tasks that use it, the action or why there is none."""
 
     id: str
-    action: Action
+    action: FenceAction
     owners: tuple[TaskRef, ...] = ()
     transaction: Transaction | None = None
     running: tuple[TaskRef, ...] = ()
@@ -122,7 +122,7 @@ class FenceSelection:
     @cached_property
     def to_fence(self) -> tuple[FenceTarget, ...]:
         """The targets for which a request will be sent."""
-        return tuple(row for row in self.rows if row.action in (Action.FENCE, Action.CREATE))
+        return tuple(row for row in self.rows if row.action in (FenceAction.FENCE, FenceAction.CREATE))
 
     def connectors_of(self, group_id: str | None) -> tuple[str, ...]:
         """The connectors of that group with an id that will be fenced."""
@@ -130,7 +130,7 @@ class FenceSelection:
         return tuple(dict.fromkeys(owner.connector for owner in owners))
 
     @property
-    def essence(self) -> frozenset[tuple[str, Action, tuple[TaskRef, ...]]]:
+    def essence(self) -> frozenset[tuple[str, FenceAction, tuple[TaskRef, ...]]]:
         """What the user confirms. Epochs and transactions of running tasks change all the time and are not part of it."""
         return frozenset((row.id, row.action, row.running) for row in self.rows)
 

@@ -19,7 +19,7 @@ from connectctl.ops.core.step import Step, from_data, to_data
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.steps import RestartAndAwait
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer, without_request
-from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceSelection, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceSelection, FenceTarget, IdResult
 from connectctl.ops.operations.fencing.verify import verify
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
 
 MAX_NAMED = 3
-REQUESTED = (Action.FENCE, Action.CREATE)
+REQUESTED = (FenceAction.FENCE, FenceAction.CREATE)
 DETECTION_TIMEOUT = 10.0
 """Seconds within which a fenced task that writes anything fails."""
 
@@ -227,7 +227,7 @@ def results_of(selection: FenceSelection, context: FenceContext) -> list[IdResul
 
 def sentence(selection: FenceSelection) -> str:
     rows = selection.to_fence
-    created = sum(row.action is Action.CREATE for row in rows)
+    created = sum(row.action is FenceAction.CREATE for row in rows)
     running = sum(bool(row.running) for row in rows)
     aborted = sum(row.transaction is not None and row.transaction.is_open for row in rows)
     parts = [

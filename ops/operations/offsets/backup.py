@@ -13,7 +13,7 @@ from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
 from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big, names_in
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, emptied
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_connector, topic_states
 
@@ -89,7 +89,7 @@ def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ..
 
 def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterator[ConsumerRecord]:
     """The records of the ``wanted`` connectors, of all for None; whose they are goes into ``seen``."""
-    owners = Owners()
+    owners = KeyOwners()
     for record in topic.image.latest:
         owner = owners.of(record.key)
         if owner is not None and (wanted is None or owner in wanted):

@@ -14,8 +14,8 @@ from typing import Any
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.kafka.records import KEY, NO_KEY, PARTITION, VALUE, Row
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
-from connectctl.ops.operations.offsets.plain_records import Owners, Shapes
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup, Side
+from connectctl.ops.operations.offsets.plain_records import KeyOwners, Shapes
 from connectctl.ops.operations.offsets.record_changes import ByPartition, RecordChange, Where, restored
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
@@ -26,7 +26,7 @@ class BlockDecisions:
 
     places: Sequence[OffsetsTopicState]
     backup: Sequence[Where] = ()
-    _owners: Owners = field(default_factory=Owners)
+    _owners: KeyOwners = field(default_factory=KeyOwners)
     _values: Shapes = field(default_factory=Shapes)
 
     def say_the_same(self, blocks: Blocks) -> bool:
@@ -50,11 +50,11 @@ class BlockDecisions:
             have_same(now, then, KEY, NO_KEY, PARTITION, VALUE) for _, now, then in self._pairs(blocks)
         )
 
-    def writes(self, request: MergeOffsets | RestoreOffsets, blocks: Blocks) -> Sequence[tuple[Any, ...]] | None:
+    def writes(self, request: MergeOffsets | RestoreBackup, blocks: Blocks) -> Sequence[tuple[Any, ...]] | None:
         """The records to write, with names or without; None where the keys have to be looked at one by one."""
         if not all(self._owners.is_of_all(column(rows, KEY), request.connector) for rows in blocks):
             return None
-        return self._restored(blocks) if isinstance(request, RestoreOffsets) else self._merged(request, blocks)
+        return self._restored(blocks) if isinstance(request, RestoreBackup) else self._merged(request, blocks)
 
     def _restored(self, blocks: Blocks) -> list[RecordChange] | None:
         then = blocks[len(self.places) :]

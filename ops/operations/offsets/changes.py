@@ -21,7 +21,7 @@ class Side(StrEnum):
     DEDICATED = "dedicated"
 
 
-class Policy(StrEnum):
+class MergePolicy(StrEnum):
     """Which topic takes precedence if both have a record of a source partition.
 
     ``effective`` is KIP-618's precedence: the dedicated topic, or the global one if the dedicated has no offset or a
@@ -40,7 +40,7 @@ class MergeOffsets:
 
     connector: str
     into: str
-    policy: str = Policy.EFFECTIVE.value
+    policy: str = MergePolicy.EFFECTIVE.value
     chosen: bool = False
     dedicated_topic: str | None = None
 
@@ -71,7 +71,7 @@ class ResetOffsets:
 
 
 @dataclass(frozen=True)
-class RestoreOffsets:
+class RestoreBackup:
     """Restore ``connector``'s records from a backup; ``file`` is relative to the run ``run``, or absolute.
 
     ``properties`` of its configuration are restored too: names, and values or None to remove.
@@ -83,13 +83,13 @@ class RestoreOffsets:
     properties: tuple[tuple[str, str | None], ...] = ()
 
 
-OffsetRequest = MergeOffsets | CopyOffsets | SetOffsets | ResetOffsets | RestoreOffsets
+OffsetRequest = MergeOffsets | CopyOffsets | SetOffsets | ResetOffsets | RestoreBackup
 _KINDS: dict[str, type[Any]] = {
     "Merge": MergeOffsets,
     "Copy": CopyOffsets,
     "Put": SetOffsets,
     "Reset": ResetOffsets,
-    "Restore": RestoreOffsets,
+    "Restore": RestoreBackup,
 }
 """Kinds by the name that plans in journals and files have."""
 _NAMES = {kind: name for name, kind in _KINDS.items()}

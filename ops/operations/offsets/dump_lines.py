@@ -40,14 +40,14 @@ Where = tuple[Any, Any]
 """The bootstrap servers that a line names, None for none, and its topic."""
 
 
-class Read(NamedTuple):
+class DumpBlock(NamedTuple):
     """The records of a block, and beside them where each is from."""
 
     wheres: list[Where]
     rows: list[Row]
 
 
-def read_blocks(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[Read]:
+def read_blocks(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> Iterator[DumpBlock]:
     """The records of each block. Raises ``BadInput`` that names the line; where that is not the ``whole`` dump also for one
     without an offset: nothing tells then which record of a key is the newest.
     """
@@ -58,7 +58,7 @@ def read_blocks(blocks: Iterable[bytes], source: str, *, whole: bool = True) -> 
         number += block.count(b"\n") if found is None else len(found)
 
 
-def _together(found: list[Any]) -> Read:
+def _together(found: list[Any]) -> DumpBlock:
     keys = [None if each.key is None else each.key.encode() for each in found]
     rows: list[Row] = [
         (
@@ -72,11 +72,11 @@ def _together(found: list[Any]) -> Read:
         )
         for owner, key, each in zip(owners_of(keys), keys, found, strict=True)
     ]
-    return Read([(each.bootstrapServers, each.topic) for each in found], rows)
+    return DumpBlock([(each.bootstrapServers, each.topic) for each in found], rows)
 
 
-def _by_line(block: bytes, source: str, number: int, whole: bool = True) -> Read:
-    read = Read([], [])
+def _by_line(block: bytes, source: str, number: int, whole: bool = True) -> DumpBlock:
+    read = DumpBlock([], [])
     for data, record in read_lines(_texts(block, source), source, number, whole=whole):
         key, value, partition, offset, timestamp = record
         read.wheres.append((data.get("bootstrapServers"), data.get("topic", UNNAMED)))

@@ -16,9 +16,9 @@ from connectctl.ops.kafka.aligned_blocks import Blocks, are_many, left_over
 from connectctl.ops.kafka.records import ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import Spooled
 from connectctl.ops.operations.offsets.block_decisions import BlockDecisions
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup, Side
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
-from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, Saved, Where, decide
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
@@ -44,7 +44,7 @@ class MisreadKeys:
     connector: str
 
 
-Purpose = AllKeys | DifferingKeys | MisreadKeys | MergeOffsets | RestoreOffsets
+Purpose = AllKeys | DifferingKeys | MisreadKeys | MergeOffsets | RestoreBackup
 
 
 def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTopicState], saved: Saved) -> bool:
@@ -53,7 +53,7 @@ def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTop
         return False
     if isinstance(purpose, AllKeys) or (isinstance(purpose, MergeOffsets) and len(places) < 2):
         return True
-    if isinstance(purpose, MergeOffsets | RestoreOffsets):
+    if isinstance(purpose, MergeOffsets | RestoreBackup):
         decision = decide(purpose, places, saved)
         return bool(decision.writes or decision.conflicts or decision.refusals)
     sides = {at.side: at for at in places}
@@ -62,9 +62,9 @@ def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTop
     return _lost(key, sides)
 
 
-def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreOffsets]:
+def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreBackup]:
     """Whether ``Sorted.decided`` decides on what is looked at for ``purpose``."""
-    return isinstance(purpose, RestoreOffsets) or (isinstance(purpose, MergeOffsets) and len(places) == len(Side))
+    return isinstance(purpose, RestoreBackup) or (isinstance(purpose, MergeOffsets) and len(places) == len(Side))
 
 
 Kept = list[tuple[bytes, list[tuple["ConsumerRecord", ...]]]]
@@ -88,7 +88,7 @@ class Sorted:
         keys = self._keys(self._is_settled(BlockDecisions(self.places, tuple(self.backup))))
         return self._holding([(key, theirs) for key, theirs, first in keys if first or self._matters(key, theirs)])
 
-    def decided(self, request: MergeOffsets | RestoreOffsets) -> tuple[list[OffsetsTopicState], Saved, OffsetChanges]:
+    def decided(self, request: MergeOffsets | RestoreBackup) -> tuple[list[OffsetsTopicState], Saved, OffsetChanges]:
         """The changes, on disk; and the places and the backup with what else is asked of them: what is in both topics."""
         decisions = BlockDecisions(self.places, tuple(self.backup))
         is_settled, by_key = self._is_settled(decisions), _ByKey(request, self._holding)
@@ -111,7 +111,7 @@ class Sorted:
         by_key.decide()
         found, saved = self._holding(kept)
         refusals = by_key.refusals
-        if isinstance(request, RestoreOffsets):  # of the whole backup
+        if isinstance(request, RestoreBackup):  # of the whole backup
             refusals = list(decide(request, found, saved).refusals)
         return found, saved, OffsetChanges(by_key.writes, tuple(by_key.conflicts), tuple(refusals))
 
@@ -125,7 +125,7 @@ class Sorted:
         self, are_handled: Callable[[Blocks], bool]
     ) -> Iterator[tuple[bytes, list[tuple[ConsumerRecord, ...]], bool]]:
         """Keys with their records by place, but for those that are handled many at once; and which are the first ones."""
-        streams, owners = [*self.records, *self.backup.values()], Owners()
+        streams, owners = [*self.records, *self.backup.values()], KeyOwners()
         unseen = set(range(len(streams)))
 
         def are_seen_and_handled(blocks: Blocks) -> bool:
@@ -148,7 +148,7 @@ class Sorted:
 
     def _is_settled(self, decisions: BlockDecisions) -> Callable[[Blocks], bool]:
         """Says of blocks whether nothing is decided of any of their keys."""
-        if isinstance(self.purpose, RestoreOffsets):
+        if isinstance(self.purpose, RestoreBackup):
             return decisions.are_as_saved
         if isinstance(self.purpose, MergeOffsets):
             return decisions.are_merged
@@ -159,7 +159,7 @@ class Sorted:
 class _ByKey:
     """What is decided key by key, of thousands together: what it takes to place the keys is then done once."""
 
-    request: MergeOffsets | RestoreOffsets
+    request: MergeOffsets | RestoreBackup
     holding: Callable[[Kept], tuple[list[OffsetsTopicState], Saved]]
     writes: Spooled[RecordChange] = field(default_factory=lambda: Spooled(RecordChange))
     conflicts: list[Conflict] = field(default_factory=list)

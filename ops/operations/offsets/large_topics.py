@@ -21,7 +21,7 @@ from connectctl.ops.kafka.aligned_blocks import are_single
 from connectctl.ops.kafka.records import GROUP, ConsumerRecord, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
-from connectctl.ops.operations.offsets.plain_records import Plain, Rows
+from connectctl.ops.operations.offsets.plain_records import Plain, PlainRows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
 Group = tuple[str, bytes, Entry]
@@ -44,7 +44,7 @@ def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
 class Passing:
     """A connector whose ``offsets`` can be gone through once, before the next connector is asked for.
 
-    Each is a ``SourceOffset``, or ``Rows`` of many where they are passed plainly.
+    Each is a ``SourceOffset``, or ``PlainRows`` of many where they are passed plainly.
     """
 
     name: str
@@ -116,7 +116,7 @@ class InOrder:
     def _is_seen(self, name: str) -> bool:
         return not any(f.id == "OFFSETS011" and f.subject == name for f in self.snapshot.findings)
 
-    def _connector(self, name: str, theirs: Iterator[Group | Rows], ours: Iterator[Group | Rows]) -> Passing:
+    def _connector(self, name: str, theirs: Iterator[Group | PlainRows], ours: Iterator[Group | PlainRows]) -> Passing:
         store, topic = self.snapshot.stores.get(name), self.snapshot.dedicated.get(name)
         seen = self._is_seen(name)
         sides = Sides(partitions_in(self.snapshot.global_topic), partitions_in(topic), store is not None, seen)
@@ -126,11 +126,11 @@ class InOrder:
         return Passing(name, store.topic if store else None, configured, offsets)
 
     def _watched(
-        self, offsets: Iterable[SourceOffset | Rows], odd: offsets_findings.OffsetFindings, *, seen: bool
-    ) -> Iterator[SourceOffset | Rows]:
+        self, offsets: Iterable[SourceOffset | PlainRows], odd: offsets_findings.OffsetFindings, *, seen: bool
+    ) -> Iterator[SourceOffset | PlainRows]:
         orders: Orders = self._plain.orders.setdefault(odd.name, {}) if self._plain else {}
         for entry in offsets:
-            if isinstance(entry, Rows):
+            if isinstance(entry, PlainRows):
                 odd.pass_by(len(entry.rows))
                 yield entry
                 continue
@@ -173,7 +173,7 @@ def _may_be_second(key: SourceKey, orders: Orders) -> bool:
 class _Cursor:
     """Groups in the order of connectors, of which one connector's are asked for after the other's."""
 
-    def __init__(self, groups: Iterator[Group | Rows]) -> None:
+    def __init__(self, groups: Iterator[Group | PlainRows]) -> None:
         self._groups = groups
         self._next = next(groups, None)
 
@@ -188,7 +188,7 @@ class _Cursor:
             for _ in self.of(name):
                 pass
 
-    def of(self, name: str) -> Iterator[Group | Rows]:
+    def of(self, name: str) -> Iterator[Group | PlainRows]:
         """The groups of ``name``; those of names before it are passed over."""
         while self._next is not None and self._next[0] <= name:
             group, self._next = self._next, next(self._groups, None)
@@ -196,7 +196,7 @@ class _Cursor:
                 yield group
 
 
-def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None = None) -> Iterator[Group | Rows]:
+def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None = None) -> Iterator[Group | PlainRows]:
     """The records of each key together, in the order of connectors and keys; what Connect ignores is a finding."""
     if topic is None:
         return
@@ -207,7 +207,7 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
     for rows in there.blocks():
         plain_rows = plain.tell(rows)
         if all(plain_rows) and rows[0][GROUP] == rows[-1][GROUP]:
-            yield Rows(rows[0][GROUP].decode(), rows)
+            yield PlainRows(rows[0][GROUP].decode(), rows)
             continue
         owners = (row[0] if is_plain else None for row, is_plain in zip(rows, plain_rows, strict=True))
         start = 0
@@ -216,7 +216,7 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
             if owner is None:
                 yield from _understood(topic, map(record_in, rows[start:end]), found)
             else:
-                yield Rows(owner.decode(), rows[start:end])
+                yield PlainRows(owner.decode(), rows[start:end])
             start = end
 
 
@@ -230,17 +230,17 @@ def _understood(topic: ReadTopic, there: Iterable[ConsumerRecord], found: list[F
 
 
 def _offsets(
-    sides: Sides, theirs: Iterator[Group | Rows], ours: Iterator[Group | Rows]
-) -> Iterator[SourceOffset | Rows]:
+    sides: Sides, theirs: Iterator[Group | PlainRows], ours: Iterator[Group | PlainRows]
+) -> Iterator[SourceOffset | PlainRows]:
     """What is plain as it is, and the others understood, in the order of the keys."""
-    own = (each for each in ours if not isinstance(each, Rows))  # a dedicated topic's never are
+    own = (each for each in ours if not isinstance(each, PlainRows))  # a dedicated topic's never are
     for _, some in groupby(theirs, key=type):
         first = next(some)
-        if isinstance(first, Rows):  # of a connector that has nothing beside the global topic
+        if isinstance(first, PlainRows):  # of a connector that has nothing beside the global topic
             yield first
-            yield from (each for each in some if isinstance(each, Rows))
+            yield from (each for each in some if isinstance(each, PlainRows))
         else:
-            groups = (each for each in chain((first,), some) if not isinstance(each, Rows))
+            groups = (each for each in chain((first,), some) if not isinstance(each, PlainRows))
             yield from sides.offsets(_beside(groups, own))
     yield from sides.offsets(_beside(iter(()), own))
 

@@ -15,7 +15,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, Workers
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, WorkerFacts
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TransactionCalls
@@ -40,7 +40,7 @@ class Sources:
     config_topic: str | None
     offsets_topic: str
     other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
-    workers: Callable[[], Workers]
+    workers: Callable[[], WorkerFacts]
     patience: float
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Topics that may be another group's, by role; see ``discovery.InternalTopics``."""
@@ -104,7 +104,7 @@ def _stores(
     return {name: store for name, store in found.items() if _applies(name, store, workers, findings)}
 
 
-def _applies(name: str, store: Store, workers: Workers, findings: list[Finding]) -> bool:
+def _applies(name: str, store: Store, workers: WorkerFacts, findings: list[Finding]) -> bool:
     """Whether workers keep offsets there: an implicit store exists only with exactly-once enabled."""
     if not store.implicit or workers.enabled:
         return True

@@ -28,7 +28,7 @@ _NEVER = re.compile(rb"(?!)")
 _OWNER = re.compile(rb"[ !#-\[\]-~]*")
 
 
-class Rows(NamedTuple):
+class PlainRows(NamedTuple):
     """Plain source partitions of one connector that follow each other."""
 
     connector: str
@@ -95,7 +95,7 @@ class Shapes:
         return tuple(name.decode() for name in names), pattern
 
 
-class Owners:
+class KeyOwners:
     """Whose key it is: of many that are plain and follow each other the first one is parsed."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api
-from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup, Side
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
@@ -26,7 +26,7 @@ from connectctl.ops.operations.offsets.record_changes import (
     digest,
     text_of,
 )
-from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
@@ -55,7 +55,7 @@ class ConnectorState:
     state: State | None
     workers_up: bool
     config: dict[str, str]
-    workers: Workers = field(default_factory=Workers)
+    workers: WorkerFacts = field(default_factory=WorkerFacts)
     producers: Producers = field(default_factory=Producers)
     holders: tuple[Holder, ...] = ()
     runs_unseen: str | None = None
@@ -214,7 +214,7 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
     moves = isinstance(request, MergeOffsets) and _changes_offsets_topic(subject, request)
     reverted = [
         (name, value)
-        for name, value in (request.properties if isinstance(request, RestoreOffsets) else ())
+        for name, value in (request.properties if isinstance(request, RestoreBackup) else ())
         if subject.config and subject.config.get(name) != value
     ]
     if not decision.writes and not moves and not reverted:
@@ -263,7 +263,7 @@ def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetCh
     count = f"{len(decision.writes) - deleted} records" + (f", {deleted} tombstones" if deleted else "")
     topics = " and ".join(dict.fromkeys(topic for topic, _ in written)) or "no topic"
     policy = f" ({request.policy})" if isinstance(request, MergeOffsets) else ""
-    origin = f" from run {request.run}" if isinstance(request, RestoreOffsets) and request.run else ""
+    origin = f" from run {request.run}" if isinstance(request, RestoreBackup) and request.run else ""
     way = " through the workers" if via == "rest" else ""
     return f"{verb} offsets of {subject.name}{policy}{origin}: write {count} to {topics}{way}"
 

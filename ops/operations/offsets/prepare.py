@@ -16,15 +16,15 @@ from connectctl.ops.kafka.visibility import grant
 from connectctl.ops.operations.connectors.observe import Facts, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
-from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
+from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
 from connectctl.ops.operations.offsets.engine import Asked, Engine, View
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
 from connectctl.ops.operations.offsets.record_changes import effective_entries
-from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change, asked_by
-from connectctl.ops.operations.offsets.target import Target
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, producers_of
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class OffsetAccess:
         return {each.name: each.verdict.state for each in listing.connectors}
 
 
-def observe_targets(access: OffsetAccess, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
+def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
     """The connectors as they are now, and the access with what was read. Raises ``BadInput`` for unknown ones."""
     sources, group_id = access.sources, access.group_id
     states = access.states(partial(sources.facts, group_id))
-    workers = sources.workers() if any(target.via == "rest" for target in targets) else Workers()
+    workers = sources.workers() if any(target.via == "rest" for target in targets) else WorkerFacts()
     view = access.engine.view(sources, [_asked(target) for target in targets])
     configs = view.snapshot.configs.connectors if view.snapshot.configs else {}
     found = []
@@ -82,8 +82,8 @@ def observe_targets(access: OffsetAccess, targets: Sequence[Target]) -> tuple[Of
     return replace(access, view=view), found
 
 
-def _asked(target: Target) -> Asked:
-    if isinstance(target.purpose, RestoreOffsets):
+def _asked(target: OffsetTarget) -> Asked:
+    if isinstance(target.purpose, RestoreBackup):
         return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
     return Asked(target.purpose or AllKeys(target.name), target.topic)
 
@@ -146,17 +146,17 @@ def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) ->
             )
 
 
-def targets_of(saved: Plan) -> tuple[list[Target], str | None]:
+def targets_of(saved: Plan) -> tuple[list[OffsetTarget], str | None]:
     """What a saved plan changes, and the first connector of which it resets all offsets."""
     requests = {step.subject: changes.from_data(step.request) for step in saved.steps if isinstance(step, Change)}
     targets = [
-        Target(
+        OffsetTarget(
             step.subject,
             lambda connector: requests[connector.name],
             step.dedicated_topic,
             new=True,
             via=step.via,
-            purpose=request if isinstance(request, MergeOffsets | RestoreOffsets) else None,
+            purpose=request if isinstance(request, MergeOffsets | RestoreBackup) else None,
         )
         for step in saved.steps
         if isinstance(step, Change) and (request := requests[step.subject])

@@ -24,10 +24,10 @@ from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
     MergeOffsets,
+    MergePolicy,
     OffsetRequest,
-    Policy,
     ResetOffsets,
-    RestoreOffsets,
+    RestoreBackup,
     SetOffsets,
     Side,
 )
@@ -88,10 +88,10 @@ def digest(writes: Collection[RecordChange]) -> str:
 
 
 def decide(request: OffsetRequest, places: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
-    """The changes for ``request``, given the connector's topics ``places``; ``backup`` is for a ``RestoreOffsets``."""
+    """The changes for ``request``, given the connector's topics ``places``; ``backup`` is for a ``RestoreBackup``."""
     if isinstance(request, MergeOffsets):
         return _merge(request, places)
-    if isinstance(request, RestoreOffsets):
+    if isinstance(request, RestoreBackup):
         return _restore(request, places, backup or {})
     wanted = dict(_wanted(request, places))
     return OffsetChanges(tuple(write for at in _in_order(places, wanted) for write in put(at, wanted)))
@@ -153,7 +153,7 @@ def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bo
     return found
 
 
-def _restore(request: RestoreOffsets, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
+def _restore(request: RestoreBackup, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
     """Every partition's record as it was in the backup, and tombstones for what was not there."""
     was = {
         where: [record for record in records if record.key is not None and is_of(record.key, request.connector)]
@@ -188,7 +188,7 @@ def _by_partition(records: Iterable[ConsumerRecord], partitions: int) -> ByParti
     return found
 
 
-def _misfits(request: RestoreOffsets, places: Sequence[OffsetsTopicState], was: Saved) -> Iterator[str]:
+def _misfits(request: RestoreBackup, places: Sequence[OffsetsTopicState], was: Saved) -> Iterator[str]:
     """Why a backup does not match the connector's current topics: restoring it would delete other records."""
     here = {(at.bootstrap, at.topic): at for at in places}
     for where, records in was.items():
@@ -209,7 +209,7 @@ def _merge(request: MergeOffsets, places: Sequence[OffsetsTopicState]) -> Offset
     by_side = {at.side: at for at in places}
     left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
     target = by_side[Side(request.into)]
-    policy = Policy(request.policy)
+    policy = MergePolicy(request.policy)
     wanted: dict[bytes, bytes | None] = {}
     conflicts, refusals, values = [], [], Shapes()
     for key in sorted({*left.records, *right.records}):
@@ -236,19 +236,19 @@ def text_of(value: bytes | None) -> str | None:
 
 
 def _take(
-    policy: Policy, theirs: ConsumerRecord | None, ours: ConsumerRecord | None
+    policy: MergePolicy, theirs: ConsumerRecord | None, ours: ConsumerRecord | None
 ) -> tuple[ConsumerRecord | None, str]:
     """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
-    if policy is Policy.EFFECTIVE:
+    if policy is MergePolicy.EFFECTIVE:
         if ours is not None and ours.value is not None:
             return ours, "the dedicated topic takes precedence"
         return theirs, "the dedicated topic has no offset"
     if theirs is None or ours is None:
         return ours or theirs, "only one topic has a record"
-    if policy is Policy.NEWEST:
+    if policy is MergePolicy.NEWEST:
         newer = (theirs.timestamp or 0) > (ours.timestamp or 0)
         return (theirs, "the global record is newer") if newer else (ours, "the dedicated record is not older")
-    return (theirs if policy is Policy.GLOBAL else ours), f"--policy {policy}"
+    return (theirs if policy is MergePolicy.GLOBAL else ours), f"--policy {policy}"
 
 
 def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, str], ...]:
@@ -260,7 +260,7 @@ def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, s
     found, unreadable = [], []
     for key in sorted({key for at in places for key in at.records}):
         sides = {side: at.record(key) for side, at in by_side.items()}
-        chosen, _ = _take(Policy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED))
+        chosen, _ = _take(MergePolicy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED))
         if chosen is None or chosen.value is None:
             continue
         if problem := read_offset(chosen).problem:

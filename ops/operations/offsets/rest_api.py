@@ -19,7 +19,7 @@ from connectctl.ops.operations.offsets.changes import OffsetRequest, ResetOffset
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange
-    from connectctl.ops.operations.offsets.snapshot import Workers
+    from connectctl.ops.operations.offsets.snapshot import WorkerFacts
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 NAMED = 5
@@ -48,7 +48,7 @@ def _entry(raw: bytes, value: bytes | None) -> dict[str, Any]:
     return {"partition": key.partition, "offset": None if value is None else read_json(value)}
 
 
-def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], workers: Workers) -> list[str]:
+def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], workers: WorkerFacts) -> list[str]:
     """Every reason why the workers cannot do it, or would do something else."""
     found = list(_of_workers(workers))
     dedicated = [at for at in places if at.side is Side.DEDICATED]
@@ -63,7 +63,7 @@ def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], work
     return found
 
 
-def _of_workers(workers: Workers) -> Iterator[str]:
+def _of_workers(workers: WorkerFacts) -> Iterator[str]:
     if workers.version is None:
         yield "no worker answers"
         return

@@ -79,7 +79,7 @@ class OffsetsQuery:
 
 
 @dataclass(frozen=True)
-class Workers:
+class WorkerFacts:
     """What is known of the workers: their version and ``exactly.once.source.support``, None if no worker answers."""
 
     version: str | None = None

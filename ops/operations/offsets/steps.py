@@ -17,7 +17,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api
-from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
@@ -208,7 +208,7 @@ def _write(context: OffsetContext, writes: Collection[RecordChange]) -> Connectc
 
 def asked_by(request: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
     """What has to be read to decide the changes of ``request``."""
-    if not isinstance(request, RestoreOffsets):
+    if not isinstance(request, RestoreBackup):
         return Asked(request if isinstance(request, MergeOffsets) else AllKeys(request.connector), dedicated_topic)
     assert journal is not None
     path = journal.path(request.run, request.file) if request.run else journal.directory / request.file

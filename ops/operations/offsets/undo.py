@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.operations.offsets.changes import RestoreOffsets, from_data
+from connectctl.ops.operations.offsets.changes import RestoreBackup, from_data
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget, restoring
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Rollback:
     """The rollback of one connector: the restore, with its dedicated topic."""
 
-    request: RestoreOffsets
+    request: RestoreBackup
     dedicated_topic: str | None
 
 
@@ -35,7 +35,7 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
         if isinstance(step, Backup) and journal.path(run.id, backup_file(number)).exists():
             sets = [s for s in steps if isinstance(s, Configure) and s.subject == step.subject]
             reverted = tuple((s.name, s.was) for s in sets)
-            request = RestoreOffsets(step.subject, backup_file(number), run.id, reverted)
+            request = RestoreBackup(step.subject, backup_file(number), run.id, reverted)
             found[step.subject] = Rollback(request, step.dedicated_topic)
     return found
 
@@ -56,5 +56,5 @@ def undone_by(steps: Sequence[Any]) -> frozenset[str]:
     found = (from_data(step.request) for step in steps if isinstance(step, Change))
     groups = frozenset(s.undoes for s in steps if isinstance(s, ChangeGroupOffsets) and s.undoes is not None)
     return groups | frozenset(
-        request.run for request in found if isinstance(request, RestoreOffsets) and request.run is not None
+        request.run for request in found if isinstance(request, RestoreBackup) and request.run is not None
     )

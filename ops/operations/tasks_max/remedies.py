@@ -30,7 +30,7 @@ _BREAKS_NOW = (TasksMaxForecast.FAILED, TasksMaxForecast.NEXT_START, TasksMaxFor
 _BREAKS_THEN = (TasksMaxForecast.FAILS, TasksMaxForecast.MAY_FAIL)
 
 
-class Choice(StrEnum):
+class RemedyChoice(StrEnum):
     RAISE = "raise"
     BRIDGE = "bridge"
     LEAVE = "leave"
@@ -51,21 +51,21 @@ class Remedy:
     was: Mapping[str, str | None]
     why_not: str = ""
 
-    def of(self, choice: Choice) -> Mapping[str, str | None] | None:
+    def of(self, choice: RemedyChoice) -> Mapping[str, str | None] | None:
         """The properties of a choice, None where it is unavailable."""
-        return {Choice.RAISE: self.raised, Choice.BRIDGE: self.bridge, Choice.LEAVE: {}}[choice]
+        return {RemedyChoice.RAISE: self.raised, RemedyChoice.BRIDGE: self.bridge, RemedyChoice.LEAVE: {}}[choice]
 
-    def describe(self, chosen: Choice) -> str:
+    def describe(self, chosen: RemedyChoice) -> str:
         """Both choices in one line, the chosen one first."""
         sayings = {
-            Choice.RAISE: f"raise: {words(self.raised)}, which is permanent",
-            Choice.BRIDGE: f"bridge: {words(self.bridge)}, until a release without {ENFORCE}",
-            Choice.LEAVE: "leave it unchanged",
+            RemedyChoice.RAISE: f"raise: {words(self.raised)}, which is permanent",
+            RemedyChoice.BRIDGE: f"bridge: {words(self.bridge)}, until a release without {ENFORCE}",
+            RemedyChoice.LEAVE: "leave it unchanged",
         }
         if self.raised is None:
-            sayings[Choice.RAISE] = f"raise: unavailable ({self.why_not})"
+            sayings[RemedyChoice.RAISE] = f"raise: unavailable ({self.why_not})"
         if self.bridge is None:
-            sayings[Choice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
+            sayings[RemedyChoice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
         rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
         return f"{self.connector}: {self.why}. Chosen: {sayings[chosen]}. Alternatives: {rest}."
 
@@ -99,18 +99,18 @@ def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | No
     return Remedy(tasks.name, why, needs, raised, bridge, had, why_not)
 
 
-def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, Choice]:
+def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, RemedyChoice]:
     """The choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
 
     Raises ``BadInput`` for names that are not such a connector, or that are named twice.
     """
     known = {remedy.connector for remedy in found}
     try:
-        rest = Choice(given.get("others", Choice.RAISE))
+        rest = RemedyChoice(given.get("others", RemedyChoice.RAISE))
     except ValueError as e:
-        raise BadInput(f"others={given['others']} is not one of {', '.join(Choice)}") from e
-    chosen: dict[str, Choice] = {}
-    for choice in Choice:
+        raise BadInput(f"others={given['others']} is not one of {', '.join(RemedyChoice)}") from e
+    chosen: dict[str, RemedyChoice] = {}
+    for choice in RemedyChoice:
         for name in filter(None, (n.strip() for n in given.get(choice, "").split(","))):
             if name not in known:
                 hint = f"These will: {', '.join(sorted(known)) or 'none'}."
@@ -121,11 +121,11 @@ def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, Ch
     return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, rest) for remedy in found}
 
 
-def _fallback(remedy: Remedy, rest: Choice) -> Choice:
-    return rest if remedy.of(rest) is not None else Choice.LEAVE
+def _fallback(remedy: Remedy, rest: RemedyChoice) -> RemedyChoice:
+    return rest if remedy.of(rest) is not None else RemedyChoice.LEAVE
 
 
-def steps(found: tuple[Remedy, ...], chosen: Mapping[str, Choice], *, patch: bool) -> Iterator[Any]:
+def steps(found: tuple[Remedy, ...], chosen: Mapping[str, RemedyChoice], *, patch: bool) -> Iterator[Any]:
     """Two steps for each connector that is changed. Raises ``BadInput`` for an unavailable choice."""
     for remedy in found:
         values = remedy.of(chosen[remedy.connector])

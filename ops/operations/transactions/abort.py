@@ -13,9 +13,15 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
-from connectctl.ops.operations.fencing.observe import Sources, observe
+from connectctl.ops.operations.fencing.observe import FencingSources, observe
 from connectctl.ops.operations.fencing.planning import select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceRequest, FenceSelection, FenceTarget
+from connectctl.ops.operations.fencing.snapshot import (
+    FenceAction,
+    FenceOutcome,
+    FenceRequest,
+    FenceSelection,
+    FenceTarget,
+)
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class TransactionContext(RunContext):
+class EndContext(RunContext):
     """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that is not listed."""
 
     calls: TransactionCalls
@@ -33,7 +39,7 @@ class TransactionContext(RunContext):
 
 
 @dataclass(frozen=True)
-class AbortOpen(Step[TransactionContext]):
+class AbortOpen(Step[EndContext]):
     """Abort the open transaction of a transactional id by fencing its producer. ``force``: a task may run with it."""
 
     subject: str
@@ -44,11 +50,11 @@ class AbortOpen(Step[TransactionContext]):
     def describe(self) -> str:
         return f"abort the transaction of {self.subject} by fencing its producer"
 
-    def is_done(self, context: TransactionContext) -> str | None:
+    def is_done(self, context: EndContext) -> str | None:
         found = context.calls.describe([self.subject])[self.subject]
         return None if isinstance(found, Code) or found.is_open else f"no open transaction (state {found.state})"
 
-    def apply(self, context: TransactionContext) -> str | None:
+    def apply(self, context: EndContext) -> str | None:
         if context.resumed:
             self._refuse_if_changed(context)
         fencer = BatchFencer(context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep)
@@ -62,7 +68,7 @@ class AbortOpen(Step[TransactionContext]):
         how = "aborted" if result.aborted else "it had ended by itself; its producer is fenced"
         return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
 
-    def _refuse_if_changed(self, context: TransactionContext) -> None:
+    def _refuse_if_changed(self, context: EndContext) -> None:
         """Raises ``Refused`` where the id has another producer than the one whose transaction was to be aborted."""
         found = context.calls.describe([self.subject])[self.subject]
         planned = self.row.transaction
@@ -76,7 +82,7 @@ class AbortOpen(Step[TransactionContext]):
         )
 
 
-def fence_of(sources: Sources, id: str) -> FenceSelection:
+def fence_of(sources: FencingSources, id: str) -> FenceSelection:
     """What fencing the transactional id ``id`` would do. Raises what observing raises.
 
     A leader's is asked for by its whole id, which is as plain as ``--leader``; with the group known, the plan would have
@@ -92,7 +98,7 @@ def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "
     found = row.transaction
     if found is None:
         problem = row.problem.message if row.problem else None
-        why = "no coordinator knows this id" if row.action is Action.LEAVE else problem
+        why = "no coordinator knows this id" if row.action is FenceAction.LEAVE else problem
         hint = "See connectctl transactions list."
         raise ConnectctlError(
             f"{row.id} has no transaction that can be aborted", why=why, next_step=hint, code="not-found"

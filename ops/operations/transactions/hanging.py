@@ -20,7 +20,7 @@ from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic, refused
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions import rules
-from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, unknown
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, unknown
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Hanging:
     id: str | None
     why: str
     role: str | None = None
-    decision: Decision = NOT_ASKED
+    decision: DecidedOutcome = NOT_ASKED
     proven: bool = True
 
     def seconds(self, now: float) -> float | None:

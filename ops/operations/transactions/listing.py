@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Filter:
+class Criteria:
     """Which transactions to list. ``longer_than`` is in seconds; ``connectors`` are those of ``group_id``; empty: all."""
 
     states: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
 
 
 def find(
-    calls: TransactionCalls, directory: TransactionalIdIndex, criteria: Filter, group_id: str | None, now: float
+    calls: TransactionCalls, directory: TransactionalIdIndex, criteria: Criteria, group_id: str | None, now: float
 ) -> Transactions:
     """All transactions that pass the filter; ``now`` in seconds since the epoch."""
     prefixes = criteria.prefixes or tuple(f"{group_id}-{connector}-" for connector in criteria.connectors)
@@ -132,7 +132,7 @@ def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
 
 
 def check_connectors(
-    found: Transactions, directory: Observation[TransactionalIdIndex], criteria: Filter, group_id: str | None
+    found: Transactions, directory: Observation[TransactionalIdIndex], criteria: Criteria, group_id: str | None
 ) -> None:
     """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
     known = directory.seen.connectors.get(str(group_id), frozenset())
@@ -144,7 +144,7 @@ def check_connectors(
         raise BadInput(f"Connector not found: {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 
-def filter_(found: Iterable[Owned], criteria: Filter, now: float) -> Iterable[Owned]:
+def filter_(found: Iterable[Owned], criteria: Criteria, now: float) -> Iterable[Owned]:
     """Those that pass what coordinators do not filter by themselves, and their state once more: it changes meanwhile."""
     for each in found:
         seconds = each.transaction.seconds_open(now)

@@ -33,7 +33,7 @@ class TransactionResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DecidedOutcome:
     """How a transaction was decided; ``outcome`` is None where that is not known. ``why`` follows "because".
 
     With ``running`` its coordinator still has it, and will end it. ``log_read`` is False where the transaction log, which
@@ -46,15 +46,17 @@ class Decision:
     log_read: bool = True
 
 
-def unknown(why: str) -> Decision:
-    return Decision(None, why)
+def unknown(why: str) -> DecidedOutcome:
+    return DecidedOutcome(None, why)
 
 
-def unread(why: str) -> Decision:
-    return Decision(None, why, log_read=False)
+def unread(why: str) -> DecidedOutcome:
+    return DecidedOutcome(None, why, log_read=False)
 
 
-def decide(past: Sequence[Event], place: TopicPartition, producer: PartitionProducer, behind: PrecedingLog) -> Decision:
+def decide(
+    past: Sequence[Event], place: TopicPartition, producer: PartitionProducer, behind: PrecedingLog
+) -> DecidedOutcome:
     """How the open transaction of ``producer`` on ``place`` was decided. ``past`` is its history, the oldest first."""
     first, last = behind.epoch, producer.epoch
     if first is None:
@@ -62,7 +64,7 @@ def decide(past: Sequence[Event], place: TopicPartition, producer: PartitionProd
     left: list[Decided] = []
     for event in reversed(past):
         said = _step(event, place, first, last, behind)
-        if isinstance(said, Decision):
+        if isinstance(said, DecidedOutcome):
             return said
         if said is _Look.DONE:
             break
@@ -84,13 +86,13 @@ class _Look(Enum):
 
 def _step(
     event: Event, place: TopicPartition, first: int, last: int, behind: PrecedingLog
-) -> Decision | Decided | _Look:
+) -> DecidedOutcome | Decided | _Look:
     """What the next older transaction means: the end of it, or that its records are open, or nothing."""
     match event:
         case Running(epoch, places):
             # What another transaction wrote elsewhere is no concern; one of a newer epoch has not written here.
             ours = place in places and first <= epoch <= last
-            return Decision(None, "its coordinator has not decided yet", running=True) if ours else _Look.ON
+            return DecidedOutcome(None, "its coordinator has not decided yet", running=True) if ours else _Look.ON
         case Initialised(epoch):
             # Epochs only grow in a partition: all that is older than its first open batch is not part of it.
             return _Look.DONE if epoch <= first else _Look.ON
@@ -105,7 +107,7 @@ def _step(
             return _ended(event, behind)
 
 
-def _ended(one: Decided, behind: PrecedingLog) -> Decision | Decided | _Look:
+def _ended(one: Decided, behind: PrecedingLog) -> DecidedOutcome | Decided | _Look:
     """``DONE`` where the transaction's end is in the partition already, the transaction itself where it is not."""
     if behind.marker is None:
         if one.started_ms < behind.since_ms:
@@ -133,15 +135,15 @@ def _carried_out(one: Decided, marker: Marker) -> bool | None:
     return None
 
 
-def _of(left: Sequence[Decided], epochs: set[int], behind: PrecedingLog) -> Decision:
+def _of(left: Sequence[Decided], epochs: set[int], behind: PrecedingLog) -> DecidedOutcome:
     """The decision where these transactions have no marker yet, and the open records are of these epochs."""
     if not left:
         marker = behind.marker
         after = f", after the marker at offset {marker.offset}" if marker else ""
-        return Decision(TransactionResult.ABORT, f"its records came when no transaction had the partition{after}")
+        return DecidedOutcome(TransactionResult.ABORT, f"its records came when no transaction had the partition{after}")
     if epochs - {each.epoch for each in left}:
         return unknown("records of another epoch are open with it")
     if len({each.commit for each in left}) > 1:
         return unknown("several transactions are open as one, and were decided differently")
     outcome = TransactionResult.COMMIT if left[0].commit else TransactionResult.ABORT
-    return Decision(outcome, f"its coordinator decided to {outcome} it, and the marker is not in the partition")
+    return DecidedOutcome(outcome, f"its coordinator decided to {outcome} it, and the marker is not in the partition")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, Unreadable, parse, producer_of
 from connectctl.ops.kafka.transactions import OPEN, PartitionProducer
-from connectctl.ops.operations.transactions.outcome import Decision, decide, unknown, unread
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome, decide, unknown, unread
 from connectctl.ops.operations.transactions.producer_history import Event, history, of_place
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Asked = tuple["TopicPartition", "PartitionProducer", str | None]
 """Where a transaction hangs, its producer, and its transactional id, if that is known."""
 
 
-def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[Decision]:
+def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[DecidedOutcome]:
     """How each was decided, not known where the log or the partition cannot be read."""
     ids = {id for _, _, id in asked if id is not None}
     complete = all(id is not None for _, _, id in asked)
@@ -38,7 +38,7 @@ def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[Decision
 
 def _decision(
     log: TransactionLogReads, written: RecordedEnd, place: TopicPartition, producer: PartitionProducer, id: str | None
-) -> Decision:
+) -> DecidedOutcome:
     number = producer.producer_id
     for bad in written.unreadable:
         if id is None or bad.id in (None, id):
@@ -54,7 +54,7 @@ def _decision(
         return unknown(f"{place} cannot be read: {e.why or e.what}")
 
 
-def _pending(entries: Sequence[LogEntry], place: TopicPartition) -> Decision | None:
+def _pending(entries: Sequence[LogEntry], place: TopicPartition) -> DecidedOutcome | None:
     """Whether a coordinator still has a transaction of the producer on ``place``, under an id that was not seen.
 
     It will end it then, whatever the partition has before it, and whether that may be read or not.
@@ -64,7 +64,7 @@ def _pending(entries: Sequence[LogEntry], place: TopicPartition) -> Decision | N
         return None
     if last.next_producer_id >= 0:
         return unread("its end is recorded with another producer id, whose transactional id is unknown")
-    return Decision(None, "its coordinator has not ended it yet", running=True)
+    return DecidedOutcome(None, "its coordinator has not ended it yet", running=True)
 
 
 def since(past: Sequence[Event], place: TopicPartition, producer: PartitionProducer) -> int | None:

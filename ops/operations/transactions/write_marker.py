@@ -17,7 +17,7 @@ from connectctl.ops.operations.transactions.outcome import TransactionResult
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import PartitionProducer
-    from connectctl.ops.operations.transactions.abort import TransactionContext
+    from connectctl.ops.operations.transactions.abort import EndContext
 
 PAUSE = 0.2
 """Seconds before a marker that a leader could not take is sent again."""
@@ -25,7 +25,7 @@ _FINAL = (ErrorAction.DONE, ErrorAction.FAIL, ErrorAction.ABSENT)
 
 
 @dataclass(frozen=True)
-class MarkHanging(Step["TransactionContext"]):
+class MarkHanging(Step["EndContext"]):
     """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
 
     subject: str
@@ -39,10 +39,10 @@ class MarkHanging(Step["TransactionContext"]):
         what = f"{self.outcome} the transaction of producer {producer.producer_id}"
         return f"{what} that hangs on {self.subject} since offset {producer.start_offset}"
 
-    def is_done(self, context: TransactionContext) -> str | None:
+    def is_done(self, context: EndContext) -> str | None:
         return None if self._open(context) else "it is no longer open"
 
-    def apply(self, context: TransactionContext) -> str | None:
+    def apply(self, context: EndContext) -> str | None:
         self._look_again(context)
 
         def mark() -> Code:
@@ -61,7 +61,7 @@ class MarkHanging(Step["TransactionContext"]):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
         return f"{self.done}; no transaction is open there any more"
 
-    def _look_again(self, context: TransactionContext) -> None:
+    def _look_again(self, context: EndContext) -> None:
         """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.
 
         Its records would be ended along with those that hang.
@@ -76,7 +76,7 @@ class MarkHanging(Step["TransactionContext"]):
             why = "it changed since the plan was made" if now else "its coordinator knows it now, or does not answer"
             raise self._failure("changed", why, "Check again: connectctl transactions hanging.")
 
-    def _open(self, context: TransactionContext) -> PartitionProducer | None:
+    def _open(self, context: EndContext) -> PartitionProducer | None:
         place, producer = self.hanging.place, self.hanging.producer
         now = opened(context.calls.producers([place])).get((place, producer.producer_id))
         return now if now is not None and now.start_offset == producer.start_offset else None

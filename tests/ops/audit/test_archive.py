@@ -11,7 +11,7 @@ import jsonschema
 from connectctl.cli.views import audit_archive as view
 from connectctl.ops.audit.archive import ArchiveAudit, FileContent, MissingRecords, archive_partitions, to_read
 from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
-from connectctl.ops.audit.verdict import Verdict
+from connectctl.ops.audit.verdict import AuditVerdict
 from connectctl.ops.kafka.group_positions import GroupPositions
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
@@ -58,13 +58,13 @@ def ranges(audit: ArchiveAudit) -> list[tuple[int, int]]:
     return [(each.start, each.until) for each in to_read(audit.partitions, audit.contents)]
 
 
-def verdict(audit: ArchiveAudit) -> Verdict:
+def verdict(audit: ArchiveAudit) -> AuditVerdict:
     return verdict_of(findings_of_archive(audit))
 
 
 def test_an_archive_with_every_offset_proves_itself() -> None:
     audit = audited(file(0, 9), file(10, 19))
-    assert (ids(audit), ranges(audit), verdict(audit)) == ([], [], Verdict.EXACTLY_ONCE)
+    assert (ids(audit), ranges(audit), verdict(audit)) == ([], [], AuditVerdict.EXACTLY_ONCE)
 
 
 def test_the_input_is_read_where_no_file_has_offsets() -> None:
@@ -77,7 +77,7 @@ def test_the_input_is_read_where_no_file_has_offsets() -> None:
 
 def test_what_the_input_has_and_no_file_has_is_missing() -> None:
     audit = audited(file(0, 9), missing={PLACE: MissingRecords(3, 12, 15)})
-    assert (ids(audit), verdict(audit)) == (["AUDIT031"], Verdict.GAPS)
+    assert (ids(audit), verdict(audit)) == (["AUDIT031"], AuditVerdict.GAPS)
     assert (
         "3 records below the committed offset of connect-a are in no file: offsets 12 to 15"
         in findings_of_archive(audit)[0].message
@@ -86,7 +86,7 @@ def test_what_the_input_has_and_no_file_has_is_missing() -> None:
 
 def test_offsets_that_retention_removed_from_the_input_prove_nothing() -> None:
     audit = audited(file(0, 4), file(6, 19), first=10)
-    assert (ids(audit), verdict(audit), ranges(audit)) == (["AUDIT033"], Verdict.UNDECIDED, [])
+    assert (ids(audit), verdict(audit), ranges(audit)) == (["AUDIT033"], AuditVerdict.UNDECIDED, [])
     assert ids(audited(file(0, 19), first=10)) == []
     assert ids(audited(file(10, 19), first=10)) == []
 
@@ -108,7 +108,7 @@ def test_missing_and_changed_files_are_named() -> None:
 def test_files_that_overlap_and_rows_that_are_twice_are_duplicates() -> None:
     assert (ids(audited(file(0, 9), file(5, 19))), verdict(audited(file(0, 9), file(5, 19)))) == (
         ["AUDIT030"],
-        Verdict.DUPLICATES,
+        AuditVerdict.DUPLICATES,
     )
     audit = audited(file(0, 19))
     twice = {file(0, 19).name: FileContent(20, 19, 0, 19, True)}
@@ -118,7 +118,7 @@ def test_files_that_overlap_and_rows_that_are_twice_are_duplicates() -> None:
 def test_an_archive_ahead_of_its_group_is_torn_and_one_that_is_running_is_not() -> None:
     assert (ids(audited(file(0, 9), committed=5)), verdict(audited(file(0, 9), committed=5))) == (
         ["AUDIT032"],
-        Verdict.TORN,
+        AuditVerdict.TORN,
     )
     assert ids(audited(file(0, 9), committed=5, later=10)) == []
 
@@ -131,9 +131,9 @@ def test_an_unknown_offset_and_none_at_all_leave_it_undecided() -> None:
         (audited(file(0, 9), topic=False), "AUDIT024"),
         (audited(committed=None), "AUDIT020"),
     ):
-        assert (ids(audit), verdict(audit)) == ([found], Verdict.UNDECIDED)
+        assert (ids(audit), verdict(audit)) == ([found], AuditVerdict.UNDECIDED)
 
 
 def test_orphans_are_reported_and_are_not_wrong() -> None:
     audit = audited(file(0, 19), orphans=(2, 1000))
-    assert (ids(audit), verdict(audit)) == (["AUDIT034"], Verdict.EXACTLY_ONCE)
+    assert (ids(audit), verdict(audit)) == (["AUDIT034"], AuditVerdict.EXACTLY_ONCE)

@@ -12,7 +12,7 @@ from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.scan import PartitionRange, PartTotals
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.to_json import as_json
-from connectctl.ops.audit.verdict import Audit, Verdict, findings_of
+from connectctl.ops.audit.verdict import Audit, AuditVerdict, findings_of
 from connectctl.ops.audit.violations import Violation
 
 SPAN = PartitionRange("in", 0, 0, 20, 20, 20, whole=True)
@@ -42,16 +42,16 @@ def violation(kind: str, number: int = 0, **more: Any) -> Violation:
 
 def test_what_is_as_it_should_be_is_exactly_once() -> None:
     audit = audited()
-    assert (ids(audit), audit.verdict, audit.passed) == ([], Verdict.EXACTLY_ONCE, True)
+    assert (ids(audit), audit.verdict, audit.passed) == ([], AuditVerdict.EXACTLY_ONCE, True)
     assert as_json(audit)["sourcePartitions"] == 3
 
 
 def test_each_kind_of_violation_has_its_finding_and_its_verdict() -> None:
     for kind, id_, verdict in (
-        ("duplicate", "AUDIT021", Verdict.DUPLICATES),
-        ("lost", "AUDIT022", Verdict.GAPS),
-        ("torn", "AUDIT023", Verdict.TORN),
-        ("unmatched", "AUDIT026", Verdict.UNDECIDED),
+        ("duplicate", "AUDIT021", AuditVerdict.DUPLICATES),
+        ("lost", "AUDIT022", AuditVerdict.GAPS),
+        ("torn", "AUDIT023", AuditVerdict.TORN),
+        ("unmatched", "AUDIT026", AuditVerdict.UNDECIDED),
     ):
         audit = audited(violation(kind))
         assert (ids(audit), audit.verdict, audit.passed) == ([id_], verdict, False)
@@ -75,10 +75,10 @@ def test_numbers_of_a_sequence_are_named_too() -> None:
 
 def test_an_unknown_offset_is_not_taken_for_none() -> None:
     unknown = audited(part=InputPartition(SPAN, 0, 20, unknown="an open transaction holds its offset"))
-    assert (ids(unknown), unknown.verdict) == (["AUDIT024"], Verdict.UNDECIDED)
+    assert (ids(unknown), unknown.verdict) == (["AUDIT024"], AuditVerdict.UNDECIDED)
     assert "records of in-0 the group g has processed: an open transaction" in unknown.findings[0].message
     none = audited(part=InputPartition(SPAN, 0, 0))
-    assert (ids(none), none.verdict) == (["AUDIT025"], Verdict.UNDECIDED)
+    assert (ids(none), none.verdict) == (["AUDIT025"], AuditVerdict.UNDECIDED)
     assert "g has committed no offset of in" in none.findings[0].message
 
 
@@ -90,5 +90,5 @@ def test_what_is_not_yet_processed_is_said_and_is_not_wrong() -> None:
 
 def test_records_without_a_key_leave_it_undecided() -> None:
     audit = audited(MatchTotals(reads={("in", 0, 1): [4, 2]}))
-    assert (ids(audit), audit.verdict) == (["AUDIT014"], Verdict.UNDECIDED)
+    assert (ids(audit), audit.verdict) == (["AUDIT014"], AuditVerdict.UNDECIDED)
     assert audit.findings[0].message == "2 records of the inputs have no value at the record key."

@@ -14,7 +14,7 @@ from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Committed, Read, SourceTotals
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.to_json import as_json
-from connectctl.ops.audit.verdict import Audit, Verdict, findings_of, matching, unseen
+from connectctl.ops.audit.verdict import Audit, AuditVerdict, findings_of, matching, unseen
 from connectctl.ops.audit.violations import KINDS, Violation
 
 WISH = AuditRequest(("t",), field_extractor.sequence_spec("$.seq"))
@@ -44,7 +44,7 @@ def violation(kind: str, **more: Any) -> Violation:
 
 def test_nothing_wrong_is_exactly_once() -> None:
     found = audit(source())
-    assert (found.verdict, found.passed, found.findings) == (Verdict.EXACTLY_ONCE, True, ())
+    assert (found.verdict, found.passed, found.findings) == (AuditVerdict.EXACTLY_ONCE, True, ())
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_every_offence_has_a_verdict_and_fails(found: Any, verdict: str, rule: s
 def test_nothing_to_look_at_is_undecided_and_fails(headers_only: bool) -> None:
     request = AuditRequest(("t",), None if headers_only else WISH.sequence, headers_only=headers_only)
     judged = audit(records=0, read=None if headers_only else 0, request=request)
-    assert (judged.verdict, judged.passed) == (Verdict.UNDECIDED, False)
+    assert (judged.verdict, judged.passed) == (AuditVerdict.UNDECIDED, False)
     assert "AUDIT020" in {f.id for f in judged.findings}
 
 
 def test_records_that_are_lost_are_found_where_there_is_no_record_left() -> None:
-    assert audit(source(lost=1), records=0, read=0).verdict == Verdict.GAPS
+    assert audit(source(lost=1), records=0, read=0).verdict == AuditVerdict.GAPS
 
 
 def test_the_worst_names_the_verdict() -> None:
@@ -86,12 +86,12 @@ def test_the_worst_names_the_verdict() -> None:
 
 def test_disorder_is_exactly_once_and_yet_fails() -> None:
     judged = audit(source(reordered=1))
-    assert (judged.verdict, judged.passed) == (Verdict.EXACTLY_ONCE, False)
+    assert (judged.verdict, judged.passed) == (AuditVerdict.EXACTLY_ONCE, False)
 
 
 def test_layers_that_disagree_decide_nothing() -> None:
     judged = audit(source(), read=9)
-    assert (judged.verdict, [f.id for f in judged.findings]) == (Verdict.UNDECIDED, ["AUDIT008"])
+    assert (judged.verdict, [f.id for f in judged.findings]) == (AuditVerdict.UNDECIDED, ["AUDIT008"])
 
 
 def test_an_open_transaction_is_told_and_harms_nothing_until_others_commit_behind_it() -> None:
@@ -105,17 +105,17 @@ def test_an_open_transaction_is_told_and_harms_nothing_until_others_commit_behin
 
 def test_without_a_sequence_nothing_is_decided_unless_headers_are_enough() -> None:
     nothing = audit(request=AuditRequest(("t",)))
-    assert (nothing.verdict, nothing.passed) == (Verdict.UNDECIDED, False)
+    assert (nothing.verdict, nothing.passed) == (AuditVerdict.UNDECIDED, False)
     headers = audit(request=AuditRequest(("t",), headers_only=True), read=None)
-    assert (headers.verdict, headers.passed) == (Verdict.UNDECIDED, True)
+    assert (headers.verdict, headers.passed) == (AuditVerdict.UNDECIDED, True)
     assert not audit(violation("stale-batch"), request=AuditRequest(("t",), headers_only=True), read=None).passed
     assert not audit(request=AuditRequest(("t",)), records=0, read=0).passed
 
 
 def test_what_was_not_read_or_not_compared_is_undecided() -> None:
-    assert audit(read=None, unread="because").verdict is Verdict.UNDECIDED
+    assert audit(read=None, unread="because").verdict is AuditVerdict.UNDECIDED
     request = replace(WISH, connector="c")
-    assert audit(source(), request=request, offsets=Offsets(why="because")).verdict is Verdict.UNDECIDED
+    assert audit(source(), request=request, offsets=Offsets(why="because")).verdict is AuditVerdict.UNDECIDED
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.audit.field_extractor import BY_PARTITION, by_spec, sequence_spec
-from connectctl.ops.audit.occurrences import KEYED, Occurrence, Side, order
+from connectctl.ops.audit.occurrences import KEYED, Occurrence, ReadSide, order
 from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.jobs import audit, audit_inputs
 from connectctl.ops.jobs.audit_inputs import Comparison, Keys
@@ -31,19 +31,19 @@ def counted(keys: Keys, *messages: Message) -> list[tuple[Any, ...]]:
 
 def test_keys_are_counted_with_their_first_and_their_last_offset() -> None:
     messages = [Message(n, b"v", key) for n, key in enumerate((b"a", b"b", b"a", None, b"\xff"))]
-    keys = Keys(by_spec("key"), Side.OUTPUT)
+    keys = Keys(by_spec("key"), ReadSide.OUTPUT)
     assert counted(keys, *messages) == [("a", 2, 0, 2), ("b", 1, 1, 1), ("0xff", 1, 4, 4), (5, 1)]
 
 
 def test_whatever_names_a_record_may_stand_elsewhere() -> None:
     messages = [Message(n, json.dumps({"id": n // 2}).encode(), b"k") for n in range(3)]
-    assert counted(Keys(by_spec("$.id"), Side.OUTPUT), *messages) == [("0", 2, 0, 1), ("1", 1, 2, 2), (3, 0)]
-    assert counted(Keys(BY_PARTITION, Side.OUTPUT), *messages) == [("0", 3, 0, 2), (3, 0)]
+    assert counted(Keys(by_spec("$.id"), ReadSide.OUTPUT), *messages) == [("0", 2, 0, 1), ("1", 1, 2, 2), (3, 0)]
+    assert counted(Keys(BY_PARTITION, ReadSide.OUTPUT), *messages) == [("0", 3, 0, 2), (3, 0)]
 
 
 def test_too_many_keys_are_handed_on_and_counted_further(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_inputs, "HELD", 1)
-    keys = Keys(by_spec("key"), Side.PROCESSED)
+    keys = Keys(by_spec("key"), ReadSide.PROCESSED)
     first = list(keys.take(PLACE, [Message(0, b"", b"a"), Message(1, b"", b"b")]))
     second = [*keys.take(PLACE, [Message(2, b"", b"a")]), *keys.rest()]
     assert [(r.source, r.first_offset, r.side) for r in first] == [("a", 0, 1), ("b", 1, 1)]

@@ -21,7 +21,7 @@ from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, record
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets import planning
 from connectctl.ops.operations.offsets.backup_file import backup_lines
-from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, RestoreOffsets, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, RestoreBackup, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys, MisreadKeys, Purpose
@@ -153,7 +153,7 @@ def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:
     assert sorted(found.refusals) == sorted(expected.refusals)
 
 
-def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: Policy) -> None:
+def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: MergePolicy) -> None:
     wish, by_role = MergeOffsets("c", into, policy), both(left, right)
     found = looked(spark, by_role, wish)
     changes = whole(wish, found.decided["c"], places(seen(found)), {})
@@ -164,7 +164,7 @@ def check_merge(spark: SparkSession | None, left: History, right: History, into:
 def check_restore(
     spark: SparkSession | None, left: History, right: History, left_then: History, right_then: History, run: str | None
 ) -> None:
-    wish, by_role, then = RestoreOffsets("c", "file", run), both(left, right), both(left_then, right_then)
+    wish, by_role, then = RestoreBackup("c", "file", run), both(left, right), both(left_then, right_then)
     saved: Saved = {(None, TOPICS[role].topic): history for role, history in then.items() if history}
     found = looked(spark, by_role, wish, saved)
     back: Saved = {where: found.records.get(Source(*where, "c"), ()) for where in saved}
@@ -184,19 +184,21 @@ def check_lost(spark: SparkSession | None, left: History, right: History) -> Non
     assert lost(seen(looked(spark, by_role, MisreadKeys("c")))) == lost(by_role)
 
 
-sides, policies, runs = st.sampled_from(list(Side)), st.sampled_from(list(Policy)), st.sampled_from([None, "run"])
+sides, policies, runs = st.sampled_from(list(Side)), st.sampled_from(list(MergePolicy)), st.sampled_from([None, "run"])
 
 
 @many
 @given(histories, histories, sides, policies)
-def test_a_merge_needs_no_more_than_what_is_kept(left: History, right: History, into: Side, policy: Policy) -> None:
+def test_a_merge_needs_no_more_than_what_is_kept(
+    left: History, right: History, into: Side, policy: MergePolicy
+) -> None:
     check_merge(None, left, right, into, policy)
 
 
 @few
 @given(rich, rich, sides, policies)
 def test_a_merge_writes_the_same(
-    spark: SparkSession, left: History, right: History, into: Side, policy: Policy
+    spark: SparkSession, left: History, right: History, into: Side, policy: MergePolicy
 ) -> None:
     check_merge(spark, left, right, into, policy)
 
@@ -315,7 +317,7 @@ def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch
     monkeypatch.setattr(offsets, "MOST", 50)
     keys = [b'["c",{"t":%d}]' % n for n in range(400)]
     history = [(key, b'{"o":%d}' % n, None, n) for n, key in enumerate(keys)]
-    check_merge(None, history[:300], history[100:350:2], into, Policy.NEWEST)
+    check_merge(None, history[:300], history[100:350:2], into, MergePolicy.NEWEST)
     check_restore(None, history[:300], history[100:], history[:200:3], history[50:], None)
     check_diff(None, history[:300], history[100:350:2])
 
@@ -323,7 +325,7 @@ def test_what_is_too_much_for_memory_is_decided_the_same(into: Side, monkeypatch
 def test_a_key_that_is_not_connects_is_only_shown_to_be_there() -> None:
     stranger = (TOPICS["dedicated"]._replace(strangers=True), next(iter(blocks_in_order([GARBAGE_RECORD], owners_of))))
     rows = offsets.in_buckets([stranger], 2)
-    one = Looked(MergeOffsets("c", Side.GLOBAL, Policy.GLOBAL), empty())
+    one = Looked(MergeOffsets("c", Side.GLOBAL, MergePolicy.GLOBAL), empty())
     found = offsets.gather(offsets.look_at_part(rows, [one]))
     assert list(found.records[TOPICS["dedicated"]]) == [GARBAGE_RECORD]
     assert not found.decided["c"].writes

@@ -9,7 +9,7 @@ from connectctl.ops.clients.librdkafka.partition_share import _Choosing
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
 from connectctl.ops.jobs.offsets import Source
 from connectctl.ops.jobs.topic_reader import WantedKeys, split
-from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +50,7 @@ class Message:
 
 
 def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None, strangers: Collection[str] = ()) -> _Choosing:
-    reading = _Choosing(None, {"t": {}}, {"t": wanted}, strangers, Owners().of)  # type: ignore[arg-type]  # it asks nobody
+    reading = _Choosing(None, {"t": {}}, {"t": wanted}, strangers, KeyOwners().of)  # type: ignore[arg-type]  # it asks nobody
     reading.taken = reading._chosen("t", list(map(Message, raws)))  # type: ignore[attr-defined]  # to be looked at
     return reading
 

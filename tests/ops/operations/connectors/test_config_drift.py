@@ -9,7 +9,7 @@ from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
 from connectctl.ops.operations.connectors.config_history import CLOCKS_MS, ConfigVersion
-from connectctl.ops.operations.connectors.config_origins import Origin, Write
+from connectctl.ops.operations.connectors.config_origins import ConfigOrigin, Write
 from connectctl.ops.operations.connectors.config_prune import PruneRequest, pruned
 from connectctl.ops.operations.connectors.config_values import digest
 from connectctl.ops.operations.connectors.drift import Drift, Newer
@@ -19,9 +19,9 @@ T = 1_800_000_000_000
 HOUR = 3_600_000
 
 
-def origin(*writes: dict[str, str], file: str | None = "/d/a.json") -> Origin:
+def origin(*writes: dict[str, str], file: str | None = "/d/a.json") -> ConfigOrigin:
     """The first is applied from a file, the later ones are written by other commands, an hour apart."""
-    return Origin([Write(digest(w), T + n * HOUR, f"r{n}", None if n else file) for n, w in enumerate(writes)])
+    return ConfigOrigin([Write(digest(w), T + n * HOUR, f"r{n}", None if n else file) for n, w in enumerate(writes)])
 
 
 def versions(*configs: dict[str, str] | None) -> list[ConfigVersion]:
@@ -116,14 +116,14 @@ def test_the_same_content_at_another_time_is_not_what_was_applied() -> None:
     assert another_one(B, origin(A), topic, None) is not None
 
 
-def prune(there: list[str], known: dict[str, Origin], request: PruneRequest) -> tuple[list[str], dict[str, str]]:
+def prune(there: list[str], known: dict[str, ConfigOrigin], request: PruneRequest) -> tuple[list[str], dict[str, str]]:
     result = pruned(there, known, request, lambda name: "changed" if name == "changed" else None)
     return list(result.delete), {noop.subject: noop.why for noop in result.left}
 
 
 def test_prune_deletes_what_was_applied_from_the_same_place_and_says_why_it_leaves_others() -> None:
     known = {name: origin(A) for name in ("mine", "changed")}
-    known |= {"theirs": origin(A, file="/other/b.json"), "created": Origin([Write("d", T, "r")])}
+    known |= {"theirs": origin(A, file="/other/b.json"), "created": ConfigOrigin([Write("d", T, "r")])}
     delete, left = prune(["theirs", "mine", "created", "changed", "foreign"], known, PruneRequest(("/d",), True))
     assert delete == ["mine"]
     unknown = "left alone: no run in this machine's journal applied it from a file"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.config_origins import Origin, origins
+from connectctl.ops.operations.connectors.config_origins import ConfigOrigin, origins
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 
@@ -36,7 +36,7 @@ def change(after: str, file: str | None = "/d/a.json") -> ConnectorStep:
     return ChangeConnector("a", {}, {}, "0", after, file)
 
 
-def known(journal: Journal) -> Origin | None:
+def known(journal: Journal) -> ConfigOrigin | None:
     return origins(journal, "c", "g", ["a", "b"]).get("a")
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.operations.connectors.config_outlook_new import StoredOffsets, carried, of_new, of_others
+from connectctl.ops.operations.connectors.config_outlook_new import OffsetsByConnector, carried, of_new, of_others
 
 FILE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "a", "topic": "t"}
 OTHER = {"connector.class": "com.example.OtherSource"}
 A: dict[str, Any] = {"filename": "a"}
-OLD = StoredOffsets({"old": [(A, {"position": 1}), ({"filename": "b"}, {"position": 2})]})
+OLD = OffsetsByConnector({"old": [(A, {"position": 1}), ({"filename": "b"}, {"position": 2})]})
 
 
 def test_a_connector_of_an_old_name_resumes_from_what_it_reads() -> None:
@@ -31,10 +31,10 @@ def test_of_an_unknown_class_it_may_resume() -> None:
 
 
 def test_offsets_that_were_not_seen_are_no_absence() -> None:
-    (sentence,) = of_new("old", FILE, StoredOffsets(unseen="the brokers are not given")).sentences
+    (sentence,) = of_new("old", FILE, OffsetsByConnector(unseen="the brokers are not given")).sentences
     assert sentence == "whether offsets are stored under its name is unknown (the brokers are not given)"
     with pytest.raises(Refused, match="No offsets can be carried over"):
-        carried("new", FILE, StoredOffsets(unseen="the brokers are not given"), ())
+        carried("new", FILE, OffsetsByConnector(unseen="the brokers are not given"), ())
 
 
 def test_the_offsets_of_a_former_name_stay_and_the_plan_says_how_to_take_them() -> None:
@@ -48,7 +48,7 @@ def test_the_offsets_of_a_former_name_stay_and_the_plan_says_how_to_take_them() 
     told = of_others("new", FILE, {"old": FILE}, OLD)
     assert told.shares == ("old",)
     assert told.sentences[0] == "reads the same source partitions as old"
-    own = StoredOffsets({**OLD.by_name, "new": [(A, {"position": 5})]})
+    own = OffsetsByConnector({**OLD.by_name, "new": [(A, {"position": 5})]})
     assert of_others("new", FILE, {}, own).sentences == ()
 
 
@@ -59,7 +59,7 @@ def test_what_is_carried_is_what_it_reads_of_the_one_former_name_that_rests() ->
     with pytest.raises(Refused, match="No offsets") as none:
         carried("new", FILE | {"file": "c"}, OLD, ())
     assert none.value.why == "no connector has offsets of what it reads"
-    two = StoredOffsets({**OLD.by_name, "older": OLD.by_name["old"]})
+    two = OffsetsByConnector({**OLD.by_name, "older": OLD.by_name["old"]})
     with pytest.raises(Refused, match="No offsets") as several:
         carried("new", FILE, two, ())
     assert several.value.why == "several connectors have such offsets: old, older"

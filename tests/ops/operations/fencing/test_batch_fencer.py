@@ -10,7 +10,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
-from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceTarget, IdResult
 from connectctl.ops.operations.fencing.verify import verify
 from fakes.coordinators import FakeCoordinators
 
@@ -38,7 +38,7 @@ def empty(id: str, epoch: int = 3) -> Transaction:
 
 
 def rows(calls: FakeCoordinators, *ids: str) -> list[FenceTarget]:
-    return [FenceTarget(id, Action.FENCE, transaction=calls.known.get(id)) for id in ids]
+    return [FenceTarget(id, FenceAction.FENCE, transaction=calls.known.get(id)) for id in ids]
 
 
 def run(calls: FakeCoordinators, clock: Clock, some: list[FenceTarget], timeout: float = 30.0) -> BatchFencer:
@@ -108,7 +108,10 @@ def test_a_broker_that_cannot_write_does_not_use_up_the_epochs(clock: Clock) -> 
 
 def test_unknown_ids_are_left_alone_and_expired_ones_too(clock: Clock) -> None:
     calls = FakeCoordinators({})
-    some = [FenceTarget("never", Action.LEAVE), FenceTarget("expired", Action.FENCE, transaction=empty("expired"))]
+    some = [
+        FenceTarget("never", FenceAction.LEAVE),
+        FenceTarget("expired", FenceAction.FENCE, transaction=empty("expired")),
+    ]
     fencer = run(calls, clock, some)
     assert [fencer.results[id].outcome for id in ("never", "expired")] == [FenceOutcome.UNKNOWN, FenceOutcome.UNKNOWN]
     assert calls.asked == []
@@ -124,7 +127,7 @@ def test_an_interruption_gives_every_id_a_result() -> None:
         if len(told) == 4:
             raise KeyboardInterrupt
 
-    fencer = BatchFencer(calls, [*rows(calls, *ids), FenceTarget("left", Action.LEAVE)], 30, interrupt)
+    fencer = BatchFencer(calls, [*rows(calls, *ids), FenceTarget("left", FenceAction.LEAVE)], 30, interrupt)
     with pytest.raises(KeyboardInterrupt):
         fencer.run()
     fencer.interrupted()

@@ -7,7 +7,7 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.transactional_ids import TaskRef
 from connectctl.ops.core.errors import BadInput, Unreachable
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.operations.fencing.observe import Sources, common_overrides, read_config_topic, running_tasks
+from connectctl.ops.operations.fencing.observe import FencingSources, common_overrides, read_config_topic, running_tasks
 from connectctl.ops.operations.fencing.snapshot import TaskIdRange
 from connectctl.ops.operations.transactions.abort import fence_of
 from connectctl.ops.operations.transactions.lag import topic_roles
@@ -79,5 +79,7 @@ def test_dedicated_topics_that_cannot_be_read_of_are_a_gap() -> None:
 def test_only_the_id_that_was_named_is_fenced(id: str, others: tuple[str, ...]) -> None:
     known = ("connect-cluster-g", "connect-cluster-other", "g-orders-0", "g-orders-1")
     calls = FakeCoordinators({name: Transaction(name, "Ongoing", 1, 0, 60_000) for name in known})
-    sources = Sources(calls, "g", lambda name: GROUP if name == "g" else connect_group(name), lambda group: frozenset())
+    sources = FencingSources(
+        calls, "g", lambda name: GROUP if name == "g" else connect_group(name), lambda group: frozenset()
+    )
     assert [row.id for row in fence_of(sources, id).rows] == [id]

@@ -11,9 +11,9 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Partial, Reason, describe_id
-from connectctl.ops.operations.fencing.observe import Configured, Sources, observe, task_id_ranges
+from connectctl.ops.operations.fencing.observe import Configured, FencingSources, observe, task_id_ranges
 from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, select
-from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest, FenceSelection, TaskIdRange
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, TaskIdRange
 from connectctl.ops.operations.fencing.steps import plan_fence, sentence
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import connect_group, records
@@ -42,7 +42,9 @@ def describe_ids(
         return frozenset(TaskRef(of.id, c, n) for c, n in of.owners if n != failed)
 
     configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
-    sources = Sources(calls, "g", lambda name: groups.get(name) or connect_group(name), running, lambda: configured)
+    sources = FencingSources(
+        calls, "g", lambda name: groups.get(name) or connect_group(name), running, lambda: configured
+    )
     return select(observe(sources, asked), asked)
 
 
@@ -121,7 +123,7 @@ def test_running_tasks_are_refused_and_failed_ones_are_not() -> None:
 def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
     calls = FakeCoordinators({"g-b-c-0": empty("g-b-c-0")}, groups=frozenset({"g-b"}))
     groups = {"g": connect_group("g", w1=[("b-c", -1)]), "g-b": connect_group("g-b", w2=[("c", -1), ("c", 0)])}
-    sources = Sources(calls, "g", groups.__getitem__, lambda group: frozenset())
+    sources = FencingSources(calls, "g", groups.__getitem__, lambda group: frozenset())
     asked = FenceRequest(ids=("g-b-c-0",))
     plan = select(observe(sources, asked), asked)
     assert plan.rows[0].running == (TaskRef("g-b", "c", 0),)
@@ -131,7 +133,7 @@ def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
 def test_what_may_not_be_seen_is_not_touched() -> None:
     calls = FakeCoordinators(denied={"x": Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
     (row,) = describe_ids(FenceRequest(ids=("x",), create=True), calls).rows
-    assert row.action is Action.CANNOT
+    assert row.action is FenceAction.CANNOT
     assert row.problem is not None
     assert row.problem.code == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 

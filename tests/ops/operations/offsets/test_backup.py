@@ -17,7 +17,7 @@ from connectctl.ops.operations.offsets.backup import everything, saved
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, Workers
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, WorkerFacts
 from connectctl.ops.operations.offsets.topic_state import by_connector, topic_state
 from fakes.counted import Counted
 from fakes.kafkareads import FakeKafka, records
@@ -49,7 +49,7 @@ def world(count: int, **more: dict[str, str]) -> tuple[Kafka, Sources]:
     configs += [(f"connector-{name}", {"properties": config}) for name, config in more.items()]
     offsets = [(f'["c{n}",{{"t":{m}}}]', {"at": m}) for n in range(count) for m in range(3)]
     kafka = Kafka({"cfg": records(*configs), "ofs": records(*offsets, ("odd", {}), ('["gone",{}]', {"at": 1}))})
-    return kafka, Sources(kafka, "b:1", "cfg", "ofs", lambda b, o: kafka, Workers, 1.0)
+    return kafka, Sources(kafka, "b:1", "cfg", "ofs", lambda b, o: kafka, WorkerFacts, 1.0)
 
 
 def test_many_connectors_are_saved_from_one_reading_of_their_topic() -> None:

@@ -11,7 +11,7 @@ from connectctl.ops.operations.offsets.changes import (
     MergeOffsets,
     OffsetRequest,
     ResetOffsets,
-    RestoreOffsets,
+    RestoreBackup,
     SetOffsets,
     from_data,
     to_data,
@@ -33,7 +33,7 @@ wishes = st.one_of(
     st.builds(SetOffsets, st.text(), pairs),
     st.builds(ResetOffsets, st.text(), st.none() | st.lists(st.text()).map(tuple)),
     st.builds(
-        RestoreOffsets,
+        RestoreBackup,
         st.text(),
         st.text(),
         st.none() | st.text(),

@@ -8,7 +8,7 @@ from connectctl.ops.kafka import aligned_blocks, spill
 from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets import key_filter
-from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, Sorted
 from connectctl.ops.operations.offsets.planning import stale
@@ -105,7 +105,7 @@ def test_a_restore_is_what_it_is_of_all_records(
         backup[None, "global"] = latest(left)
     if not placed:
         backup = {where: latest(_unplaced(records)) for where, records in backup.items()}
-    wish = RestoreOffsets("c", "file", run)
+    wish = RestoreBackup("c", "file", run)
     parts = {where: on_disk(records, few) for where, records in backup.items()}
     sorted_, all_ = Sorted(wish, empty(found), streams, parts), decide(wish, found, backup)
     with pytest.MonkeyPatch.context() as patch:
@@ -124,7 +124,7 @@ def _unplaced(records: list[ConsumerRecord]) -> list[ConsumerRecord]:
 def test_of_a_topic_that_says_what_its_backup_says_the_first_key_is_kept() -> None:
     records = [record(["c", {"t": n}], {"lsn": n}) for n in range(9)]
     (kept,), saved = Sorted(
-        RestoreOffsets("c", "file"), empty(places(())), [on_disk(records)], {(None, "global"): on_disk(records)}
+        RestoreBackup("c", "file"), empty(places(())), [on_disk(records)], {(None, "global"): on_disk(records)}
     ).filtered()
     assert (list(kept.records), saved) == ([records[0].key], {(None, "global"): records[:1]})
 
@@ -159,11 +159,11 @@ def test_of_blocks_that_have_to_be_written_whole_a_few_keys_are_decided_one_by_o
 
     monkeypatch.setattr(key_filter, "decide", spied)
     records = [record(["c", {"t": n}], {"lsn": n}) for n in range(1000)]
-    wish: MergeOffsets | RestoreOffsets = MergeOffsets("c", "dedicated")
+    wish: MergeOffsets | RestoreBackup = MergeOffsets("c", "dedicated")
     sorted_ = Sorted(wish, empty(places((), ())), [on_disk(records, 500), []])
     if kind == "restore":
         then = [each._replace(value=b"{}") for each in records]
-        wish = RestoreOffsets("c", "file")
+        wish = RestoreBackup("c", "file")
         sorted_ = Sorted(wish, empty(places(())), [on_disk(records, 500)], {(None, "global"): on_disk(then, 400)})
     _, _, changes = sorted_.decided(wish)
     assert len(changes.writes) == len(set(changes.writes)) == 1000

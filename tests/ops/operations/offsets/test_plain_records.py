@@ -5,7 +5,7 @@ from __future__ import annotations
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.spill import in_order
-from connectctl.ops.operations.offsets.plain_records import Owners, Plain, Shapes
+from connectctl.ops.operations.offsets.plain_records import KeyOwners, Plain, Shapes
 from fakes.offsettopics import KEYS, PARTITIONS, UNREADABLE, VALUES, histories, raw, topic
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,9 +26,9 @@ def test_all_are_plain_objects_where_each_is(before: list[bytes | None], raws: l
 
 @given(st.lists(st.sampled_from(RAWS), max_size=5), st.lists(st.sampled_from(RAWS), max_size=5))
 def test_all_keys_are_a_connectors_where_each_is(before: list[bytes], raws: list[bytes]) -> None:
-    owners = Owners()
+    owners = KeyOwners()
     for some in (before, raws):
-        assert owners.is_of_all(some, "c") == all(Owners().of(key) == "c" for key in some)
+        assert owners.is_of_all(some, "c") == all(KeyOwners().of(key) == "c" for key in some)
 
 
 @given(

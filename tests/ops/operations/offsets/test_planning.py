@@ -17,14 +17,14 @@ from connectctl.ops.operations.offsets.changes import (
     MergeOffsets,
     OffsetRequest,
     ResetOffsets,
-    RestoreOffsets,
+    RestoreBackup,
     SetOffsets,
     Side,
 )
 from connectctl.ops.operations.offsets.planning import ConnectorState, first_to_do, plan_changes
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, put
 from connectctl.ops.operations.offsets.rest_api import obstacles
-from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from fakes.offsettopics import NOW, UNREADABLE, histories, places, record
@@ -102,7 +102,7 @@ def test_what_is_so_already_is_no_plan() -> None:
 
 def test_a_restore_sets_properties_back_that_the_run_had_set() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
-    wish = RestoreOffsets("c", "backup-0.jsonl", "run", (("offsets.storage.topic", None),))
+    wish = RestoreBackup("c", "backup-0.jsonl", "run", (("offsets.storage.topic", None),))
     assert plan(of, wish)[-1] == "remove offsets.storage.topic of c"
 
 
@@ -189,7 +189,7 @@ def test_all_reasons_are_told_at_once() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------- rest
 
-UP: Any = {"workers": Workers("4.3.1", enabled=True)}
+UP: Any = {"workers": WorkerFacts("4.3.1", enabled=True)}
 
 
 def test_what_workers_can_say_they_may_do() -> None:
@@ -207,7 +207,7 @@ def test_what_workers_can_say_they_may_do() -> None:
 @pytest.mark.parametrize(
     ("of", "wish", "reason"),
     [
-        (subject([record(A, OLD)], workers=Workers("3.5.2", True)), PUT, "changing offsets requires 3.6"),
+        (subject([record(A, OLD)], workers=WorkerFacts("3.5.2", True)), PUT, "changing offsets requires 3.6"),
         (subject([record(A, OLD)]), PUT, "no worker answers"),
         (replace(subject([record(A, OLD)], **UP), config={}), PUT, "is not configured"),
         (subject([record(A, OLD, partition=p) for p in range(5)], **UP), PUT, "lie on partitions"),
@@ -223,7 +223,7 @@ def test_what_workers_can_say_they_may_do() -> None:
         (subject([record(A, OLD)], [record(B, NEW)], **UP), MergeOffsets("c", "dedicated"), None),
         (subject([], [record(B, b'{"lsn": 2}')], **UP), MergeOffsets("c", "global"), "are in a spelling that"),
         (
-            subject([record(A, OLD)], [record(A, NEW)], workers=Workers("4.3.1", False)),
+            subject([record(A, OLD)], [record(A, NEW)], workers=WorkerFacts("4.3.1", False)),
             MergeOffsets("c", "global", "dedicated", chosen=True),
             None,
         ),
@@ -241,11 +241,11 @@ def test_workers_are_asked_only_for_what_ends_in_the_same_records(
 def test_workers_are_not_asked_for_what_they_would_write_to_the_other_topic_too() -> None:
     found = places([record(A, OLD)], [record(A, NEW)])
     only_own = OffsetChanges(tuple(put(found[1], {b'["c",{"t":"a"}]': b'{"lsn":5}'})))
-    assert "another topic" in "; ".join(obstacles(only_own, found, Workers("4.3.1", enabled=True)))
+    assert "another topic" in "; ".join(obstacles(only_own, found, WorkerFacts("4.3.1", enabled=True)))
 
 
 def test_without_exactly_once_workers_delete_in_both_topics() -> None:
-    of = subject([record(A, OLD)], [record(A, OLD)], workers=Workers("4.3.1", enabled=False))
+    of = subject([record(A, OLD)], [record(A, OLD)], workers=WorkerFacts("4.3.1", enabled=False))
     assert plan(of, ResetOffsets("c"), via="rest")
 
 

@@ -13,10 +13,10 @@ from connectctl.ops.operations.offsets.backup_file import backup_lines, read_bac
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
     MergeOffsets,
+    MergePolicy,
     OffsetRequest,
-    Policy,
     ResetOffsets,
-    RestoreOffsets,
+    RestoreBackup,
     SetOffsets,
 )
 from connectctl.ops.operations.offsets.record_changes import decide, digest, effective_entries
@@ -49,7 +49,9 @@ def wishes_for(found: list[OffsetsTopicState]) -> st.SearchStrategy[OffsetReques
     ]
     if len(found) == 2:
         some.append(
-            st.builds(MergeOffsets, st.just("c"), st.sampled_from(["global", "dedicated"]), st.sampled_from(Policy))
+            st.builds(
+                MergeOffsets, st.just("c"), st.sampled_from(["global", "dedicated"]), st.sampled_from(MergePolicy)
+            )
         )
     return st.one_of(some)
 
@@ -98,7 +100,7 @@ def test_every_write_tells_what_was_there(case: tuple[list[OffsetsTopicState], O
 def test_undo_after_any_change_is_the_identity(case: tuple[list[OffsetsTopicState], OffsetRequest]) -> None:
     found, wish = case
     after = written(found, decide(wish, found).writes)
-    undo = decide(RestoreOffsets("c", "backup-0.jsonl", "run"), after, saved(found))
+    undo = decide(RestoreBackup("c", "backup-0.jsonl", "run"), after, saved(found))
     assert undo.refusals == ()
     assert live(written(after, undo.writes)) == live(found)
 
@@ -141,8 +143,8 @@ def test_after_a_merge_the_target_says_what_was_effective(left: Any, right: Any,
         assert target.value(key) == (found[1].value(key) or found[0].value(key))
 
 
-@given(histories(), histories(), st.sampled_from(Policy), st.sampled_from(["global", "dedicated"]))
-def test_a_merge_leaves_the_other_topic_alone(left: Any, right: Any, policy: Policy, into: str) -> None:
+@given(histories(), histories(), st.sampled_from(MergePolicy), st.sampled_from(["global", "dedicated"]))
+def test_a_merge_leaves_the_other_topic_alone(left: Any, right: Any, policy: MergePolicy, into: str) -> None:
     found = places(left, right)
     names = {"global": "global", "dedicated": "own"}
     assert {w.topic for w in decide(MergeOffsets("c", into, policy), found).writes} <= {names[into]}
@@ -317,7 +319,7 @@ def test_strays_on_other_partitions_are_deleted(wish: OffsetRequest) -> None:
 def test_a_restore_keeps_topics_apart() -> None:
     found = places([record(A, OLD)], [record(A, NEW)])
     after = written(found, decide(ResetOffsets("c"), found).writes)
-    back = written(after, decide(RestoreOffsets("c", "x", "run"), after, saved(found)).writes)
+    back = written(after, decide(RestoreBackup("c", "x", "run"), after, saved(found)).writes)
     assert [at.value(raw(A) or b"") for at in back] == [raw(OLD), raw(NEW)]
 
 
@@ -326,7 +328,7 @@ def test_topics_of_one_name_on_two_clusters_are_two_topics() -> None:
     there = topic_state(topic("offsets", "dedicated", record(A, NEW), bootstrap="other:9092"), "c")
     lines = "".join(line + "\n" for line in backup_lines([here, there]))
     after = written([here, there], decide(ResetOffsets("c"), [here, there]).writes)
-    back = written(after, decide(RestoreOffsets("c", "x", "run"), after, read_back(lines)).writes)
+    back = written(after, decide(RestoreBackup("c", "x", "run"), after, read_back(lines)).writes)
     assert [at.value(raw(A) or b"") for at in back] == [raw(OLD), raw(NEW)]
 
 
@@ -340,17 +342,17 @@ def test_topics_of_one_name_on_two_clusters_are_two_topics() -> None:
     ],
 )
 def test_a_backup_that_would_delete_what_it_does_not_know_is_refused(backup: Any, reason: str) -> None:
-    decision = decide(RestoreOffsets("c", "x"), places([record(A, OLD)], [record(A, NEW)]), backup)
+    decision = decide(RestoreBackup("c", "x"), places([record(A, OLD)], [record(A, NEW)]), backup)
     assert reason in "; ".join(decision.refusals)
 
 
 def test_a_backup_of_many_connectors_brings_back_one() -> None:
     backup: Any = {(None, "global"): [record(A, OLD), record(["d", {"t": "a"}], OLD)]}
-    (write,) = decide(RestoreOffsets("c", "x"), places([]), backup).writes
+    (write,) = decide(RestoreBackup("c", "x"), places([]), backup).writes
     assert write.key == raw(A)
 
 
 def test_a_dump_without_partitions_is_laid_out_as_java_would_and_its_newest_record_counts() -> None:
     backup: Any = {(None, "global"): [record(A, NEW, 7, partition=-1), record(A, OLD, 3, partition=-1)]}
-    (write,) = decide(RestoreOffsets("c", "x"), places([]), backup).writes
+    (write,) = decide(RestoreBackup("c", "x"), places([]), backup).writes
     assert (write.partition, write.value) == (java_partition(raw(A) or b"", PARTITIONS), raw(NEW))

@@ -9,7 +9,14 @@ from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.operations.connectors.observe import with_health
-from connectctl.ops.operations.tasks_max.remedies import Choice, Reconfigure, SettleTasks, choices, remedies_for, steps
+from connectctl.ops.operations.tasks_max.remedies import (
+    Reconfigure,
+    RemedyChoice,
+    SettleTasks,
+    choices,
+    remedies_for,
+    steps,
+)
 from connectctl.ops.operations.upgrade.context import UpgradeContext
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +55,7 @@ def test_both_ways_out_are_told(
 ) -> None:
     (remedy,) = remedies_for(seen(each, version=version), release)
     assert (remedy.raised, remedy.bridge) == (raised, bridge)
-    for choice in Choice:
+    for choice in RemedyChoice:
         told = remedy.describe(choice)
         assert told.startswith("a: it generates")
         assert "raise:" in told
@@ -70,9 +77,9 @@ def test_who_keeps_to_it_is_left_alone(each: TaskSet, version: str, release: Rel
 
 def test_choices_are_made_by_name_and_for_the_others() -> None:
     found = remedies_for(seen(tasks("a", 1, 2), tasks("b", 1, 2), tasks("c", 1, 2)), None)
-    assert set(choices(found, {}).values()) == {Choice.RAISE}
+    assert set(choices(found, {}).values()) == {RemedyChoice.RAISE}
     made = choices(found, {"bridge": "b", "others": "leave", "raise": "c"})
-    assert made == {"a": Choice.LEAVE, "b": Choice.BRIDGE, "c": Choice.RAISE}
+    assert made == {"a": RemedyChoice.LEAVE, "b": RemedyChoice.BRIDGE, "c": RemedyChoice.RAISE}
     says = [step.describe() for step in steps(found, made, patch=True)]
     assert says == [
         "set tasks.max.enforce=false on b",
@@ -98,8 +105,8 @@ def test_a_choice_that_cannot_be_meant_is_bad_input(given_: dict[str, str], told
 def test_a_bridge_that_is_there_already_cannot_be_had() -> None:
     found = remedies_for(seen(tasks("a", 1, 2, "false")), None)
     with pytest.raises(BadInput, match="bridge is unavailable for a"):
-        list(steps(found, {"a": Choice.BRIDGE}, patch=False))
-    assert choices(found, {"others": "bridge"}) == {"a": Choice.LEAVE}
+        list(steps(found, {"a": RemedyChoice.BRIDGE}, patch=False))
+    assert choices(found, {"others": "bridge"}) == {"a": RemedyChoice.LEAVE}
 
 
 @given(st.integers(1, 5), st.integers(0, 9), st.none() | st.integers(6, 9), st.sampled_from([None, "true", "false"]))

@@ -12,11 +12,11 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import Problem
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.operations.fencing.snapshot import Action, FenceSelection, FenceTarget
-from connectctl.ops.operations.transactions.abort import TransactionContext, plan_abort_open
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceSelection, FenceTarget
+from connectctl.ops.operations.transactions.abort import EndContext, plan_abort_open
 from connectctl.ops.operations.transactions.hanging import hanging, opened, pick, search
 from connectctl.ops.operations.transactions.lag import measure
-from connectctl.ops.operations.transactions.listing import Filter, find
+from connectctl.ops.operations.transactions.listing import Criteria, find
 from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging
 from fakes.coordinators import FakeCoordinators
 from fakes.executing import performed
@@ -86,7 +86,7 @@ def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:
         plan.steps[0].describe()
         == "abort the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
     )
-    context = TransactionContext(broker, 10)
+    context = EndContext(broker, 10)
     assert [r.outcome for r in performed(plan.steps, context)] == [Outcome.DONE]
     assert [r.outcome for r in performed(plan.steps, context)] == [Outcome.ALREADY]
     assert pick([found], AT, 41, None) == []
@@ -95,7 +95,7 @@ def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:
 
 def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None:
     running = (TaskRef("g", "orders", 0),)
-    row = FenceTarget(KNOWN.id, Action.FENCE, running, KNOWN, running)
+    row = FenceTarget(KNOWN.id, FenceAction.FENCE, running, KNOWN, running)
     with pytest.raises(Refused, match="a running task would fail"):
         plan_abort_open(FenceSelection("c", 0, (row,)), force=False)
     with pytest.raises(Refused, match="no open transaction"):
@@ -103,12 +103,13 @@ def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None
     unknown = Problem("TRANSACTIONAL_ID_NOT_FOUND", "Use --create to create it.")  # an option of fence
     with pytest.raises(ConnectctlError, match=r"can be aborted: no coordinator knows this id\. See connectctl"):
         plan_abort_open(
-            FenceSelection("c", 0, (replace(row, transaction=None, action=Action.LEAVE, problem=unknown),)), force=True
+            FenceSelection("c", 0, (replace(row, transaction=None, action=FenceAction.LEAVE, problem=unknown),)),
+            force=True,
         )
     broker = calls(KNOWN)
     broker.partitions[AT] = (replace(OPEN, start_offset=None),)
     plan = plan_abort_open(FenceSelection("c", 0, (row,)), force=True)
-    (result,) = performed(plan.steps, TransactionContext(broker, 10))
+    (result,) = performed(plan.steps, EndContext(broker, 10))
     assert (result.outcome, result.detail) == (Outcome.DONE, "aborted (epoch 4 → 6)")
 
 
@@ -134,7 +135,7 @@ def test_lists_are_filtered_by_state_time_prefix_and_connector() -> None:
     broker = calls(KNOWN, replace(KNOWN, id="other", state="Empty", started_ms=None, partitions=()))
 
     def names(**conditions: object) -> list[str]:
-        return [o.transaction.id for o in find(broker, DIRECTORY, Filter(**conditions), "g", 11.0).found]  # type: ignore[arg-type]
+        return [o.transaction.id for o in find(broker, DIRECTORY, Criteria(**conditions), "g", 11.0).found]  # type: ignore[arg-type]
 
     assert names() == ["g-orders-0", "other"]
     assert names(states=("Empty",)) == ["other"]

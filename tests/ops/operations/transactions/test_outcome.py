@@ -12,7 +12,7 @@ from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.transactions.outcome import Decision
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome
 from connectctl.ops.operations.transactions.outcome_lookup import decisions, since
 from connectctl.ops.operations.transactions.producer_history import history
 from fakes.transactionlog import FakeTransactionLog, key_of, log_of
@@ -126,7 +126,7 @@ UNKNOWN: dict[str, tuple[list[LogEntry], int, Marker | None, str]] = {
 
 def decided(
     past: list[LogEntry], epoch: int, found: Marker | None, *, first: int | None = None, since_ms: float = -math.inf
-) -> Decision:
+) -> DecidedOutcome:
     log = log_of(*past)
     log.partitions[AT] = PrecedingLog(epoch if first is None else first, found, since_ms)
     (decision,) = decisions(log, [(AT, open_(epoch), ID)])
@@ -171,9 +171,11 @@ def test_what_cannot_be_read_is_the_reason() -> None:
     asked = [(AT, open_(0), ID)]
     log = log_of(*ONCE)
     log.forbidden = NotAuthorized("no", why="no Read")
-    assert decisions(log, asked) == [Decision(None, "__transaction_state cannot be read: no Read", log_read=False)]
+    assert decisions(log, asked) == [
+        DecidedOutcome(None, "__transaction_state cannot be read: no Read", log_read=False)
+    ]
     log.forbidden, log.unseen = None, Unreachable("no leader")
-    assert decisions(log, asked) == [Decision(None, "orders-0 cannot be read: no leader")]
+    assert decisions(log, asked) == [DecidedOutcome(None, "orders-0 cannot be read: no leader")]
 
 
 def test_records_that_are_not_known_are_a_reason_where_they_may_be_of_the_id() -> None:

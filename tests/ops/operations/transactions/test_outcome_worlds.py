@@ -14,7 +14,7 @@ from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult, decide
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, decide
 from connectctl.ops.operations.transactions.producer_history import history, of_place
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,7 +75,7 @@ class World:
         """Of the first ``count`` records the newest is left."""
         self.log = self.log[max(0, min(count, len(self.log)) - 1) :]
 
-    def judge(self) -> Decision:
+    def judge(self) -> DecidedOutcome:
         epochs = [each.epoch for each in self.partition if isinstance(each, Batch)]
         producer = PartitionProducer(PID, epochs[-1], 0, self.now, self.start)
         past = history(self.log, PID)

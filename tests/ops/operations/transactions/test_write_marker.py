@@ -18,9 +18,9 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id
-from connectctl.ops.operations.transactions.abort import TransactionContext
+from connectctl.ops.operations.transactions.abort import EndContext
 from connectctl.ops.operations.transactions.hanging import Hanging, search
-from connectctl.ops.operations.transactions.outcome import Decision, TransactionResult
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult
 from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging, plan_commit_hanging, warnings_of
 from fakes.coordinators import FakeCoordinators
 from fakes.executing import performed
@@ -32,7 +32,7 @@ AT = TopicPartition("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
 HANGS = Hanging(AT, OPEN, "g-orders-0", "no coordinator knows its producer id")
 COMMIT, ABORT, UNKNOWN = (
-    replace(HANGS, decision=Decision(outcome, "as the log says"))
+    replace(HANGS, decision=DecidedOutcome(outcome, "as the log says"))
     for outcome in (TransactionResult.COMMIT, TransactionResult.ABORT, None)
 )
 
@@ -45,7 +45,7 @@ class Stage:
 
     def perform(self, plan: Plan, timeout: float = 1.0) -> Result:
         clock = iter(range(1000))
-        context = TransactionContext(self.calls, timeout, now=lambda: float(next(clock)), sleep=lambda seconds: None)
+        context = EndContext(self.calls, timeout, now=lambda: float(next(clock)), sleep=lambda seconds: None)
         (result,) = performed(plan.steps, context)
         return result
 
