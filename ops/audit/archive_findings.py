@@ -2,65 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit import findings as rules
 from connectctl.ops.audit.archive import ArchiveAudit, ArchivePartition, overlaps
-from connectctl.ops.audit.verdict import AuditVerdict, worst
-from connectctl.ops.core.finding import Finding, Severity, counted, some_of
+from connectctl.ops.audit.verdict import worst_first
+from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
 NAMED = 10
 """How many files or partitions a finding names."""
-_MEANS = {
-    audit_findings.FILE_MISSING.id: AuditVerdict.GAPS,
-    audit_findings.FILE_DIFFERS.id: AuditVerdict.GAPS,
-    audit_findings.ARCHIVED_TWICE.id: AuditVerdict.DUPLICATES,
-    audit_findings.NOT_ARCHIVED.id: AuditVerdict.GAPS,
-    audit_findings.ARCHIVED_AHEAD.id: AuditVerdict.TORN,
-    audit_findings.NOT_PROVABLE.id: AuditVerdict.UNDECIDED,
-    audit_findings.GROUP_UNKNOWN.id: AuditVerdict.UNDECIDED,
-    audit_findings.NOTHING_COMMITTED.id: AuditVerdict.UNDECIDED,
-    audit_findings.NOTHING.id: AuditVerdict.UNDECIDED,
-}
 
 
 def findings_of_archive(audit: ArchiveAudit) -> tuple[Finding, ...]:
     """Everything worth telling, the worst first."""
-    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-    found = [*_of_files(audit), *_of_offsets(audit), *_of_the_group(audit)]
-    return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
-
-
-def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
-    """Whether each record is in the archive once."""
-    return worst(_MEANS.get(finding.id) for finding in findings)
+    return worst_first([*_of_files(audit), *_of_offsets(audit), *_of_the_group(audit)])
 
 
 def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     files, manifest = audit.files, audit.manifest
     if gone := [each.name for each in files if each.name not in audit.sizes]:
         message = f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: {some_of(gone, NAMED)}."
-        yield audit_findings.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
+        yield rules.FILE_MISSING.found(manifest, message, "Check --archive, or restore them from a backup.")
     if differs := [
         difference for each in files if each.name in audit.sizes and (difference := _difference(audit, each))
     ]:
         message = f"{len(differs):,} of {len(files):,} files differ from the manifest: {some_of(differs, NAMED)}."
-        yield audit_findings.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
+        yield rules.FILE_DIFFERS.found(manifest, message, "Restore them from a backup.")
     twice = [f"{a.name} and {b.name}" for a, b in overlaps(files)]
     twice += [
         each.name for each in files if (has := audit.contents.get(each.name)) and has.own and has.offsets < has.rows
     ]
     if twice:
         hint = "Delete one of two overlapping files from the manifest topic."
-        yield audit_findings.ARCHIVED_TWICE.found(
-            manifest, f"Offsets are archived twice: {some_of(twice, NAMED)}.", hint
-        )
+        yield rules.ARCHIVED_TWICE.found(manifest, f"Offsets are archived twice: {some_of(twice, NAMED)}.", hint)
     count, size = audit.orphans
     if count:
         message = f"{counted(count, 'file')} of {size:,} bytes in {audit.directory}"
         hint = "Remove them while no task archives: connectctl run JOB --sweep"
-        yield audit_findings.ORPHANS.found(manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint)
+        yield rules.ORPHANS.found(manifest, f"{message} {'is' if count == 1 else 'are'} not named.", hint)
 
 
 def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
@@ -84,36 +64,34 @@ def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
         message = (
             f"{counted(lost.records, 'record')} below the committed offset of {audit.group} are in no file: {where}."
         )
-        yield audit_findings.NOT_ARCHIVED.found(
-            str(place), message, "Check them in the topic before retention removes them."
-        )
+        yield rules.NOT_ARCHIVED.found(str(place), message, "Check them in the topic before retention removes them.")
     if unknown := [(each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))]:
         names = [f"{each.place} {n:,}" for each, n in unknown]
         number, named = sum(n for _, n in unknown), some_of(names, NAMED)
         message = f"{number:,} offsets are in no file and no longer in the input: {named}."
-        yield audit_findings.NOT_PROVABLE.found(audit.manifest, message)
+        yield rules.NOT_PROVABLE.found(audit.manifest, message)
 
 
 def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
     group, partitions = audit.group, audit.partitions
     if not audit.files and not any(each.committed for each in partitions):
-        yield audit_findings.NOTHING.found(audit.manifest, "It names no file: nothing to verify.", "Check --manifest.")
+        yield rules.NOTHING.found(audit.manifest, "It names no file: nothing to verify.", "Check --manifest.")
         return
     ahead = [each for each in partitions if each.files and _is_ahead(each)]
     if ahead:
         names = [f"{each.place} to {each.files[-1].last}, committed {each.later}" for each in ahead]
-        yield audit_findings.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {some_of(names, NAMED)}.")
+        yield rules.ARCHIVED_AHEAD.found(group, f"The archive is ahead of {group}: {some_of(names, NAMED)}.")
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if each.unknown:
             reasons.setdefault(each.unknown, []).append(str(each.place))
     for why, names in reasons.items():
         message = f"Unknown which offsets of {some_of(names, NAMED)} the group {group} has archived: {why}."
-        yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
+        yield rules.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     without = [str(each.place) for each in partitions if each.files and each.committed is None and not each.unknown]
     if without:
         message = f"{group} has committed no offset of {some_of(without, NAMED)}."
-        yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group.")
+        yield rules.NOTHING_COMMITTED.found(group, message, "Check --group.")
 
 
 def _is_ahead(each: ArchivePartition) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit import findings as rules
 from connectctl.ops.audit.field_extractor import RecordPart
 from connectctl.ops.audit.occurrences import ReadSide
 from connectctl.ops.core.finding import Finding, counted, some_of
@@ -30,10 +30,10 @@ def findings_of_inputs(
 def _wrong(request: AuditRequest, summary: Summary) -> Iterator[Finding]:
     inputs, outputs = ", ".join(request.inputs), ", ".join(request.topics)
     for kind, rule, what in (
-        ("duplicate", audit_findings.IN_OUTPUT_TWICE, f"in {outputs} more often than in {inputs}"),
-        ("lost", audit_findings.NOT_IN_OUTPUT, f"processed by {request.group} and missing from {outputs}"),
-        ("torn", audit_findings.AHEAD_OF_GROUP, f"in {outputs}, but beyond the committed offsets of {request.group}"),
-        ("unmatched", audit_findings.UNMATCHED, "without a counterpart (inconclusive)"),
+        ("duplicate", rules.IN_OUTPUT_TWICE, f"in {outputs} more often than in {inputs}"),
+        ("lost", rules.NOT_IN_OUTPUT, f"processed by {request.group} and missing from {outputs}"),
+        ("torn", rules.AHEAD_OF_GROUP, f"in {outputs}, but beyond the committed offsets of {request.group}"),
+        ("unmatched", rules.UNMATCHED, "without a counterpart (inconclusive)"),
     ):
         if count := summary.weights.get(kind, 0):
             named = [entry[2] for entry in sorted(summary.violations[kind], key=lambda e: (-e[0], -e[1]))]
@@ -65,18 +65,16 @@ def _unknown(request: AuditRequest, summary: Summary, partitions: tuple[InputPar
             reasons.setdefault(why, []).append(str(each.span.place))
     for why, names in reasons.items():
         message = f"Unknown which records of {some_of(names, NAMED)} the group {group} has processed: {why}."
-        yield audit_findings.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
+        yield rules.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     if not reasons and partitions and all(each.committed is None for each in partitions):
         message = f"{group} has committed no offset of {', '.join(request.inputs)}."
-        yield audit_findings.NOTHING_COMMITTED.found(group, message, "Check --group and --from.")
+        yield rules.NOTHING_COMMITTED.found(group, message, "Check --group and --from.")
     if matched.unidentified:
         what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
         message = f"{counted(matched.unidentified, 'record')} of the inputs have no {what}."
-        yield audit_findings.UNNUMBERED.found(", ".join(request.inputs), message, "Check --by and --sequence.")
+        yield rules.UNNUMBERED.found(", ".join(request.inputs), message, "Check --by and --sequence.")
     places = [each.span.place for each in partitions if not each.unknown]
     waiting = {place: matched.read(place, ReadSide.BEYOND) for place in places}
     if count := sum(waiting.values()):
         names = [f"{place} {left:,}" for place, left in waiting.items() if left]
-        yield audit_findings.NOT_YET.found(
-            group, f"{counted(count, 'record')} are not yet processed: {some_of(names, NAMED)}."
-        )
+        yield rules.NOT_YET.found(group, f"{counted(count, 'record')} are not yet processed: {some_of(names, NAMED)}.")

@@ -5,11 +5,11 @@ Torn weighs more than duplicates, those more than gaps; undecided is what could 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit import findings as rules
 from connectctl.ops.audit.input_findings import findings_of_inputs
 from connectctl.ops.audit.input_partitions import InputPartition
 from connectctl.ops.audit.offset_positions import Offsets
@@ -18,6 +18,7 @@ from connectctl.ops.audit.sequences import SourceTotals
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.core.finding import Finding, Severity, counted
+from connectctl.ops.core.rule import Rule
 
 LONG = 60.0
 """Seconds after which an open transaction is a warning."""
@@ -33,37 +34,22 @@ class AuditVerdict(StrEnum):
     UNDECIDED = "undecided"
 
 
-_MEANS = {
-    audit_findings.TORN.id: AuditVerdict.TORN,
-    audit_findings.BEYOND.id: AuditVerdict.TORN,
-    audit_findings.DUPLICATES.id: AuditVerdict.DUPLICATES,
-    audit_findings.STALE_BATCH.id: AuditVerdict.DUPLICATES,
-    audit_findings.GAPS.id: AuditVerdict.GAPS,
-    audit_findings.LOST.id: AuditVerdict.GAPS,
-    audit_findings.MISSING_BATCHES.id: AuditVerdict.GAPS,
-    audit_findings.AHEAD_OF_GROUP.id: AuditVerdict.TORN,
-    audit_findings.IN_OUTPUT_TWICE.id: AuditVerdict.DUPLICATES,
-    audit_findings.NOT_IN_OUTPUT.id: AuditVerdict.GAPS,
-} | dict.fromkeys(
-    (
-        audit_findings.UNCLEAR.id,
-        audit_findings.DISAGREE.id,
-        audit_findings.UNREAD.id,
-        audit_findings.NO_SEQUENCE.id,
-        audit_findings.UNNUMBERED.id,
-        audit_findings.NOT_COMPARED.id,
-        audit_findings.NO_SPARK.id,
-        audit_findings.LINES.id,
-        audit_findings.NOTHING.id,
-        audit_findings.GROUP_UNKNOWN.id,
-        audit_findings.NOTHING_COMMITTED.id,
-        audit_findings.UNMATCHED.id,
+_RULES: Mapping[AuditVerdict, tuple[Rule, ...]] = {
+    AuditVerdict.TORN: (rules.TORN, rules.BEYOND, rules.AHEAD_OF_GROUP, rules.ARCHIVED_AHEAD),
+    AuditVerdict.DUPLICATES: (rules.DUPLICATES, rules.STALE_BATCH, rules.IN_OUTPUT_TWICE, rules.ARCHIVED_TWICE),
+    AuditVerdict.GAPS: (
+        *(rules.GAPS, rules.LOST, rules.MISSING_BATCHES, rules.NOT_IN_OUTPUT),
+        *(rules.FILE_MISSING, rules.FILE_DIFFERS, rules.NOT_ARCHIVED),
     ),
-    AuditVerdict.UNDECIDED,
-)
-_UNPROVEN = (audit_findings.UNCLEAR.id, audit_findings.NOTHING.id)
+    AuditVerdict.UNDECIDED: (
+        *(rules.UNCLEAR, rules.DISAGREE, rules.UNREAD, rules.NO_SEQUENCE, rules.UNNUMBERED, rules.NOT_COMPARED),
+        *(rules.NO_SPARK, rules.LINES, rules.NOTHING, rules.GROUP_UNKNOWN, rules.NOTHING_COMMITTED),
+        *(rules.UNMATCHED, rules.NOT_PROVABLE),
+    ),
+}
+"""What findings mean, the worst first."""
+_UNPROVEN = (rules.UNCLEAR.id, rules.NOTHING.id)
 """What keeps headers alone from being enough."""
-_WORST = (AuditVerdict.TORN, AuditVerdict.DUPLICATES, AuditVerdict.GAPS, AuditVerdict.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -86,7 +72,7 @@ class Audit:
 
     @property
     def verdict(self) -> AuditVerdict:
-        return worst(_MEANS.get(finding.id) for finding in self.findings)
+        return verdict_of(self.findings)
 
     @property
     def passed(self) -> bool:
@@ -98,9 +84,17 @@ class Audit:
         return enough and not errors
 
 
-def worst(verdicts: Iterable[AuditVerdict | None]) -> AuditVerdict:
-    means = set(verdicts)
-    return next((verdict for verdict in _WORST if verdict in means), AuditVerdict.EXACTLY_ONCE)
+def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
+    """The worst that one of ``findings`` means."""
+    ids = {finding.id for finding in findings}
+    means = (verdict for verdict, its in _RULES.items() if any(rule.id in ids for rule in its))
+    return next(means, AuditVerdict.EXACTLY_ONCE)
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """``findings`` by severity, and in the order of ids and subjects."""
+    rank = list(Severity)
+    return tuple(sorted(findings, key=lambda f: (rank.index(f.severity), f.id, f.subject)))
 
 
 def committed(summary: Summary) -> int:
@@ -116,22 +110,18 @@ def findings_of(audit: Audit) -> tuple[Finding, ...]:
     sources = (
         _of_sources(audit) if audit.inputs is None else findings_of_inputs(audit.request, audit.summary, audit.inputs)
     )
-    found = [*_of_transactions(audit), *sources, *_undecided(audit), *_of_topics(audit)]
-    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-    return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
+    return worst_first([*_of_transactions(audit), *sources, *_undecided(audit), *_of_topics(audit)])
 
 
 def _of_transactions(audit: Audit) -> Iterator[Finding]:
     summary = audit.summary
     for part in summary.torn_parts:
-        yield audit_findings.TORN.found(
-            _place(part), f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}."
-        )
+        yield rules.TORN.found(_place(part), f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}.")
     for part in _worst(summary, "unclear-transaction"):
-        yield audit_findings.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
+        yield rules.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
     for kind, rule, what in (
-        ("missing-batches", audit_findings.MISSING_BATCHES, "are missing"),
-        ("stale-batch", audit_findings.STALE_BATCH, "are repeated"),
+        ("missing-batches", rules.MISSING_BATCHES, "are missing"),
+        ("stale-batch", rules.STALE_BATCH, "are repeated"),
     ):
         for part in _worst(summary, kind):
             message = f"Sequence {part.first} to {part.last} of {_who(part)} {what}."
@@ -140,20 +130,18 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
         age = max(0.0, audit.now - part.timestamp / 1000)
         message = f"{_who(part)} has {counted(part.records, 'record')} open for {age:.0f} s."
         severity = Severity.WARNING if age > LONG else None
-        yield audit_findings.OPEN.found(
-            _place(part), message, "See connectctl transactions list --open.", severity=severity
-        )
+        yield rules.OPEN.found(_place(part), message, "See connectctl transactions list --open.", severity=severity)
 
 
 def _of_sources(audit: Audit) -> Iterator[Finding]:
     summary, topics = audit.summary, ", ".join(audit.request.topics)
     sums, found = summary.sums, summary.found
     for name, kind, rule, how in (
-        ("duplicates", "duplicate", audit_findings.DUPLICATES, "more than once"),
-        ("gaps", "gap", audit_findings.GAPS, "missing"),
-        ("reordered", "reordered", audit_findings.REORDERED, "out of order"),
-        ("torn", "torn", audit_findings.BEYOND, "beyond the committed offset"),
-        ("lost", "lost", audit_findings.LOST, "missing before the committed offset"),
+        ("duplicates", "duplicate", rules.DUPLICATES, "more than once"),
+        ("gaps", "gap", rules.GAPS, "missing"),
+        ("reordered", "reordered", rules.REORDERED, "out of order"),
+        ("torn", "torn", rules.BEYOND, "beyond the committed offset"),
+        ("lost", "lost", rules.LOST, "missing before the committed offset"),
     ):
         if sums[name]:
             worst = next(iter(_worst(summary, kind)), None)
@@ -174,7 +162,7 @@ def _of_lines(audit: Audit) -> Iterator[Finding]:
         return
     more = "more" if length > high else "fewer"
     message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {high:,}."
-    yield audit_findings.LINES.found(str(audit.request.connector), message)
+    yield rules.LINES.found(str(audit.request.connector), message)
 
 
 def _undecided(audit: Audit) -> Iterator[Finding]:
@@ -190,9 +178,9 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         )
         where = where or ("up to --until" if request.until else "in the topic")
         message = f"No committed record {where}: nothing to verify."
-        yield audit_findings.NOTHING.found(topics, message, "Check the topic, --since and --until.")
+        yield rules.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
-        yield audit_findings.NO_SPARK.found(topics, f"{audit.unread}.", "Or use --headers-only or --engine local.")
+        yield rules.NO_SPARK.found(topics, f"{audit.unread}.", "Or use --headers-only or --engine local.")
     if summary.reads is not None:
         yield from _disagreements(summary)
         unnumbered = sum(read.unnumbered for read in summary.reads.values())
@@ -200,11 +188,11 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
             what = f"number at {request.sequence.text}" if request.sequence else f"value at {request.source.text}"
             message = f"{counted(unnumbered, 'record')} of {committed(summary):,} have no {what}."
             option = "--sequence" if request.sequence else "--by"
-            yield audit_findings.UNNUMBERED.found(topics, message, f"Check {option} against a record.")
+            yield rules.UNNUMBERED.found(topics, message, f"Check {option} against a record.")
     behind = committed(summary) - _readable(summary)
     if behind > 0 and not request.headers_only:
         message = f"{counted(behind, 'record')} are committed but beyond the last stable offset."
-        yield audit_findings.UNREAD.found(
+        yield rules.UNREAD.found(
             topics, message, "Audit again when the open transaction has ended: connectctl transactions lag."
         )
     if (
@@ -217,9 +205,9 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         why_not = "Only headers were requested" if request.headers_only else f"--sequence is not set{why}"
         hint = None if request.headers_only else "Use --sequence '$.field' with --by, or --headers-only."
         severity = Severity.INFO if request.headers_only else None
-        yield audit_findings.NO_SEQUENCE.found(topics, f"{why_not}.", hint, severity=severity)
+        yield rules.NO_SEQUENCE.found(topics, f"{why_not}.", hint, severity=severity)
     if audit.offsets is not None and audit.offsets.why and request.sequence is not None:
-        yield audit_findings.NOT_COMPARED.found(
+        yield rules.NOT_COMPARED.found(
             str(request.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}."
         )
 
@@ -242,7 +230,7 @@ def _disagreements(summary: Summary) -> Iterator[Finding]:
     if read != readable and not any(part.legacy for part in summary.parts):
         subject = ", ".join(sorted({part.topic for part in summary.parts}))
         message = f"Batch headers count {readable:,} readable committed records, but {read:,} were read."
-        yield audit_findings.DISAGREE.found(
+        yield rules.DISAGREE.found(
             subject, message, "Audit again; if the difference persists, check the brokers' logs."
         )
 
@@ -254,11 +242,11 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
         plain[part.topic] = plain.get(part.topic, 0) + part.plain
     for topic, count in plain.items():
         if count:
-            yield audit_findings.PLAIN.found(topic, f"{counted(count, 'record')} are outside of transactions.")
+            yield rules.PLAIN.found(topic, f"{counted(count, 'record')} are outside of transactions.")
     if audit.request.since is None:
         for topic in sorted({part.topic for part in summary.parts if part.start > 0}):
             first = min(part.start for part in summary.parts if part.topic == topic)
-            yield audit_findings.REMOVED.found(topic, f"The first is at offset {first:,}.")
+            yield rules.REMOVED.found(topic, f"The first is at offset {first:,}.")
 
 
 def _worst(summary: Summary, kind: str) -> list[Violation]:

@@ -11,8 +11,8 @@ from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
 from connectctl.cli.views import audit_archive as view
 from connectctl.ops.audit.archive import ArchiveAudit, archive_partitions, to_read
-from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
-from connectctl.ops.audit.verdict import AuditVerdict
+from connectctl.ops.audit.archive_findings import findings_of_archive
+from connectctl.ops.audit.verdict import AuditVerdict, verdict_of
 from connectctl.ops.clients.kafka_protocol.settled_positions import positions
 from connectctl.ops.clients.spark.session import job_failures, require
 from connectctl.ops.connect.sink_group import sink_group

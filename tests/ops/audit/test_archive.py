@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 from connectctl.cli.views import audit_archive as view
 from connectctl.ops.audit.archive import ArchiveAudit, FileContent, MissingRecords, archive_partitions, to_read
-from connectctl.ops.audit.archive_findings import findings_of_archive, verdict_of
-from connectctl.ops.audit.verdict import AuditVerdict
+from connectctl.ops.audit.archive_findings import findings_of_archive
+from connectctl.ops.audit.verdict import AuditVerdict, verdict_of
 from connectctl.ops.kafka.group_positions import GroupPositions
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
