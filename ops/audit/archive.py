@@ -77,7 +77,6 @@ class ArchivePartition:
         return [(a, b) for a, b in clipped if a < b]
 
     def unprovable(self, contents: Mapping[str, FileContent]) -> int:
-        """How many of those offsets are not in the input any more."""
         first = self.input.first if self.input is not None else self.end
         return sum(max(0, min(b, first) - a) for a, b in self.uncovered(contents))
 

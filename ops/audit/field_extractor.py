@@ -17,8 +17,6 @@ FORMS = "Use '$.field' (in the value), 'key:$.field', 'header:NAME' or 'text:REG
 
 
 class RecordPart(StrEnum):
-    """Which part of a record."""
-
     VALUE = "value"
     KEY = "key"
     HEADER = "header"
@@ -124,7 +122,6 @@ def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
 
 
 def follow(data: Any, path: tuple[str | int, ...]) -> Any:
-    """What ``path`` leads to, None for nothing."""
     for step in path:
         if isinstance(step, str):
             data = data.get(step) if isinstance(data, dict) else None

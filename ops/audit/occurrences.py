@@ -85,7 +85,6 @@ class MatchTotals:
     reads: dict[tuple[str, int, int], list[int]] = field(default_factory=dict)
 
     def count(self, row: Occurrence) -> None:
-        """Add a row that counts records."""
         found = self.reads.setdefault((row.topic, row.partition, row.side), [0, 0])
         found[0] += row.first
         found[1] += row.last
@@ -104,7 +103,6 @@ class MatchTotals:
         return sum(found[1] for found in self.reads.values())
 
     def as_row(self) -> dict[str, Any]:
-        """As plain values, for ``merge``."""
         return {
             "clean": self.clean,
             "missing": self.missing,

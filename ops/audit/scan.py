@@ -94,7 +94,6 @@ class PartTotals:
         return TopicPartition(self.topic, self.partition)
 
     def as_row(self) -> dict[str, Any]:
-        """As plain values."""
         return asdict(self)
 
 

@@ -67,7 +67,6 @@ class Summary:
             self.matched.merge(found.as_row())
 
     def read(self, found: Read) -> None:
-        """Add what was read of a partition, or of a piece of one."""
         if self.reads is None:
             self.reads = {}
         read = self.reads.setdefault(place := TopicPartition(found.topic, found.partition), Read(*place))
@@ -80,7 +79,6 @@ class Summary:
         self.weights[kind] += weight
 
     def keep(self, violation: Violation) -> None:
-        """Keep an violation, if it is among the worst of its kind."""
         self._push(self.violations[violation.kind], violation.records, violation)
 
     def source(self, totals: SourceTotals) -> None:
@@ -90,7 +88,6 @@ class Summary:
         self._push(self.worst, totals.offences, totals)
 
     def as_row(self) -> dict[str, Any]:
-        """As plain values, for ``merge``."""
         return {
             "parts": [asdict(part) for part in self.parts],
             "totals": self.totals.as_row(),

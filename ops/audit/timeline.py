@@ -50,7 +50,6 @@ class Timeline:
         self.slots, self.width = found, self.width * 2
 
     def as_row(self) -> dict[str, Any]:
-        """As plain values, for ``of``."""
         return {"width": self.width, "slots": self.slots}
 
     @classmethod

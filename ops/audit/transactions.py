@@ -48,7 +48,6 @@ class TransactionTotals:
     timeline: Timeline = field(default_factory=Timeline)
 
     def merge(self, other: dict[str, Any]) -> None:
-        """Add what another task counted."""
         for mine, theirs in ((self.transactions, other["transactions"]), (self.records, other["records"])):
             for name, count in theirs.items():
                 mine[name] += count
@@ -58,7 +57,6 @@ class TransactionTotals:
         self.timeline.merge(Timeline.of(other["timeline"]))
 
     def as_row(self) -> dict[str, Any]:
-        """As plain values, for ``merge``."""
         return {
             "transactions": self.transactions,
             "records": self.records,

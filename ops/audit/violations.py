@@ -67,5 +67,4 @@ class Violation(NamedTuple):
 
     @property
     def _elsewhere(self) -> dict[str, Any]:
-        """The counterpart's partition, told where it is another one."""
         return {"otherTopic": self.other_topic, "otherPartition": self.other_partition}

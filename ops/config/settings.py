@@ -75,7 +75,6 @@ class Settings:
     """What was given for another group than the one in use, and does not count."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value called ``name``, or ``default`` without one."""
         found = self.values.get(name)
         return default if found is None else found.value
 

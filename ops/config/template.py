@@ -35,7 +35,6 @@ def problem_with(template: str, known: Collection[str], needed: Collection[str] 
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """``template`` with its placeholders replaced, as they are."""
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 

@@ -138,11 +138,7 @@ def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
 
 
 def unreported(connectors: Sequence[str]) -> Finding | None:
-    """The newest status of something is of a worker that no longer has it, and its worker has said nothing (CLUSTER012).
-
-    So it is for a moment after every rebalance. It stays so where a worker was frozen or cut off for a while: it keeps
-    its tasks, and the status that others wrote meanwhile is never corrected.
-    """
+    """The newest status of something is of a worker that no longer has it, and its worker has said nothing (CLUSTER012)."""
     if not connectors:
         return None
     message = (
@@ -161,11 +157,7 @@ def empty_topic_chosen(topic: str, role: str) -> Finding:
 
 
 def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Finding:
-    """The internal topic is not there, not found, or not the only one that fits (TOPIC002).
-
-    A ``fresh`` cluster has no connectors, so that its offsets and status topics have no records to tell them by, and
-    nothing to lose: only their layout is not checked then.
-    """
+    """The internal topic is not there, not found, or not the only one that fits (TOPIC002)."""
     if fresh:
         message = f"{why}. The cluster has no connectors, so nothing is kept there yet; its layout is not checked."
         return TOPIC_MISSING.found(f"{role} topic", message, hint, severity=Severity.WARNING)
@@ -181,22 +173,18 @@ def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
-    """``cleanup.policy`` is not exactly ``compact``: old records will be deleted, and workers do not start (TOPIC004).
-
-    An empty one, legal on brokers since 4.2 (KIP-1161), deletes and compacts nothing, and workers start with it.
-    """
+    """``cleanup.policy`` is not exactly ``compact``: old records will be deleted, and workers do not start (TOPIC004)."""
     policy = facts.config.get("cleanup.policy")
     if policy in (None, "compact"):
         return None
+    hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
     if policy == "":
-        hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
         message = (
             f"cleanup.policy of the {role} topic is empty: workers start with it and lose nothing, but it is never "
             "compacted: it grows without end, and every start reads all of it."
         )
         return NOT_COMPACTED.found(facts.name, message, hint, severity=Severity.WARNING)
     message = f"cleanup.policy of the {role} topic is {policy}; Kafka will delete from it, and workers refuse to start."
-    hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
     return NOT_COMPACTED.found(facts.name, message, hint)
 
 

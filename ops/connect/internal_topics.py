@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """What a worker keeps in a topic."""
-
     CONFIG = "config"
     OFFSETS = "offsets"
     STATUS = "status"
@@ -147,7 +145,6 @@ def _source_of(key: str) -> str | None:
 
 
 def config_topic_signals(topic: str, state: ConfigState, end: int) -> ConfigTopicSignals:
-    """What a config topic that was read whole tells about its cluster."""
     named = (c.config.get("offsets.storage.topic") for c in state.connectors.values())
     return ConfigTopicSignals(topic, frozenset(state.connectors), state.deleted, frozenset(filter(None, named)), end)
 

@@ -76,7 +76,6 @@ def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> st
 
 
 def client_overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
-    """The ``<client>.override.`` properties of a connector, without this prefix."""
     prefix = f"{client}.override."
     return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 

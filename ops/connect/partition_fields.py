@@ -68,7 +68,6 @@ class PartitionRule:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The properties that matter to source offsets."""
         return frozenset(key for each in self.fields for key in each.keys) | {
             *self.offset_keys,
             *self.where,

@@ -96,7 +96,6 @@ class _Execution(Generic[R]):
     failed: set[str] = field(default_factory=set)
 
     def take(self, number: int, planned: Step[R], confirm: Callable[[], None]) -> None:
-        """Do one step, unless an earlier one of its resource failed."""
         self.context.run, self.context.step, self.number, self.applying = self.run, number, number, False
         if planned.subject in self.failed:
             self._record(Result(planned.subject, planned.describe(), Outcome.LEFT_OUT, LEFT_OUT))

@@ -180,7 +180,6 @@ class Journal:
         ]
 
     def runs_of(self, operation: str, cluster_id: str, group_id: str) -> list[Run]:
-        """The runs of an operation on this Connect cluster, the newest first."""
         where = "WHERE operation = ? AND cluster_id = ? AND group_id = ?"
         return self._runs(where, operation, cluster_id, group_id)
 
@@ -190,7 +189,6 @@ class Journal:
         return [run for run in here if run.changed]
 
     def plan(self, run: str) -> Any:
-        """The plan of a run, as ``begin`` got it."""
         return read_json(self.path(run, "plan.json").read_bytes())
 
     def path(self, run: str, name: str) -> Path:

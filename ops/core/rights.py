@@ -45,8 +45,6 @@ class Effect(StrEnum):
 
 
 class When(StrEnum):
-    """On what a row depends."""
-
     ALWAYS = "always"
     UNNAMED = "internal topics are not named"
     CREATES = "it creates the topic"

@@ -41,7 +41,6 @@ class RuleDoc:
 
 @cache
 def rule_docs() -> dict[str, RuleDoc]:
-    """Every documented finding, by id in order."""
     found = (doc for path in DIRECTORY.glob("*.md") for doc in sections(path))
     return {doc.id: doc for doc in sorted(found, key=lambda doc: doc.id)}
 

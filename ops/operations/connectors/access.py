@@ -26,7 +26,6 @@ class ConnectorAccess:
     facts: Callable[[], observe.Facts] | None = None
 
     def cluster_id(self) -> str:
-        """The id of the Kafka cluster that the workers use."""
         if self.kafka is not None:
             return self.kafka.cluster_id()
         return str(self.calls.get("/").get("kafka_cluster_id"))

@@ -192,7 +192,6 @@ def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
-    """Every connector as the config topic has it, with the last statuses of the status topic."""
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
     state = connect_config_topic.state_of(images[config_topic])
     statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}

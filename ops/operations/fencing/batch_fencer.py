@@ -58,7 +58,6 @@ class BatchFencer:
         return {row.id: row for row in self.rows}
 
     def run(self) -> None:
-        """Fence; returns when every id has a result."""
         deadline = self.now() + self.timeout
         for row in self.rows:
             if (result := without_request(row)) is not None:

@@ -121,7 +121,6 @@ class FenceSelection:
 
     @cached_property
     def to_fence(self) -> tuple[FenceTarget, ...]:
-        """The targets for which a request will be sent."""
         return tuple(row for row in self.rows if row.action in (FenceAction.FENCE, FenceAction.CREATE))
 
     def connectors_of(self, group_id: str | None) -> tuple[str, ...]:

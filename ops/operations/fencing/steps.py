@@ -74,7 +74,6 @@ class FenceIds(Step[FenceContext]):
     now: str = ""
 
     def left(self, context: FenceContext) -> list[FenceTarget]:
-        """The ids that no earlier attempt fenced."""
         return self._beyond(fenced_before(context.record))
 
     def _beyond(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:

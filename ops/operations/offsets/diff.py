@@ -33,7 +33,6 @@ class Difference:
 
 
 def differences(left: Said, right: Said) -> tuple[Difference, ...]:
-    """Every key whose value is not the same on both sides, in order."""
     keys = sorted({*left, *right})
     return tuple(
         Difference(c, k, left.get((c, k)), right.get((c, k))) for c, k in keys if left.get((c, k)) != right.get((c, k))

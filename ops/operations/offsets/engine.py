@@ -49,7 +49,6 @@ class View:
     records: dict[str, Sequence[Iterable[list[Row]]]] = field(default_factory=dict)
 
     def decide(self, request: OffsetRequest) -> OffsetChanges:
-        """The changes of ``request``, which the view was asked for."""
         name = request.connector
         return self.decisions.get(name) or decide(request, self.places[name], self.saved.get(name))
 

@@ -47,7 +47,6 @@ class BackupGroup(Step["OffsetContext"]):
 
 
 def backup_file(step: int) -> str:
-    """The name of the backup that step ``step`` of a run writes, in the run's directory."""
     return f"group-{step}.json"
 
 

@@ -240,12 +240,6 @@ def _advice(topic: str, code: Code) -> str | None:
 
 
 def _not_proven(found: Hanging) -> Finding:
-    """a transaction is open whose id was not seen, and nothing proves that no coordinator has it.
-
-    A principal that is not allowed to describe a transactional id gets no answer about its producer, as if there were none.
-    Such a transaction may be alive: ended by hand, its records are lost, and its producer commits them all the same.
-    Read on ``__transaction_state`` shows which id has the producer, and so does Describe on all transactional ids.
-    """
     message = (
         f"Producer {found.producer.producer_id} has a transaction open since offset {found.producer.start_offset}; "
         "not proven to hang, because its coordinator may have it under an id that this principal does not see."
