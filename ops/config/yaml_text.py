@@ -92,6 +92,41 @@ def check(text: str, loader: Any = None) -> None:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
+def repeated(text: str) -> str | None:
+    """The first key that an object of a JSON or YAML text has twice, with both lines; None where there is none.
+
+    JSON and YAML silently take the last one, which may not be the intended one.
+    ``text`` was read before: it is well-formed, and its depth is bounded. Lines count from 1.
+    """
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return None  # JSON that is not YAML, such as a text with a tab in front of a line
+    waiting, met = [root] if root is not None else [], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in met:
+            continue  # an alias
+        met.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            lines: dict[tuple[str, str], int] = {}
+            for key, value in node.value:
+                line = key.start_mark.line + 1
+                if isinstance(key, yaml.ScalarNode):
+                    if first := lines.get((key.tag, key.value)):
+                        again = (
+                            f"in line {first}, and in line {line} again" if first != line else f"twice in line {line}"
+                        )
+                        return f"the key {key.value!r} is {again}"
+                    lines[(key.tag, key.value)] = line
+                waiting.append(value)
+    return None
+
+
 class _Sizes:
     """How many values stand below each anchor, counted while the events of a file go by."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from connectctl.ops.config import context_file, replace_file
+from connectctl.ops.config import context_edit, context_file
 from connectctl.ops.core.errors import Refused
 from fakes.runner import invoke
 from typer.testing import Result
@@ -107,5 +107,5 @@ def test_a_difference_shows_no_password_of_the_lines_around_it(file: Path) -> No
 
 def test_a_file_that_somebody_changes_meanwhile_is_left_alone(file: Path) -> None:
     with pytest.raises(Refused, match="was changed meanwhile"):
-        replace_file.replace_file(file, "current: b\n", b"what it was")
+        context_edit.replace_file(file, "current: b\n", b"what it was")
     assert (file.read_text(), list(file.parent.iterdir())) == (TEXT, [file])

@@ -24,7 +24,7 @@ from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors import config_files, config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors import config_files, config_outlook
 from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
 from connectctl.ops.operations.connectors.config_history import chosen_version
@@ -144,7 +144,7 @@ def change(
             former = planner.current[each.name].connector
             offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=options.carry)
             if each.config != former.config:
-                offsets += config_outlook_new.of_others(each.name, each.config, outlook.others(each.name))
+                offsets += config_outlook.of_others(each.name, each.config, outlook.others(each.name))
             planner.change(each, offsets, [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else [])
             continue
         new = replace(each, state=each.state or each.kept_state)

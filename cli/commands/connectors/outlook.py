@@ -9,10 +9,9 @@ from connectctl.cli.session import Session
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.connectors import config_outlook, config_outlook_new
+from connectctl.ops.operations.connectors import config_outlook
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange
-from connectctl.ops.operations.connectors.config_outlook_new import OffsetsByConnector
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsByConnector, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_values import Config
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -51,13 +50,13 @@ class ConfigOutlook:
         if entries:
             partitions = tuple(read_json(partition) for partition, _ in entries)
             given = OffsetsOfChange(partitions={config_outlook.CARRIED: partitions})
-            return given + config_outlook_new.of_others(each.name, each.config, self.others(each.name))
-        own = config_outlook_new.of_new(each.name, each.config, self._stored)
-        return own + config_outlook_new.of_others(each.name, each.config, self.others(each.name), self._stored)
+            return given + config_outlook.of_others(each.name, each.config, self.others(each.name))
+        own = config_outlook.of_new(each.name, each.config, self._stored)
+        return own + config_outlook.of_others(each.name, each.config, self.others(each.name), self._stored)
 
     def has_former(self, each: Desired) -> bool:
         """Whether offsets of what it reads are stored under another name, and none under its own."""
-        return config_outlook_new.has_owner(each.name, each.config, self._stored)
+        return config_outlook.has_owner(each.name, each.config, self._stored)
 
     def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
         """The offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
@@ -65,7 +64,7 @@ class ConfigOutlook:
             what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
         running = {each.name for each in self._there if not at_rest(each.connector)}
-        return config_outlook_new.carried(given[0].name, given[0].config, self._stored, running)
+        return config_outlook.carried(given[0].name, given[0].config, self._stored, running)
 
 
 def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> OffsetsByConnector:

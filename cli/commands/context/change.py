@@ -12,7 +12,6 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.ops.config import context_edit, masking, paths, yaml_text
-from connectctl.ops.config.replace_file import replace_file
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
 
@@ -109,7 +108,7 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
         for line in lines:
             terminal.say(masking.masked(line))
     elif changed != text:
-        replace_file(path, changed, former)
+        context_edit.replace_file(path, changed, former)
 
 
 def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from connectctl.ops.core.times import now_utc
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, gap_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import read_facts
+from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, offset_json, partition_json
 from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
-from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, offset_json, partition_json
 
 UNKNOWN = "?"
 

@@ -76,18 +76,8 @@ class Planner:
         self.configs.append(desired.config)
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
-        self.steps.append(
-            CreateConnector(
-                desired.name,
-                config,
-                digest(desired.config),
-                state,
-                desired.file,
-                offsets=offsets.sentences,
-                partitions=offsets.partitions,
-                shares=offsets.shares,
-            )
-        )
+        own = digest(desired.config)
+        self.steps.append(CreateConnector(desired.name, config, own, state, desired.file, **offsets.of_step))
         self.wait_for(desired.name, desired.state or "RUNNING")
         self.show(desired.name, offsets)
 
@@ -111,9 +101,7 @@ class Planner:
                 *digests,
                 desired.file,
                 str(health.verdict.state),
-                offsets=offsets.sentences,
-                partitions=offsets.partitions,
-                shares=offsets.shares,
+                **offsets.of_step,
                 former=offsets.former,
                 restarts=restarts,
             )

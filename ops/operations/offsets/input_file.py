@@ -11,7 +11,7 @@ from typing import Any
 
 from connectctl.ops.config import yaml_text
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.config.repeated_keys import repeated
+from connectctl.ops.config.yaml_text import repeated
 from connectctl.ops.connect.source_offsets import UNKNOWN
 from connectctl.ops.core.errors import BadInput
 

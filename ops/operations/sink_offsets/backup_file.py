@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.operations.sink_offsets.changes import entries_json
 from connectctl.ops.operations.sink_offsets.observe import group_of
-from connectctl.ops.operations.sink_offsets.snapshot import entries_json
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites

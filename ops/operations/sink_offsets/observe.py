@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.operations.connectors.observe import matching_names
-from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, topics_of
+from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, topics_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites, KafkaReads

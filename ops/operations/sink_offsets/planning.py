@@ -12,8 +12,16 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide, digest
-from connectctl.ops.operations.sink_offsets.snapshot import MOST_MEMBERS, GroupOffsets, offset_json, partition_json
+from connectctl.ops.operations.sink_offsets.changes import (
+    MOST_MEMBERS,
+    GroupChange,
+    GroupOffsets,
+    OffsetWrite,
+    decide,
+    digest,
+    offset_json,
+    partition_json,
+)
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
 
 if TYPE_CHECKING:

@@ -13,10 +13,13 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide, digest
-from connectctl.ops.operations.sink_offsets.snapshot import (
+from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
+    GroupChange,
     GroupOffsets,
+    OffsetWrite,
+    decide,
+    digest,
     entries_json,
     offset_json,
     partition_json,

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, Unreadable, parse, producer_of
 from connectctl.ops.kafka.transactions import OPEN, PartitionProducer
-from connectctl.ops.operations.transactions.outcome import DecidedOutcome, decide, unknown, unread
-from connectctl.ops.operations.transactions.producer_history import Event, history, of_place
+from connectctl.ops.operations.transactions.outcome import (
+    DecidedOutcome,
+    Event,
+    decide,
+    history,
+    of_place,
+    unknown,
+    unread,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionLogReads

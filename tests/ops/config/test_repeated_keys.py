@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.config.repeated_keys import repeated
+from connectctl.ops.config.yaml_text import repeated
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
-from connectctl.ops.operations.sink_offsets.snapshot import MOST_MEMBERS, GroupOffsets
+from connectctl.ops.operations.sink_offsets.changes import MOST_MEMBERS, GroupOffsets
 from connectctl.ops.task_runtime.connectors.parquet_archive.files import ArchiveDirectory
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     MANIFEST,

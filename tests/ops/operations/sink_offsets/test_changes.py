@@ -10,8 +10,14 @@ from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_from_data, step_to_data
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.operations.sink_offsets.changes import GroupChange, decide, resetting, restoring, setting
-from connectctl.ops.operations.sink_offsets.snapshot import entries_json
+from connectctl.ops.operations.sink_offsets.changes import (
+    GroupChange,
+    decide,
+    entries_json,
+    resetting,
+    restoring,
+    setting,
+)
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from hypothesis import given
 from hypothesis import strategies as st

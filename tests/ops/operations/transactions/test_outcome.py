@@ -12,9 +12,8 @@ from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.transactions.outcome import DecidedOutcome
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome, history
 from connectctl.ops.operations.transactions.outcome_lookup import decisions, since
-from connectctl.ops.operations.transactions.producer_history import history
 from fakes.transactionlog import FakeTransactionLog, key_of, log_of
 
 AT, ELSEWHERE = TopicPartition("orders", 0), TopicPartition("offsets", 3)

@@ -14,8 +14,7 @@ from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer
-from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, decide
-from connectctl.ops.operations.transactions.producer_history import history, of_place
+from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, decide, history, of_place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
