@@ -21,7 +21,7 @@ NOT_APPLIED = {
 
 
 def read_plan(path: Path) -> dict[str, Any]:
-    """Read the JSON of the plan in ``path``, or in standard input for ``-``. Raises ``BadInput``, also for ``NOT_APPLIED``."""
+    """Read the JSON of the plan in ``path``, ``-`` for standard input. Raises ``BadInput``, also for ``NOT_APPLIED``."""
     try:
         data = read_json(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
         if isinstance(data, dict):

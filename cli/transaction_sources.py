@@ -69,7 +69,7 @@ def _coordinators(session: Session, request: FenceRequest, configured: Callable[
 
 
 def coordinators_of(session: Session, overrides: Mapping[str, str]) -> TransactionCalls:
-    """Return the coordinators of a connector's producers; ``overrides``: its ``producer.override.`` properties, unprefixed."""
+    """Return the coordinators of a connector's producers. ``overrides``: ``producer.override.`` properties, unprefixed."""
     bootstrap = overrides.get("bootstrap.servers", "")
     if not bootstrap or share_a_server(bootstrap, str(session.settings.get("bootstrap_servers", ""))):
         return session.transactions
