@@ -65,7 +65,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Html:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], caption: str, *, cards: bool = True) -> Html:
-    """Return a table whose first cells are the headers of their rows. With ``cards``, a row is a block on a narrow screen."""
+    """Return a table whose first cells are the headers of their rows. With ``cards``, rows are blocks on a narrow screen."""
     head = "".join(f'<th scope="col"{_class("n" if c.kind == "n" else "")}>{text(c.name)}</th>' for c in columns)
     body = "".join(f"<tr>{''.join(_cells(columns, row, cards))}</tr>" for row in rows)
     return Html(

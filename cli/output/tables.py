@@ -39,7 +39,7 @@ def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()) -> Fitted:
-    """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, from ``spare`` in its order."""
+    """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in the order of ``spare``."""
     columns, *rows = [list(map(on_one_line, row)) for row in (columns, *rows)]
     left_out: list[str] = []
     for name in ("", *(each for each in spare if each in columns)):

@@ -1,4 +1,4 @@
-"""How a cluster looks in ``cluster show``: tables for people, members for scripts."""
+"""The views of ``cluster show``: tables for users, JSON members for scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")
 
 
 def blocks(view: ClusterView, wide: bool) -> list[Block]:
-    """The tables: the group, its workers, the internal topics, the connectors."""
+    """Return the tables: the group, its workers, the internal topics, the connectors."""
     return [_group(view, wide), _workers(view, wide), _topics(view, wide), _connectors(view, wide)]
 
 

@@ -40,10 +40,10 @@ def sides(
 
 
 def _saved(session: Session, file: Path) -> OffsetsSnapshot:
-    """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
+    """Return the offsets in ``file``, with the configurations of this cluster where it has topics of this cluster."""
     records = topic_dump.read_file(file)
     sources = sources_of(session, PATIENCE)[0]
-    seen = observe(sources, OffsetsQuery((), False, False))  # what the topics hold has been read for the other side
+    seen = observe(sources, OffsetsQuery((), False, False))  # the topics have been read for the other side
     known = sources.offsets_topic
     ours = {known, *(store.topic for store in seen.stores.values())}
     configs = seen.configs if ours & records.keys() else None
@@ -56,7 +56,7 @@ def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
 
 
 def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
-    """The answer. Raises ``ConnectctlError`` where not all could be read."""
+    """Return the offsets. Raises ``ConnectctlError`` if not all could be read."""
     found = assemble(snapshot, OffsetsQuery(wanted))
     if not found.complete:
         why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
@@ -65,7 +65,7 @@ def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
 
 
 def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
-    """The global topic against the dedicated one, for the connectors that have one."""
+    """Return the global topic and the dedicated one as sides, for the connectors that have one."""
     if any(map(is_glob, wanted)):
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)

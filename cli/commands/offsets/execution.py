@@ -1,4 +1,4 @@
-"""From requests about source offsets to a run: look, plan, ask once, carry out with the journal, say how to undo it."""
+"""Executes changes of source offsets: observe, plan, confirm, run with the journal, and print how to undo it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from connectctl.ops.operations.offsets.write_access import refuse_without_write
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20
-"""Records or offsets of a plan that are shown; all are in ``-o json``."""
+"""The most records or offsets shown of a plan; all are in ``-o json``."""
 
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[OffsetAccess, list[ConnectorState]]:
-    """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
+    """Return the current state of the connectors. Raises ``BadInput`` for unknown ones."""
     sources, group, _ = sources_of(session, PATIENCE)
     access = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, engine_of(session, sources))
     if not targets:
@@ -52,7 +52,7 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[OffsetAccess, 
 
 
 def engine_of(session: Session, sources: Sources) -> Engine:
-    """The engine that the person chose with ``--engine``, or that the size of the global offsets topic asks for."""
+    """Return the engine given with ``--engine``, or chosen by the size of the global offsets topic."""
     choice = Choice(session.engine)
     if choice is Choice.LOCAL or not wants_spark(
         choice, sources.kafka, sources.offsets_topic, installed=spark_session.installed()
@@ -72,10 +72,10 @@ def change(
     check: Callable[[OffsetAccess], None] = lambda looked: None,
     saved: Plan | None = None,
 ) -> bool:
-    """Plan the change, ask once, execute it; says whether the offsets are as requested now.
+    """Plan the change, confirm and execute it; returns whether the offsets are as requested.
 
-    ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is. ``saved`` is a
-    plan that was made earlier for the same: it is executed as it is. Raises ``Refused`` where it is stale.
+    ``typed`` is a name that the user must type; ``check`` may raise after the cluster has been observed. ``saved`` is an
+    earlier plan for the same request, executed unchanged. Raises ``Refused`` if it is stale.
     """
     looked, subjects = look_at(session, targets)
     looked.sources.check_proven()
@@ -104,7 +104,7 @@ def change(
 
 
 def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
-    """The records of a plan as scripts get them: of many, as JSON, some thousands at a time."""
+    """Return the records of a plan for scripts; with JSON, many of them are encoded thousands at a time."""
     if output is Output.JSON and len(writes) > 1:
         return Flow(map(EncodedItems, write_texts(writes)))
     return list(map(write_as_json, writes))
@@ -120,7 +120,7 @@ def perform(
     typed: str | None,
     deleted: str,
 ) -> None:
-    """Show ``records``, ask, and execute the plan; ``deleted`` says what goes where the person types ``typed``."""
+    """Show ``records``, confirm and execute the plan; ``deleted`` names what is deleted if the user must type ``typed``."""
     plan, output = changes.plan, options.output
     data: dict[str, Any] = {"operation": plan.operation, "clusterId": plan.cluster_id}
     data |= {"run": None, "recordsPlanned": len(changes.writes), "results": []}
@@ -157,13 +157,13 @@ def context_of(session: Session, looked: OffsetAccess, journal: Journal) -> Offs
 
 
 def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
-    """Do the steps from ``start`` on, telling of each on a terminal."""
+    """Execute the steps from ``start`` on, and announce each on a terminal."""
     undoes = undone_by(steps)
     return execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start, undoes=undoes)
 
 
 def report_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
-    """Say on standard error that earlier runs did not end well."""
+    """Print a warning for each earlier run that has not ended successfully."""
     for run in journal.unfinished_runs(cluster_id, group_id):
         if not run.operation.startswith(("offsets ", "upgrade")):
             continue
@@ -185,9 +185,9 @@ def ask(
     typed: str,
     name: str | None,
 ) -> None:
-    """Ask whether to carry out ``plan``, after showing its ``records``. Raises ``Refused``.
+    """Request confirmation of ``plan``, after showing its ``records``. Raises ``Refused``.
 
-    Where all of what ``typed`` says are to be deleted, the person types ``name``.
+    If all offsets named by ``typed`` are to be deleted, the user must type ``name``.
     """
     if not yes and apply.somebody_is_there():
         records()
@@ -200,13 +200,13 @@ def ask(
 
 
 def show(changes: Changes) -> None:
-    """A plan for people: its steps, what would be written, where the policies disagree."""
+    """Print a plan: its steps, the records to write, and conflicts of the policies."""
     apply.print_plan(changes.plan)
     show_records(changes)
 
 
 def show_records(changes: Changes, *, to_stderr: bool = False) -> None:
-    """What would be written over what, and the conflicts."""
+    """Print the records to write with their former values, and the conflicts."""
     say = terminal.note if to_stderr else terminal.say
     for write in map(write_as_json, islice(changes.writes, SHOWN)):
         before, after = write["before"] or "nothing", write["after"] or "a tombstone"

@@ -1,4 +1,4 @@
-"""``connectctl offsets diff|backup|history|undo``: compare, save, look back, take back."""
+"""``connectctl offsets diff|backup|history|undo``: compare, back up, list changes, undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of committed offsets of sinks' groups: look, plan, ask once, carry out with the journal, say how to undo it."""
+"""Executes changes of sinks' committed offsets: observe, plan, confirm, run with the journal, print how to undo it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def change_groups(
     check: Callable[[OffsetAccess], None] = lambda looked: None,
     saved: Plan | None = None,
 ) -> bool:
-    """As ``execution.change``, for groups; ``undoes`` is the run that is taken back."""
+    """Do the same as ``execution.change`` for groups; ``undoes`` is the run to undo."""
     if options.stop and saved is None and not all(target.connector for target in targets):
         raise BadInput("--stop requires a connector, not a group", next_step="Stop the members of the group yourself.")
     sources, group, _ = sources_of(session, PATIENCE)
@@ -56,7 +56,7 @@ def change_groups(
 
 
 def show_plan(changes: GroupChanges) -> None:
-    """A plan for people: its steps, and what would be committed over what."""
+    """Print a plan: its steps, and the offsets to commit with their former values."""
     apply.print_plan(changes.plan)
     show_offsets(changes, terminal.say)
     for warning in changes.warnings:
@@ -64,7 +64,7 @@ def show_plan(changes: GroupChanges) -> None:
 
 
 def show_offsets(changes: GroupChanges, say: Callable[[str], None]) -> None:
-    """What would be committed over what."""
+    """Print the offsets to commit with their former values."""
     for group, write in changes.writes[: execution.SHOWN]:
         before, after = ("nothing" if offset is None else offset for offset in (write.before, write.after))
         say(f"  {group}  {write.place}: {before} -> {after}")
