@@ -1,8 +1,8 @@
-"""The rights that connectctl itself needs, by command: what its principal has to be allowed, and what is missing without.
+"""The rights that connectctl itself needs, by command, and what is missing without each.
 
-One table, from which ``docs/rights.md`` is made, ``preflight --self`` is judged, and ``--self --emit`` prints. A row names
-the call of an edge that needs the right (``ops/clients/protocols.py``) and what it is about by its role; the names of a
-cluster are filled in later (``ops/checks/own_rights/rules.py``). Rights as Kafka's ``KafkaApis`` asks for them.
+One table for ``docs/rights.md``, ``preflight --self`` and ``--self --emit``. A row names the client's method that needs
+the right (``ops/clients/protocols.py``) and the role of its resource; the names in a cluster are filled in later
+(``ops/checks/own_rights/rules.py``). Rights as Kafka's ``KafkaApis`` requires them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from connectctl.ops.kafka.acls import Operation, Resource
 
 
 class Name(StrEnum):
-    """What a right is on."""
+    """The resource of a right, by its role."""
 
     CLUSTER = "the Kafka cluster"
     GROUP = "group.id"
@@ -40,14 +40,14 @@ class Name(StrEnum):
 
 
 class Effect(StrEnum):
-    """What becomes of a command without the right: it is refused, or it sees a part and says so."""
+    """The effect of a missing right: the command is refused, or its result is reported as partial."""
 
     REFUSED = "refused"
     PART = "sees a part"
 
 
 class When(StrEnum):
-    """On what a row depends."""
+    """The condition of a row."""
 
     ALWAYS = "always"
     UNNAMED = "internal topics are not named"
@@ -57,7 +57,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True)
 class Allowed:
-    """The operations that brokers allow; None where they do not tell, with the reason in ``why``."""
+    """The operations that brokers allow; None if they do not report them, with the reason in ``why``."""
 
     operations: frozenset[Operation] | None
     why: str = ""
@@ -65,10 +65,10 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A right that a command needs: ``operation`` on ``resource`` of that ``name``, for ``call``, a method of an edge.
+    """A right that a command needs: ``operation`` on ``resource`` of that ``name``, for ``call``, a method of a client.
 
-    A call is one of ``ops/clients/protocols.py``, or of a module beside it that is named before it.
-    ``without`` says what is missing without it.
+    A call is in ``ops/clients/protocols.py``, or in the module next to it that its name begins with.
+    ``without`` describes what is missing without the right.
     """
 
     call: str
@@ -90,7 +90,7 @@ _REFUSED, _PART = Effect.REFUSED, Effect.PART
 
 
 def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -> tuple[Need, ...]:
-    """To read a topic to its end; Read includes Describe, which a deny can still take away."""
+    """Return the needs to read a topic to its end; Read includes Describe, unless a deny ACL removes it."""
     return (
         Need("KafkaReads.extents", _D, _TOPIC, name, effect, without, when),
         Need("KafkaReads.image", _R, _TOPIC, name, effect, without, when),
@@ -372,11 +372,11 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "completion": NOTHING,
     "docs man": NOTHING,
 }
-"""Every command, with what its principal needs; those with nothing ask no cluster of the person's."""
+"""Every command with its needs; those without any do not contact the user's clusters."""
 
 
 def needs_of(command: str) -> Iterator[Need]:
-    """What ``command`` needs, each right once: what refuses it goes before what only hides a part."""
+    """Yield the needs of ``command``, each right once: with two effects, the one that refuses the command."""
     seen: dict[tuple[Operation, Resource, Name], Need] = {}
     for need in sorted(COMMANDS[command], key=lambda each: each.effect is not Effect.REFUSED):
         seen.setdefault((need.operation, need.resource, need.name), need)

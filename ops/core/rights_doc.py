@@ -29,7 +29,7 @@ _NOTHING = "Nothing: these ask no cluster but the sandbox's own, or read only th
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: configurations, now and earlier."""
+"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: current and earlier configurations."""
 
 from __future__ import annotations
 

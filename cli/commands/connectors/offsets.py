@@ -1,4 +1,4 @@
-"""Initial offsets of a connector whose workers cannot set them: written to the offsets topic before it is created."""
+"""Initial offsets for workers that cannot set them: written to the offsets topic before the connector is created."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Whether ``entries`` are to be written to the topic: by the release of the workers, where the brokers are given."""
+    """Whether ``entries`` are to be written to the topic: depends on the workers' release, if the brokers are given."""
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
 
 
 def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *, options: ApplyOptions) -> None:
-    """Carry out ``planned``, which creates the source connector ``name``, behind the steps that write its offsets."""
+    """Execute ``planned``, which creates the source connector ``name``, after the steps that write its offsets."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
             f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",

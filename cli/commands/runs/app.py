@@ -1,4 +1,4 @@
-"""``connectctl runs``: what was changed, what was interrupted, and how to resume it."""
+"""``connectctl runs``: list changes and interrupted runs, and resume them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
 
 
 def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
-    """The steps of a run of any operation; those of a roll name the workers that were taken."""
+    """Return the steps of a run of any operation; those of a roll name the workers chosen."""
     from connectctl.ops.all_steps import KINDS
     from connectctl.ops.operations.upgrade import run_state, runs
 
