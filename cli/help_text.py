@@ -111,12 +111,12 @@ def _option(param: Any) -> None:
 
 def _finite(param: Any) -> None:
     """Make the option reject nan and inf: a wait for such a time would never end, or not begin."""
-    if hasattr(param, "taken"):
+    if hasattr(param, "process_unchecked"):
         return
-    param.taken = param.process_value
+    param.process_unchecked = param.process_value
 
     def process_value(ctx: Any, value: Any) -> Any:
-        number = param.taken(ctx, value)
+        number = param.process_unchecked(ctx, value)
         if isinstance(number, float) and not math.isfinite(number):
             raise BadInput(f"{param.opts[0]} must be a finite number, not {number}", code="usage")
         return number

@@ -97,7 +97,7 @@ class Session:
             )
         return str(value)
 
-    def beside(self, context: str) -> Session:
+    def in_context(self, context: str) -> Session:
         """Return a session in another context of the same file, without the flags of this one except ``--timeout``."""
         return Session(flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config)
 

@@ -72,7 +72,7 @@ def _observe(session: Session) -> TasksSeen:
     return look_at_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ...], wide: bool) -> None:
@@ -129,7 +129,7 @@ def _or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ DOUBT = {"not enabled": "not enabled (preparing or disabled)"}
 SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def blocks(view: ClusterView, wide: bool) -> list[Block]:
@@ -71,7 +71,7 @@ def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
     return [topic.role, facts.name, str(facts.partitions), each, whole, policy, ",".join(ids) or "-"]
 
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def as_json(view: ClusterView) -> dict[str, Any]:

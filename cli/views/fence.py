@@ -84,7 +84,7 @@ def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:
     return result.as_json() | {"plan": row.as_json(selection.taken_at)}
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")

@@ -83,7 +83,7 @@ class Need:
 _D, _R, _W = Operation.DESCRIBE, Operation.READ, Operation.WRITE
 _DC, _C = Operation.DESCRIBE_CONFIGS, Operation.CREATE
 _DESCRIBED = "kafka_protocol.group_coordinator.Coordinator.describe"
-_LEAVE = "kafka_protocol.group_coordinator.Coordinator.remove_static"
+_REMOVE_STATIC = "kafka_protocol.group_coordinator.Coordinator.remove_static"
 _STABLE_OFFSETS = "kafka_protocol.group_coordinator.Coordinator.stable_offsets"
 _TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID, Resource.CLUSTER
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
@@ -112,7 +112,7 @@ _CONNECTORS_AND_STATUSES = (
     *_reads(Name.CONFIG, _PART, "connectors and their target states, where no worker answers"),
     *_reads(Name.STATUS, _PART, "statuses, where no worker answers"),
 )
-_LOOK = (_WORKERS, _FIND, *_CONNECTORS_AND_STATUSES)
+_LISTING = (_WORKERS, _FIND, *_CONNECTORS_AND_STATUSES)
 _FENCED = Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "whether a task was fenced")
 
 _ALL_OFFSETS = (
@@ -200,7 +200,7 @@ _BROKER_SETTINGS = Need(
 )
 _READERS = Need("BrokerReads.readers", _D, _CLUSTER, Name.CLUSTER, _PART, "groups that may not be described alone")
 _CHECKS = (
-    *_LOOK,
+    *_LISTING,
     *_LAYOUT,
     *_reads(Name.OFFSETS, _PART, "whether its records can be read, and their owner"),
     *_reads(Name.DEDICATED, _PART, "whether connectors lose offsets"),
@@ -271,9 +271,9 @@ _FENCE = (
 NOTHING: tuple[Need, ...] = ()
 _ADDRESSES = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses")
 COMMANDS: dict[str, tuple[Need, ...]] = {
-    "cluster show": (*_LOOK, *_LAYOUT),
-    "connectors list": _LOOK,
-    "connectors show": (*_LOOK, _FENCED),
+    "cluster show": (*_LISTING, *_LAYOUT),
+    "connectors list": _LISTING,
+    "connectors show": (*_LISTING, _FENCED),
     "connectors stop": _CHANGE,
     "connectors pause": _CHANGE,
     "connectors resume": _CHANGE,
@@ -289,7 +289,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors patch": _CHANGE,
     "connectors delete": (*_CHANGE, *_EVERY_ID),
     "connectors diff": _CHANGE,
-    "connectors history": _LOOK,
+    "connectors history": _LISTING,
     "connectors rollback": (*_CHANGE, *_reads(Name.OFFSETS, _PART, "offsets that are stored under a new name")),
     "connectors topics": _CHANGE,
     "plugins list": (_ADDRESSES,),
@@ -308,7 +308,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "offsets undo": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
     "offsets history": NOTHING,
     "fence": _FENCE,
-    "tasks check": _LOOK,
+    "tasks check": _LISTING,
     "preflight": _CHECKS,
     "validate": (_ADDRESSES,),
     "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
@@ -336,7 +336,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         *_reads(Name.CONFIG, _PART, "which consumer groups sinks and transforms of runs have"),
         _RUNS,
         Need(_DESCRIBED, _D, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left"),
-        Need(_LEAVE, _R, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left are not removed"),
+        Need(_REMOVE_STATIC, _R, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left are not removed"),
     ),
     "audit": (
         *_reads(Name.TARGETS, _REFUSED, "the records"),
@@ -348,10 +348,10 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         *_reads(Name.SINK_OUTPUTS, _PART, "the archive that --manifest names"),
         Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "what --group has committed of the inputs"),
     ),
-    "upgrade list": (*_LOOK, _LEADER_MODE),
+    "upgrade list": (*_LISTING, _LEADER_MODE),
     "upgrade plan": _ROLL,
     "upgrade apply": (*_ROLL, _LOCK),
-    "upgrade status": (*_LOOK, _LEADER_MODE, _HOLDER),
+    "upgrade status": (*_LISTING, _LEADER_MODE, _HOLDER),
     "upgrade resume": (*_ROLL, _LOCK),
     "upgrade abort": (*_ROLL, _LOCK),
     "runs list": NOTHING,

@@ -50,7 +50,7 @@ def planner_of(cluster: ConnectorAccess, operation: str, found: Iterable[Connect
     return Planner(operation, *where, {each.name: each for each in found}, wait=wait)
 
 
-def given_in(files: Sequence[Path]) -> list[Desired]:
+def read_desired(files: Sequence[Path]) -> list[Desired]:
     """Return the connectors in ``files``, with their secrets."""
     return config_files.desired(files, reveal)
 
@@ -59,7 +59,7 @@ def create(
     session: Session, files: Sequence[Path], stopped: bool, offsets: Path | None, options: ConfigOptions
 ) -> None:
     """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
-    given = given_in(files)
+    given = read_desired(files)
     entries = check_initial(given, offsets)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors create", cluster.connectors(), wait=options.wait)
@@ -68,17 +68,17 @@ def create(
     if options.carry:
         entries = outlook.carried(given, entries)
 
-    def means(each: Desired) -> OffsetsOfChange:
+    def effect_of(each: Desired) -> OffsetsOfChange:
         return outlook.of_new(each, entries)
 
     _validate_changed(cluster, planner, given)
     state = "STOPPED" if stopped else None
     wanted = [replace(each, state=state or each.state) for each in given]
     if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
-        planner.create(wanted[0], OffsetsOfChange(means(wanted[0]).sentences))
+        planner.create(wanted[0], OffsetsOfChange(effect_of(wanted[0]).sentences))
         connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, options=options)
         return
-    initial(cluster.calls, planner, wanted, entries, means)
+    initial(cluster.calls, planner, wanted, entries, effect_of)
     carry_out(session, cluster, planner.planned(), options)
 
 
@@ -90,11 +90,11 @@ def apply_files(
     *,
     prune: tuple[bool, Sequence[str]] = (False, ()),
 ) -> None:
-    """Create or change the connectors in ``files``; ``prune``: whether to delete connectors that were applied from there,
+    """Create or change the connectors in ``files``; ``prune``: whether to delete connectors that were applied from existing,
     and globs of others to delete.
     """
     request = PruneRequest.of(files, *prune)
-    given = given_in(files)
+    given = read_desired(files)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=options.wait)
     directory = Directory.of(session, cluster, planner, given, request)
@@ -105,10 +105,10 @@ def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigO
     """Set and remove single properties of the connectors that ``pattern`` matches."""
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
-    there = cluster.connectors()
-    planner = planner_of(cluster, "connectors patch", select(there, matching(there, [pattern])), wait=options.wait)
+    found = cluster.connectors()
+    planner = planner_of(cluster, "connectors patch", select(found, matching(found, [pattern])), wait=options.wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
-    change(session, cluster, planner, wanted, options, there=there)
+    change(session, cluster, planner, wanted, options, existing=found)
 
 
 def rollback(session: Session, name: str, to: int, options: ConfigOptions) -> None:
@@ -131,14 +131,14 @@ def change(
     *,
     exit_code: bool = False,
     directory: Directory | None = None,
-    there: Collection[ConnectorHealth] | None = None,
+    existing: Collection[ConnectorHealth] | None = None,
 ) -> None:
     """Create missing connectors and change the others. ``exit_code``: a dry run with changes exits with 3;
-    ``directory`` is a directory applied as a whole; ``there`` are all connectors, if the planner does not have all.
+    ``directory`` is a directory applied as a whole; ``existing`` are all connectors, if the planner does not have all.
     """
     _validate_changed(cluster, planner, wanted)
-    every = planner.current.values() if there is None else there
-    outlook = ConfigOutlook(session, cluster, every, wanted, directory.pruned.delete if directory else ())
+    connectors = planner.current.values() if existing is None else existing
+    outlook = ConfigOutlook(session, cluster, connectors, wanted, directory.pruned.delete if directory else ())
     for each in wanted:
         if each.name in planner.current:
             former = planner.current[each.name].connector
@@ -182,11 +182,11 @@ def delete(session: Session, names: Sequence[str], with_offsets: bool, options: 
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors delete", cluster.connectors(names), wait=options.wait)
     group = cluster.group_id
-    asked = (lambda: session.transactions) if cluster.kafka is not None else None
+    calls = (lambda: session.transactions) if cluster.kafka is not None else None
     if with_offsets:
         check_removable(cluster.calls, planner.current.values())
     for name, health in planner.current.items():
-        leaves = remaining_resources(cluster.calls, health.connector, group, asked, with_offsets=with_offsets)
+        leaves = remaining_resources(cluster.calls, health.connector, group, calls, with_offsets=with_offsets)
         planner.delete(name, leaves, removal(health) if with_offsets else ())
     carry_out(session, cluster, planner.planned(), options)
 
@@ -227,7 +227,7 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
         open_editor(path, os.environ)
         wanted = [_edited(path, name, former, masked)]
         # Connectors may have been created during the edit.
-        change(session, cluster, planner, wanted, options, there=cluster.connectors())
+        change(session, cluster, planner, wanted, options, existing=cluster.connectors())
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
             e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()

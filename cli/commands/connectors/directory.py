@@ -46,16 +46,16 @@ class Directory:
         """Determine the connectors to delete, of those not in ``given``."""
         wanted = {each.name: each for each in given}
         history = History(session, cluster)
-        there = [name for name in planner.current if name not in wanted] if request else []
-        if request is None or not there:
+        missing = [name for name in planner.current if name not in wanted] if request else []
+        if request is None or not missing:
             return cls(session, cluster, wanted, Pruned((), ()), history)
-        known = history.origins(there)
+        known = history.origins(missing)
 
         def not_applied(name: str) -> str | None:
             versions = history.versions(name)
             return another_one(planner.current[name].connector.config, known[name], versions, history.unseen)
 
-        found = pruned(there, known, request, not_applied)
+        found = pruned(missing, known, request, not_applied)
         return cls(session, cluster, wanted, found, history)
 
     def finish(self, planner: Planner) -> None:
@@ -72,10 +72,10 @@ class Directory:
 
     def _delete(self, planner: Planner) -> None:
         group = self.cluster.group_id
-        asked = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
+        calls = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
         for name in self.pruned.delete:
             connector = planner.current[name].connector
-            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, asked, with_offsets=False))
+            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, calls, with_offsets=False))
 
     def _with_drift(self, step: ConnectorStep, planner: Planner, known: Mapping[str, Origin]) -> ConnectorStep:
         if not isinstance(step, ChangeConnector | DeleteConnector):

@@ -40,12 +40,12 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
     topic = planned.configs[0].get(TOPIC_PROPERTY)
     request = SetOffsets(name, entries)
     target = Target(name, lambda subject: request, topic, new=True)
-    looked, (subject,) = execution.look_at(session, [target])
-    looked.sources.check_proven()
+    access, (subject,) = execution.look_at(session, [target])
+    access.sources.check_proven()
     plan = planned.plan
     where = plan.operation, plan.cluster_id, [(subject, request)]
-    changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=looked.view, via="kafka")
+    changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=access.view, via="kafka")
     refuse_without_write(changes, lambda: session.own_rights)
     whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
-    context = execution.context_of(session, looked, apply.open_journal())
+    context = execution.context_of(session, access, apply.open_journal())
     apply.apply(session, whole, context, begin=partial(keep, planned.configs), options=options)

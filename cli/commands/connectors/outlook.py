@@ -23,7 +23,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 
 class ConfigOutlook:
-    """The consequences of ``wanted`` configurations for stored source offsets, and for other connectors: those ``there``
+    """The consequences of ``wanted`` configurations for stored source offsets, and for other connectors: those ``existing``
     without those ``deleted``.
     """
 
@@ -31,20 +31,20 @@ class ConfigOutlook:
         self,
         session: Session,
         cluster: ConnectorAccess,
-        there: Collection[ConnectorHealth],
+        existing: Collection[ConnectorHealth],
         wanted: Sequence[Desired],
         deleted: Sequence[str] = (),
     ) -> None:
-        self._there = [each for each in there if each.name not in deleted]
+        self._existing = [each for each in existing if each.name not in deleted]
         self._wanted = {each.name: each.config for each in wanted}
-        known = {each.name for each in there}
+        known = {each.name for each in existing}
         new = [each.name for each in wanted if each.name not in known]
         self._stored = _stored_offsets(session, cluster, new)
 
     def others(self, name: str) -> dict[str, Config]:
         """Return the future configurations of connectors other than ``name``."""
-        there: dict[str, Config] = {each.name: each.connector.config for each in self._there}
-        return {other: config for other, config in {**there, **self._wanted}.items() if other != name}
+        existing: dict[str, Config] = {each.name: each.connector.config for each in self._existing}
+        return {other: config for other, config in {**existing, **self._wanted}.items() if other != name}
 
     def of_new(self, each: Desired, entries: Entries = ()) -> OffsetsOfChange:
         """Return the consequences of a new connector, with ``entries`` as its initial offsets."""
@@ -64,7 +64,7 @@ class ConfigOutlook:
         if entries or len(given) != 1:
             what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
-        running = {each.name for each in self._there if not at_rest(each.connector)}
+        running = {each.name for each in self._existing if not at_rest(each.connector)}
         return config_outlook_new.carried(given[0].name, given[0].config, self._stored, running)
 
 

@@ -67,7 +67,7 @@ def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:
     return {"name": config["offsets.storage.topic"], "dedicated": True, "bootstrapServers": elsewhere}
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def _blocks(
@@ -125,7 +125,7 @@ def _print_traces(health: ConnectorHealth) -> None:
             terminal.say(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
 
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def _as_json(

@@ -126,7 +126,7 @@ def copy(
     from connectctl.ops.operations.offsets.prepare import entries_to_copy
 
     session: Session = ctx.obj
-    source_session = session if from_context is None else session.beside(from_context)
+    source_session = session if from_context is None else session.in_context(from_context)
     if source_session is session and source == target:
         raise BadInput("FROM and TO are the same connector")
     _, (origin,) = look_at(source_session, [Target(source, None)])

@@ -69,7 +69,7 @@ def change(
     options: OffsetOptions,
     *,
     typed: str | None = None,
-    check: Callable[[OffsetAccess], None] = lambda looked: None,
+    check: Callable[[OffsetAccess], None] = lambda access: None,
     saved: Plan | None = None,
 ) -> bool:
     """Plan the change, confirm and execute it; returns whether the offsets are as requested.
@@ -77,16 +77,16 @@ def change(
     ``typed`` is a name that the user must type; ``check`` may raise after the cluster has been observed. ``saved`` is an
     earlier plan for the same request, executed unchanged. Raises ``Refused`` if it is stale.
     """
-    looked, subjects = look_at(session, targets)
-    looked.sources.check_proven()
-    check(looked)
+    access, subjects = look_at(session, targets)
+    access.sources.check_proven()
+    check(access)
     pairs = [
         (subject, target.request(subject)) for subject, target in zip(subjects, targets, strict=True) if target.request
     ]
-    cluster_id = looked.sources.kafka.cluster_id()
+    cluster_id = access.sources.kafka.cluster_id()
     via = targets[0].via if targets else "kafka"
     changes = plan_changes(
-        operation, cluster_id, pairs, stop=options.stop, group_id=looked.group_id, view=looked.view, via=via
+        operation, cluster_id, pairs, stop=options.stop, group_id=access.group_id, view=access.view, via=via
     )
     if saved is not None:
         check_fresh(saved, changes.plan)
@@ -99,7 +99,7 @@ def change(
     if via == "kafka" and changes.plan.steps:
         refuse_without_write(changes, lambda: session.own_rights)
     records = partial(show_records, changes, to_stderr=True)
-    perform(session, looked, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
+    perform(session, access, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
     return True
 
 
@@ -112,7 +112,7 @@ def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
 
 def perform(
     session: Session,
-    looked: OffsetAccess,
+    access: OffsetAccess,
     changes: Changes | GroupChanges,
     names: Sequence[str],
     options: OffsetOptions,
@@ -128,10 +128,10 @@ def perform(
         terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
         return
     journal = apply.open_journal()
-    report_interrupted(journal, plan.cluster_id, looked.group_id)
+    report_interrupted(journal, plan.cluster_id, access.group_id)
     ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)
     run = journal.begin_plan(plan, names)
-    results = carry_out(context_of(session, looked, journal), plan.steps, run, journal)
+    results = carry_out(context_of(session, access, journal), plan.steps, run, journal)
 
     def table(wide: bool) -> None:
         for result in results:
@@ -142,15 +142,15 @@ def perform(
     terminal.emit("OffsetsResult", data, output, table)
 
 
-def context_of(session: Session, looked: OffsetAccess, journal: Journal) -> OffsetContext:
+def context_of(session: Session, access: OffsetAccess, journal: Journal) -> OffsetContext:
     return OffsetContext(
-        looked.calls,
+        access.calls,
         session.timeout,
-        sources=looked.sources,
-        group_id=looked.group_id,
+        sources=access.sources,
+        group_id=access.group_id,
         journal=journal,
-        engine=looked.engine,
-        facts=lambda: looked.sources.facts(looked.group_id),
+        engine=access.engine,
+        facts=lambda: access.sources.facts(access.group_id),
         groups=lambda: session.group_offsets,
         lock=session.cluster_lock,
     )

@@ -25,7 +25,7 @@ def check_self(
     session: Session, connectors: Sequence[str], commands: Sequence[str], options: ReportOptions
 ) -> NoReturn:
     """Print the result, and exit with 1 for findings of the severity of ``--fail-on`` or above."""
-    found = look(session, connectors, commands)
+    found = rights_of(session, connectors, commands)
     kept = output_findings.kept(list(findings(found)), options.ignore)
     data = {
         "clusterId": session.own_rights.cluster_id(),
@@ -39,12 +39,12 @@ def check_self(
 def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:
     """Print kafka-acls.sh commands that add the missing rights."""
     principal = _principal(session, principals)
-    lines = emitted(look(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
+    lines = emitted(rights_of(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
     for line in lines:
         terminal.say(line)
 
 
-def look(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
+def rights_of(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
     """Return the rights of every command, or of ``commands``. Raises ``BadInput`` for an unknown command."""
     for command in commands:
         _check(command)

@@ -144,15 +144,15 @@ def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOp
 
         resume_run(session, journal, found, plan, options)
         return
-    looked, _ = look_at(session, [])
-    check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+    access, _ = look_at(session, [])
+    check_same_cluster(found, access.sources.kafka.cluster_id(), access.group_id)
     steps, start = plan.steps, first_to_do(found, plan.steps)
     left = Plan(f"resume {found.operation}", found.cluster_id, steps[start:], group_id=found.group_id)
     if options.dry_run:
         apply.show(left, options.output)
         return
     apply.confirm(session, left, yes=options.yes)
-    context = context_of(session, looked, journal)
+    context = context_of(session, access, journal)
     context.resumed = True
     results = carry_out(context, steps, found, journal, start=start)
 

@@ -136,8 +136,8 @@ def _fence(session: Session, saved: Plan, options: ApplyOptions) -> None:
 def _offsets(session: Session, saved: Plan, options: ApplyOptions) -> None:
     from connectctl.cli.commands.offsets import execution, sink_change
 
-    def same_cluster(looked: OffsetAccess) -> None:
-        check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
+    def same_cluster(access: OffsetAccess) -> None:
+        check_where((saved.cluster_id, saved.group_id), (access.sources.kafka.cluster_id(), access.group_id))
 
     stopping = OffsetOptions(**vars(options), stop=True)
     if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:

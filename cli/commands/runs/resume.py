@@ -70,9 +70,9 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
         return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
 
     if any(isinstance(step, Change) for step in plan.steps):
-        looked, _ = execution.look_at(session, [])
-        kafka = looked.sources.kafka
-        return execution.context_of(session, looked, journal), kafka.cluster_id(), looked.group_id
+        access, _ = execution.look_at(session, [])
+        kafka = access.sources.kafka
+        return execution.context_of(session, access, journal), kafka.cluster_id(), access.group_id
     cluster = connectors_cluster.observed(session)
     context = (
         connectors_cure.context_of(session, cluster, plan)
