@@ -1,1 +1,1 @@
-"""Words in, words out: parse, call one function of ops, render, exit."""
+"""The command line: parse arguments, call one function of ops, render its result, exit."""

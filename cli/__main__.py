@@ -1,4 +1,4 @@
-"""The entry point, ``python -m connectctl`` and ``python -m connectctl.cli``: quiet from the first instruction on."""
+"""The entry point of ``python -m connectctl`` and ``python -m connectctl.cli``; ^C never prints a traceback."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import signal
 
 
 def main() -> None:
-    """Run the program. A ^C while its modules are loaded ends it as any program without a handler, without a word."""
+    """Run the program. ^C while its modules are loaded ends it without a message: SIGINT has its default action."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from connectctl.cli import main as front
+    from connectctl.cli import main as program
 
-    front.main()
+    program.main()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From a plan to its performance: print it, ask once, do it, tell what came of it. The same for every changing command."""
+"""Print a plan, request confirmation, execute it and report the results: shared by all commands that change something."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MOST_NOOPS = 20
 def apply(
     session: Session, plan: Plan, context: Any, options: ApplyOptions, begin: Callable[[Journal], None] | None = None
 ) -> None:
-    """Print the plan, or ask and carry it out as a run. Exits with the code that the results amount to.
+    """Print the plan, or execute it as a run after confirmation. Exits with the code for the results.
 
-    ``begin`` keeps in the journal what the plan is to be carried out with, when it was agreed to.
+    ``begin`` is called after confirmation; it stores the plan's inputs in the journal.
     """
     if options.dry_run:
         show(plan, options.output)
@@ -43,7 +43,7 @@ def apply(
     results = [
         Result(noop.subject, f"{plan.operation} {noop.subject}", Outcome.ALREADY, noop.why) for noop in plan.noops
     ]
-    for subject, why in _together(plan.noops) if for_people else ():
+    for subject, why in _grouped_by_reason(plan.noops) if for_people else ():
         print_result(Result(subject, f"{plan.operation} {subject}", Outcome.ALREADY, why))
     if journal is not None:
         on_result = print_result if for_people else None
@@ -59,7 +59,7 @@ def apply(
 
 
 def open_journal() -> Journal:
-    """The person's journal. Raises ``ConnectctlError`` where it cannot be written."""
+    """Open the user's journal. Raises ``ConnectctlError`` if it cannot be written."""
     from connectctl.ops.config import paths
     from connectctl.ops.core.journal import Journal
 
@@ -76,7 +76,7 @@ def carry_out(
     on_result: Callable[[Result], None] | None,
     start: int = 0,
 ) -> list[Result]:
-    """Carry out the plan as ``run`` from step ``start`` on, with the lock of the cluster. ``on_result`` prints results."""
+    """Execute the plan as ``run`` from step ``start`` on, with the cluster's lock. ``on_result`` prints results."""
     from connectctl.ops.core.executor import execute
 
     def on_step(step: Any) -> None:
@@ -98,7 +98,7 @@ def carry_out(
 
 
 def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
-    """The results for scripts, and the exit code that they amount to."""
+    """Print the results for scripts, and exit with the code for them."""
     if not output.for_people:
         data = [result.as_json() for result in results]
         about = {"operation": plan.operation, "clusterId": plan.cluster_id, "results": data}
@@ -108,21 +108,21 @@ def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
 
 
 def announce(step: Any) -> None:
-    """Say on a terminal what is being done."""
+    """Print the step in progress, on a terminal only."""
     if not terminal.plain(sys.stderr):
         terminal.note(f"{step.describe()} …", style="dim")
 
 
 def show(plan: Plan, output: Output) -> None:
-    """Print the plan: this is the dry run."""
+    """Print the plan, for ``--dry-run``."""
     terminal.emit("Plan", plan.as_json(), output, lambda wide: print_plan(plan))
 
 
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
-    """Show the plan on standard error and ask, unless ``yes`` is given.
+    """Show the plan on standard error and request confirmation, unless ``yes`` is given.
 
-    A protected context requires its name: typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` for
-    a no, ``BadInput`` without a terminal to ask on.
+    A protected context requires its name: typed, or given with ``--confirm`` without a terminal. Raises ``Refused`` if
+    the user declines, ``BadInput`` without a terminal.
     """
     protected = str(session.settings.context) if session.settings.get("protected") else None
     if session.confirmed is not None and session.confirmed == protected:
@@ -152,28 +152,28 @@ def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool 
 
 
 def somebody_is_there() -> bool:
-    """Whether there is a terminal to ask on."""
+    """Whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 
 def summary(plan: Plan) -> Sequence[str]:
-    """The plan in lines for people."""
+    """Return the lines of the plan for users."""
     lines = [f"{plan.operation}, on the Kafka cluster {plan.cluster_id}:"]
     lines += [
         f"  {n}. {step.describe()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
     ]
-    return lines + [f"  -  {subject}: {why}" for subject, why in _together(plan.noops)]
+    return lines + [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
 
 
-def _together(noops: Iterable[Noop]) -> list[tuple[str, str]]:
-    """Resources with the reason why there is nothing to do; where many have the same, as one."""
+def _grouped_by_reason(noops: Iterable[Noop]) -> list[tuple[str, str]]:
+    """Return resources with the reason why there is nothing to do; more than ``MOST_NOOPS`` with one reason in one line."""
     by_reason: dict[str, list[str]] = {}
     for noop in noops:
         by_reason.setdefault(noop.why, []).append(noop.subject)
     found: list[tuple[str, str]] = []
     for why, names in by_reason.items():
-        some = names if len(names) <= MOST_NOOPS else [f"{', '.join(names[:2])} and {len(names) - 2} more"]
-        found += [(name, why) for name in some]
+        shown = names if len(names) <= MOST_NOOPS else [f"{', '.join(names[:2])} and {len(names) - 2} more"]
+        found += [(name, why) for name in shown]
     return found
 
 
@@ -192,7 +192,7 @@ def print_result(result: Result) -> None:
 
 
 def line_of(result: Result) -> str:
-    """What came of a step, in one line."""
+    """Return the result of a step in one line."""
     if result.error is not None:
         return f"{result.outcome.value:<10} {result.says}"
     if result.outcome is Outcome.ALREADY:
@@ -201,7 +201,7 @@ def line_of(result: Result) -> str:
 
 
 def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> None:
-    """Exit with 1, and say why in one line, where what was seen is not healthy, or not everything was seen."""
+    """Exit with 1, and print why in one line, if something is unhealthy or could not be read."""
     from connectctl.ops.operations.cluster.health import complaints
 
     if found := list(complaints(connectors, findings)):
@@ -211,7 +211,7 @@ def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequenc
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """0 if nothing failed; the documented code of the error if all failures are of one kind; else 1."""
+    """Return 0 if nothing failed; the error's documented code if all failures are of one kind; else 1."""
     from connectctl.cli import main
 
     codes = {main.exit_code(result.error) for result in results if result.error is not None}

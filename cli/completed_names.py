@@ -1,19 +1,19 @@
-"""Names for the shell's completion: quick, and silent when the cluster does not answer."""
+"""Names for the shell's completion: fast, and without messages if the cluster does not respond."""
 
 from __future__ import annotations
 
 import typer
 
 PATIENCE = 1.5
-"""Seconds that a TAB may take."""
+"""Seconds before a completion times out."""
 
 
 def connectors(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of connectors that begin with ``incomplete``."""
+    """Return the names of connectors that begin with ``incomplete``."""
     try:
         # A shell prints its candidates raw.
         return sorted(name for name in _names(ctx) if name.startswith(incomplete) and name.isprintable())
-    except Exception:  # noqa: BLE001  # whatever is wrong, a TAB is not the place to say it
+    except Exception:  # noqa: BLE001  # a completion prints no errors
         return []
 
 

@@ -1,4 +1,4 @@
-"""When Python need not look for garbage in cycles."""
+"""Run Python's cyclic garbage collector less often."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 
 def collect_seldom() -> None:
-    """Look for garbage after 50,000 new objects, and not after 700.
+    """Collect garbage after 50,000 new objects instead of 700.
 
-    A command makes many objects, few cycles among them, and keeps most until its end: with Python's own numbers a third of
-    the time that it takes to look at 50,000 tasks went into looking for garbage.
+    A command creates many objects and few cycles, and keeps most objects until its end: with Python's defaults, a third
+    of the time to read 50,000 tasks was garbage collection.
     """
     import gc
 
@@ -19,7 +19,7 @@ def collect_seldom() -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: among a million records or tasks there are no cycles, and to look takes long."""
+    """Disable garbage collection meanwhile: a million records or tasks have no cycles, and a collection takes long."""
     import gc
 
     was_enabled = gc.isenabled()

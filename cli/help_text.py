@@ -1,7 +1,7 @@
-"""Help as people need it: the same for every command, whatever its parameters were declared with.
+"""Formats the help of all commands alike, however their parameters are declared.
 
-Types are told in words of the command line and not of Python, every argument has a sentence, examples fit 80 columns, and
-each command says where the options and variables are that hold for all of them.
+Types are named in terms of the command line and not of Python, every argument has a sentence, examples fit 80 columns,
+and each command refers to the options and variables of all commands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from connectctl.ops.core.errors import BadInput
 
 WIDTH = 78
-"""Columns of a line of examples, which is drawn two further in."""
+"""Columns of a line of examples, which is indented by two more."""
 EPILOG = (
     "Options for all commands (--context, --bootstrap-servers, --group-id, --rest, --timeout …) and environment "
     "variables: connectctl --help"
@@ -67,28 +67,27 @@ ARGUMENTS = {
     "target": "The connector that gets them.",
     "shell": "bash, zsh or fish.",
 }
-"""What arguments of these names are, where the command does not say it."""
+"""Descriptions of arguments by name, for commands that give none."""
 TYPES = {"int": "N", "float": "NUMBER", "int range": "N", "float range": "NUMBER", "path": "FILE", "file": "FILE"}
 
 
-def dress(command: Any) -> Any:
-    """``command`` and all below it, with help for people."""
+def format_help(command: Any) -> Any:
+    """Format the help of ``command`` and all its subcommands; returns ``command``."""
     for param in command.params:
-        dressed(param)
+        format_parameter(param)
     command.help = fitted(command.help or "")
     command.epilog = command.epilog or EPILOG
     for each in getattr(command, "commands", {}).values():
-        dress(each)
+        format_help(each)
     return command
 
 
-def dressed(param: Any) -> None:
-    """One parameter, likewise."""
+def format_parameter(param: Any) -> None:
+    """Format the help of one parameter."""
     (_argument if param.param_type_name == "argument" else _option)(param)
 
 
 def _argument(param: Any) -> None:
-    """An argument is described by its name and its sentence."""
     raw = param.metavar or param.name.upper()
     shown = raw if raw.startswith("[") or param.required else f"[{raw}]"
     shown += "..." if param.nargs != 1 and "..." not in raw else ""
@@ -99,7 +98,7 @@ def _argument(param: Any) -> None:
 
 
 def _option(param: Any) -> None:
-    """An option's value is a word in capitals, or what there is to choose from."""
+    """Show an option's value as a word in capitals, or as its choices."""
     if param.type_descriptor.annotation is float:
         _finite(param)
     least, most = getattr(param, "min", None), getattr(param, "max", None)
@@ -111,13 +110,13 @@ def _option(param: Any) -> None:
 
 
 def _finite(param: Any) -> None:
-    """Numbers that are none (nan, inf) are taken by no option: what waits for them would wait for ever, or not at all."""
-    if hasattr(param, "taken"):
+    """Make the option reject nan and inf: a wait for such a time would never end, or not begin."""
+    if hasattr(param, "process_unchecked"):
         return
-    param.taken = param.process_value
+    param.process_unchecked = param.process_value
 
     def process_value(ctx: Any, value: Any) -> Any:
-        number = param.taken(ctx, value)
+        number = param.process_unchecked(ctx, value)
         if isinstance(number, float) and not math.isfinite(number):
             raise BadInput(f"{param.opts[0]} must be a finite number, not {number}", code="usage")
         return number
@@ -135,12 +134,12 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def fitted(text: str) -> str:
-    """``text`` with paragraphs that are drawn as they are (those that begin with a backspace) in at most ``WIDTH``."""
+    """Return ``text`` with its unwrapped paragraphs (those that begin with a backspace) in at most ``WIDTH`` columns."""
     paragraphs = text.split("\n\n")
-    return "\n\n".join(_fit(p) if p.startswith("\b") else p for p in paragraphs)
+    return "\n\n".join(_fitted_paragraph(p) if p.startswith("\b") else p for p in paragraphs)
 
 
-def _fit(paragraph: str) -> str:
+def _fitted_paragraph(paragraph: str) -> str:
     lines = paragraph.split("\n")
     if all(len(line) <= WIDTH for line in lines):
         return paragraph
@@ -151,21 +150,21 @@ def _fit(paragraph: str) -> str:
             f"{m['command']:<{longest}}  {m['comment']}" if m else line for m, line in zip(examples, lines, strict=True)
         ]
     else:
-        lines = [part for m, line in zip(examples, lines, strict=True) for part in (_apart(m) if m else [line])]
+        lines = [part for m, line in zip(examples, lines, strict=True) for part in (_comment_above(m) if m else [line])]
     return "\n".join(part for line in lines for part in _broken(line))
 
 
 _EXAMPLE = re.compile(r"(?P<command> +\S.*?\S)(?: {3,})(?P<comment>\S.*)")
 
 
-def _apart(example: re.Match[str]) -> list[str]:
-    """The comment above its command."""
+def _comment_above(example: re.Match[str]) -> list[str]:
+    """Return the comment and its command as two lines."""
     indent = " " * (len(example["command"]) - len(example["command"].lstrip()))
     return [f"{indent}# {example['comment']}", example["command"]]
 
 
 def _broken(line: str) -> Iterator[str]:
-    """A command in lines that a shell reads as one."""
+    """Break a command into lines that a shell reads as one."""
     while len(line) > WIDTH:
         cuts = [m.start() for m in re.finditer(r" (?=\| |&& |--?[a-z]|> )", line) if 8 < m.start() < WIDTH - 2]
         if not cuts:

@@ -1,4 +1,4 @@
-"""The file of ``--html``: refused before anything is opened, and written whole or not at all."""
+"""The file of ``--html``: checked before any connection is opened, and written atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 
 def check(path: Path | None) -> None:
-    """Raises ``BadInput`` where ``--html`` names what cannot be written."""
+    """Check that ``--html`` can be written. Raises ``BadInput``."""
     if path is None:
         return
     parent = Path(os.path.realpath(path)).parent
@@ -24,21 +24,21 @@ def check(path: Path | None) -> None:
 
 
 def write(path: Path, page: str) -> None:
-    """Write the page: whoever opens it meets the old one or the new one, never a half. Raises ``ConnectctlError``."""
+    """Write the page atomically: a reader gets the old one or the new one. Raises ``ConnectctlError``."""
     real = Path(os.path.realpath(path))
-    beside = real.with_name(f".connectctl-{os.getpid()}.html")
+    temporary = real.with_name(f".connectctl-{os.getpid()}.html")
     try:
         if real.exists() and not real.is_file():  # a pipe or a device
             real.write_text(page, encoding="utf-8")
             return
         try:
-            beside.touch()
+            temporary.touch()
             if real.exists():
-                beside.chmod(real.stat().st_mode & 0o777)
-            beside.write_text(page, encoding="utf-8")
-            beside.replace(real)
+                temporary.chmod(real.stat().st_mode & 0o777)
+            temporary.write_text(page, encoding="utf-8")
+            temporary.replace(real)
         finally:
             with suppress(OSError):
-                beside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
     except OSError as e:
         raise ConnectctlError(f"--html {path} cannot be written", why=e.strerror) from e

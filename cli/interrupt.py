@@ -1,10 +1,10 @@
-"""The watch at the front door: ^C and SIGTERM end a command within a second, whatever it waits for.
+"""^C and SIGTERM end a command within a second, whatever it waits for.
 
-Python hears a signal between two of its own instructions. A main thread that waits in C code (librdkafka asking a broker
-that does not answer) or joins threads that do hears nothing until the call returns. The kernel's signal handler does
-write a byte to a pipe at once, though (``signal.set_wakeup_fd``), and a thread reads it: where the main thread has not
-ended the process ``GRACE`` later, the thread does. A run that was being carried out is then as a killed one is, and can be
-resumed by design.
+Python handles a signal between two of its own instructions. A main thread that waits in C code (librdkafka requesting a
+broker that does not respond), or joins threads that do, handles it only when the call returns. The signal handler in C
+writes a byte to a pipe immediately (``signal.set_wakeup_fd``), and a thread reads it: if the main thread has not ended
+the process after ``GRACE``, the thread does. A run in execution is then in the state of a killed one, and can be
+resumed.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from dataclasses import dataclass
 from connectctl.ops.core.interrupts import WORK
 
 GRACE = 0.7
-"""Seconds that the main thread has to end by itself: enough to close what answers."""
-LOOK = 0.05
+"""Seconds for the main thread to end by itself: enough to close connections that respond."""
+POLL_INTERVAL = 0.05
 CURSOR = "\x1b[?25h"
-"""Shows a terminal's cursor again, which a bar or a screen may have hidden."""
+"""Shows a terminal's cursor again, which a progress bar or a live screen may have hidden."""
 
 
 @dataclass
 class Watch:
-    """``reported`` is whether the person was informed of the end already, by whichever thread."""
+    """Ends the process on signals. ``reported``: a thread has already printed that it ends."""
 
     reported: bool = False
     signals: int = 0
 
     def start(self, line: Callable[[], str]) -> None:
-        """Begin to watch; ``line`` gives what is said at the end. Only the main thread may."""
+        """Start; ``line`` returns the message for the end. Only the main thread may call it."""
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -54,7 +54,7 @@ class Watch:
         if count == 1 and WORK.in_order:
             self._write(f"Interrupted: {WORK.in_order[-1]}; ^C again ends it immediately.\n")
             while WORK.in_order:
-                time.sleep(LOOK)
+                time.sleep(POLL_INTERVAL)
             time.sleep(GRACE)
         if not self.reported:
             self.reported = True
@@ -63,7 +63,7 @@ class Watch:
 
     @staticmethod
     def _write(text: str) -> None:
-        """Past all buffers, whose locks the main thread may hold."""
+        """Write without buffers, whose locks the main thread may hold."""
         text = (CURSOR if sys.stderr.isatty() else "") + text
         with suppress(OSError):
             os.write(2, text.encode(errors="replace"))

@@ -1,6 +1,6 @@
-"""The command line of this run of the program, for what it leaves behind."""
+"""The command line of this process, to be shown in its results."""
 
 from __future__ import annotations
 
 arguments: list[str] = []
-"""What follows the program's name, as it was given, secrets included; set for each run of the program."""
+"""The arguments as given, secrets included; set for each invocation."""

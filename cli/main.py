@@ -1,4 +1,4 @@
-"""The program's front door: global options, commands loaded when used, and the table from errors to exit codes."""
+"""The program's entry point: global options, commands loaded when used, and the exit code of each error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 from connectctl.cli.garbage_collection import collect_seldom
-from connectctl.cli.help_text import ENVIRONMENT, dress, dressed
+from connectctl.cli.help_text import ENVIRONMENT, format_help, format_parameter
 from connectctl.cli.interrupt import Watch
 from connectctl.cli.invocation import arguments
 from connectctl.ops.core import errors
@@ -33,7 +33,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
 }
 BUG = 70
 READER_GONE = 128 + signal.SIGPIPE
-"""The exit code of any program that is ended by SIGPIPE."""
+"""The exit code of a program that SIGPIPE ended."""
 WATCH = Watch()
 
 COMMANDS = {
@@ -60,37 +60,37 @@ COMMANDS = {
 _FOLDERS = frozenset(
     ("audit", "connectors", "context", "demo", "offsets", "preflight", "run", "runs", "transactions", "upgrade")
 )
-"""Commands of several modules; the others have one each."""
+"""Commands that have several modules; the others have one each."""
 
 
 def globals_first(args: Sequence[str], options: Sequence[Any]) -> list[str]:
-    """``args`` with the global ``options`` in front, because people write them where they think of them."""
+    """Return ``args`` with the global ``options`` first; users may write them anywhere."""
     valued = {name for option in options if not option.is_flag for name in option.opts}
-    front: list[str] = []
+    first: list[str] = []
     rest: list[str] = []
-    waiting = list(args)
-    while waiting:
-        arg = waiting.pop(0)
+    unread = list(args)
+    while unread:
+        arg = unread.pop(0)
         if arg == "--":
-            rest += [arg, *waiting]
+            rest += [arg, *unread]
             break
         if arg == "--no-headers":
-            front.append(arg)
+            first.append(arg)
         elif arg.partition("=")[0] in valued:
-            front.append(arg)
-            if "=" not in arg and waiting:
-                front.append(waiting.pop(0))
+            first.append(arg)
+            if "=" not in arg and unread:
+                first.append(unread.pop(0))
         else:
             rest.append(arg)
-    return front + rest
+    return first + rest
 
 
 class ReaderGone(Exception):
-    """The reader of the output is gone."""
+    """The reader of the output closed its pipe."""
 
 
 class Root(TyperGroup):
-    """Loads a command's module when it is used, and ends every run with a documented exit code."""
+    """Loads a command's module when it is used, and exits with a documented code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -105,7 +105,7 @@ class Root(TyperGroup):
             module = import_module(f"connectctl.cli.commands.{place}")
             command = typer.main.get_command(module.app)
             command.name = cmd_name
-            dress(command)
+            format_help(command)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
 
@@ -122,7 +122,7 @@ class Root(TyperGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as e:
-            raise ReaderGone from e  # the library below would end the process with 1
+            raise ReaderGone from e  # Typer would exit with 1
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -133,11 +133,11 @@ class Root(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         given = list(sys.argv[1:] if args is None else args)
         for param in self.params:
-            dressed(param)
+            format_parameter(param)
         extra["standalone_mode"] = False
         extra["prog_name"] = "connectctl"
         if os.environ.get("_CONNECTCTL_COMPLETE"):
-            # Typer registers its shells only where it adds options of its own for completion.
+            # Typer registers its shells only if it adds its own options for completion.
             from typer.completion import completion_init  # type: ignore[attr-defined]  # typer does not export it
 
             completion_init()
@@ -148,16 +148,16 @@ class Root(TyperGroup):
 
 
 def _run(command: Any, args: Sequence[str]) -> int:
-    """Run ``command`` and give its exit code; what it raises becomes one line on standard error."""
+    """Run ``command`` and return its exit code; an exception becomes one line on standard error."""
     try:
         code = command()
-        if code == EXIT_CODES[KeyboardInterrupt]:  # Typer gives ^C as a code and says nothing
+        if code == EXIT_CODES[KeyboardInterrupt]:  # Typer returns ^C as a code and prints nothing
             _interrupted(args)
-        sys.stdout.flush()  # what is printed late fails here, and not when it is too late to say so
+        sys.stdout.flush()  # an error of the last write is reported here, not at the interpreter's exit
         return code if isinstance(code, int) else 0
     except errors.ConnectctlError as e:
         code = exit_code(e)
-        _complain(args, e.what, e.why, e.next_step, e.code, code)
+        _report(args, e.what, e.why, e.next_step, e.code, code)
         return code
     except typer.TyperException as e:
         return _usage(e, args)
@@ -165,38 +165,38 @@ def _run(command: Any, args: Sequence[str]) -> int:
         _interrupted(args)
         return 130
     except (BrokenPipeError, ReaderGone):
-        # The reader of our output is gone, as head goes.
-        _give_up_output()
+        # The reader of the output has exited, as head does.
+        _discard_output()
         return READER_GONE
     except OSError as e:
         if e.filename is not None or e.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT):
             return _bug(e, args)
-        _give_up_output()
-        _complain(args, "The output cannot be written", e.strerror, None, "output", 1)
+        _discard_output()
+        _report(args, "The output cannot be written", e.strerror, None, "output", 1)
         return 1
-    except Exception as e:  # noqa: BLE001  # the last line of defence: a bug must not end in a traceback
+    except Exception as e:  # noqa: BLE001  # a bug must not print a traceback
         if isinstance(e, SystemError) and isinstance(e.__cause__ or e.__context__, KeyboardInterrupt):
-            # Raised within a call in C that does not look for it before it returns, as librdkafka's binding.
+            # Raised within a call in C that checks for it only when it returns, as librdkafka's binding does.
             _interrupted(args)
             return 130
         return _bug(e, args)
 
 
 def _interrupted(args: Sequence[str]) -> None:
-    """Say so once, however many threads notice."""
+    """Print the interruption, only once."""
     if not WATCH.reported:
         WATCH.reported = True
         _write(_interruption(args))
 
 
 def _interruption(args: Sequence[str]) -> str:
-    """The line that reports ^C, with the command that continues where something was begun."""
+    """Return the line that reports ^C, with the command that resumes a run in execution."""
     hint = f"Resume: {WORK.resume[-1]}" if WORK.resume else None
     return _line(args, "Interrupted", None, hint, "interrupted", EXIT_CODES[KeyboardInterrupt])
 
 
 def exit_code(error: BaseException) -> int:
-    """The documented exit code for ``error``."""
+    """Return the documented exit code for ``error``."""
     return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
 
 
@@ -206,12 +206,12 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> int:
         return 2
     message = " ".join(error.format_message().split()).rstrip(".")
     message = message.replace("Value error, ", "").replace("Input should be", "it should be")
-    _complain(args, message, None, f"See {_path(args)} --help.", "usage", 2)
+    _report(args, message, None, f"See {_path(args)} --help.", "usage", 2)
     return 2
 
 
 def _path(args: Sequence[str]) -> str:
-    """The command that was typed, as far as there is one, whatever options stand between its words."""
+    """Return the command that was typed, without the options between its words."""
     words = ["connectctl"]
     known: Any = COMMANDS
     root: Any = typer.main.get_command(app)
@@ -231,16 +231,16 @@ def _bug(error: Exception, args: Sequence[str]) -> int:
 
     with tempfile.NamedTemporaryFile("w", prefix="connectctl-bug-", suffix=".txt", delete=False) as report:
         report.write(masked("".join(traceback.format_exception(error))))
-    _complain(args, f"This is a bug in connectctl: {type(error).__name__}", None, f"Report: {report.name}", "bug", BUG)
+    _report(args, f"This is a bug in connectctl: {type(error).__name__}", None, f"Report: {report.name}", "bug", BUG)
     return BUG
 
 
-def _complain(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> None:
+def _report(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> None:
     _write(_line(args, what, why, next_step, code, number))
 
 
 def _line(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> str:
-    """What went wrong in one line: for people, or as JSON where the data would be JSON."""
+    """Return the error in one line: as text, or as JSON if the output is JSON."""
     if _wants_json(args):
         from connectctl.cli.output import terminal
 
@@ -249,7 +249,7 @@ def _line(args: Sequence[str], what: str, why: str | None, next_step: str | None
 
 
 def _write(line: str) -> None:
-    """A last line on standard error; a standard error that takes nothing changes no exit code."""
+    """Write a last line to standard error; a write error does not change the exit code."""
 
     from connectctl.cli.output import terminal
 
@@ -262,8 +262,8 @@ def _wants_json(args: Sequence[str]) -> bool:
     return any((a in ("-o", "--output") and b == "json") or a in ("-ojson", "--output=json") for a, b in pairs)
 
 
-def _give_up_output() -> None:
-    """Leave what standard output does not take, or the interpreter tries once more at its end and complains."""
+def _discard_output() -> None:
+    """Discard what cannot be written: the interpreter would otherwise retry at exit and report an error."""
     sys.stdout = io.StringIO()
 
 
@@ -356,24 +356,24 @@ def root(
 
 
 def main() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # and not ignored, as of a job in the background
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # not if ignored, as in a background job
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    _streams()
-    # As ^C does, a polite end lets what was begun be cleaned up; 143 is what shells expect of it.
+    _repair_streams()
+    # SIGTERM runs the cleanup as ^C does; shells expect 143.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     WATCH.start(lambda: _interruption(sys.argv[1:]))
     collect_seldom()
     app()
 
 
-def _streams() -> None:
-    """Standard streams that can be used whatever a shell made of them: closed, or not in UTF-8."""
+def _repair_streams() -> None:
+    """Make the standard streams usable if a shell closed them, or if they are not UTF-8."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
-        # Writing to it fails when there is something to write, as it does for other programs.
+        # A write fails, as it does for other programs.
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     elif isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # in JSON, that is what an escape looks like
+        sys.stdout.reconfigure(errors="backslashreplace")  # the form of escapes in JSON

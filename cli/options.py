@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have: declared once, so that they mean the same everywhere."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from connectctl.cli.output.terminal import Output
 
 
 def command_group(help: str) -> typer.Typer:
-    """A command with others below it."""
+    """Return a command that has subcommands."""
     return typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help=help)
 
 
@@ -24,8 +24,8 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, a
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
 
 
-def _of_no_list(output: Output) -> Output:
-    """``name`` is for lists: refused before anything is done. Raises ``typer.BadParameter``."""
+def _refuse_name(output: Output) -> Output:
+    """Reject ``name``, which is for lists only. Raises ``typer.BadParameter``."""
     if output is Output.NAME:
         raise typer.BadParameter("'name' is not one of 'table', 'wide', 'json', 'yaml'.")
     return output
@@ -34,7 +34,7 @@ def _of_no_list(output: Output) -> Output:
 OutputOption = Annotated[
     Output,
     typer.Option(
-        "--output", "-o", help="table, wide, json or yaml.", metavar="table|wide|json|yaml", callback=_of_no_list
+        "--output", "-o", help="table, wide, json or yaml.", metavar="table|wide|json|yaml", callback=_refuse_name
     ),
 ]
 ListOption = Annotated[
@@ -50,7 +50,7 @@ WaitOption = Annotated[
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """What every command that changes something takes besides what it is to change; see ``with_options``."""
+    """Options of every command that changes something; see ``with_options``."""
 
     dry_run: DryRunOption = False
     yes: YesOption = False
@@ -59,20 +59,20 @@ class ApplyOptions:
 
 @dataclass(frozen=True)
 class OffsetOptions(ApplyOptions):
-    """What commands that change offsets take."""
+    """Options of commands that change offsets."""
 
     stop: StopOption = False
 
 
 @dataclass(frozen=True)
 class WaitOptions(ApplyOptions):
-    """What commands take that can wait for connectors."""
+    """Options of commands that can wait for connectors."""
 
     wait: WaitOption = False
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` with an option for each annotated field of its parameter ``options``, a dataclass; inherited ones last."""
+    """Add an option for each annotated field of ``command``'s parameter ``options``, a dataclass; inherited ones last."""
     hints = get_type_hints(command, include_extras=True)
     own = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values() if p.name != "options"]
     group = hints["options"]
@@ -88,13 +88,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     kind = Parameter.KEYWORD_ONLY
     shared = [Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in names]
-    run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]  # what Typer looks at
+    run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]  # Typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
     return run
 
 
 PENDING = 3
-"""The exit code where something differs or changes are pending."""
+"""The exit code if something differs or changes are pending."""
 HealthOption = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and could be read.")
 ]
@@ -108,7 +108,7 @@ PatienceOption = Annotated[
     float, typer.Option("--patience", metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
 ]
 OPEN_TRANSACTIONS_PATIENCE = 10.0
-"""Seconds of ``--patience``, and of changes of offsets, which have no such option."""
+"""Seconds of ``--patience``, and for changes of offsets, which do not have the option."""
 
 ConnectorArgument = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
 OptionalConnectorArgument = Annotated[
@@ -125,7 +125,7 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
 
 
 class ReportOutput(StrEnum):
-    """What ``-o`` takes where the answer is a list of findings."""
+    """Values of ``-o`` for commands that return findings."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -137,12 +137,12 @@ class ReportOutput(StrEnum):
 
 
 FailOn = Literal["error", "warning"]
-"""From which severity on the exit code is 1."""
+"""The lowest severity with exit code 1."""
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What commands take whose answer is a list of findings."""
+    """Options of commands that return findings."""
 
     fail_on: Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")] = "error"
     ignore: Annotated[

@@ -1,4 +1,4 @@
-"""A plan that ``--dry-run -o json`` printed, as a file: read again, and refused where another would be made now."""
+"""Reads a plan saved from ``--dry-run -o json``, and refuses it if its inputs have changed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NOT_APPLIED = {
     "upgrade abort": "End the run: connectctl upgrade abort --leave.",
     "loggers undo": "Name the run to undo: connectctl loggers undo RUN.",
 }
-"""What is done instead of applying a plan, by its operation or the first word of it."""
+"""The command to use instead of applying a plan, by its operation or the first word of it."""
 
 
 def read_plan(path: Path) -> dict[str, Any]:
-    """The JSON of the plan in ``path``, of standard input for ``-``. Raises ``BadInput``, also for ``NOT_APPLIED``."""
+    """Read the JSON of the plan in ``path``, ``-`` for standard input. Raises ``BadInput``, also for ``NOT_APPLIED``."""
     try:
         data = read_json(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
         if isinstance(data, dict):
-            # A dry run of fence prints its plan beside what it has for each id.
+            # A dry run of fence prints its plan together with the state of each id.
             data = data["plan"] if data.get("kind") == "FenceResult" else data
             operation = str(data.get("operation"))
             hint = NOT_APPLIED.get(operation) or NOT_APPLIED.get(operation.partition(" ")[0])
@@ -41,7 +41,7 @@ def read_plan(path: Path) -> dict[str, Any]:
 
 
 def check_fresh(saved: Plan, now: Plan) -> None:
-    """Raises ``Refused`` where ``now``, what would be planned for the same request, is not what was saved."""
+    """Raise ``Refused`` if ``now``, the plan for the same request now, differs from the saved plan."""
     if now.digest == saved.digest:
         return
     was, now_is = (list(map(str.strip, apply.summary(plan)[1:])) for plan in (saved, now))

@@ -1,7 +1,7 @@
-"""Opens connections: the only place that turns settings into edges.
+"""Opens connections: the only place that creates clients from settings.
 
-A ``Session`` is what every command gets. It reads the context file when a value is first asked for and connects when an
-edge is first used, so that ``--help`` and offline commands touch nothing.
+Every command gets a ``Session``. It reads the context file when a value is first needed and connects when a client is
+first used, so that ``--help`` and offline commands open nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SANDBOX = "sandbox-"
 REBALANCE_PATIENCE = 15.0
-"""Seconds to wait for a group that rebalances to tell its workers' addresses."""
+"""Seconds to wait for the workers' addresses while the group rebalances."""
 REBALANCE_PAUSE = 0.3
 Client = TypeVar("Client", bound="Kafka | ClusterClient")
 Kind = TypeVar("Kind", bound="ClusterClient")
@@ -39,15 +39,15 @@ Kind = TypeVar("Kind", bound="ClusterClient")
 
 @dataclass
 class Session:
-    """What the person said about the cluster, and the edges opened from it."""
+    """The settings given on the command line, and the clients opened with them."""
 
     flags: Mapping[str, Any] = field(default_factory=dict)
     context: str | None = None
     config: Path | None = None
     confirmed: str | None = None
-    """The name of a protected context, where the person gave it with ``--confirm``."""
+    """The name of a protected context, if given with ``--confirm``."""
     engine: str = "auto"
-    """Who reads big offsets topics: auto, local or spark, as given with ``--engine``."""
+    """How big offsets topics are read: auto, local or spark, as given with ``--engine``."""
     _closing: ExitStack = field(default_factory=ExitStack)
 
     @cached_property
@@ -79,7 +79,7 @@ class Session:
 
     @property
     def timeout(self) -> float:
-        """Seconds to wait for a broker or a worker, and with ``--wait`` for the end."""
+        """Seconds to wait for a broker or a worker, and with ``--wait`` for the target state."""
         return float(self.settings.get("timeout"))
 
     @property
@@ -97,13 +97,13 @@ class Session:
             )
         return str(value)
 
-    def beside(self, context: str) -> Session:
-        """A session in another context of the same file. What was given by flags for this one does not hold there."""
+    def in_context(self, context: str) -> Session:
+        """Return a session in another context of the same file, without the flags of this one except ``--timeout``."""
         return Session(flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config)
 
     @property
     def client_properties(self) -> dict[str, Any]:
-        """librdkafka's properties, secrets included: for edges only, never for printing."""
+        """librdkafka's properties, secrets included: for clients only, never for printing."""
         from connectctl.ops.clients.secrets import reveal
 
         properties = {name: reveal(f"client.{name}", value) for name, value in self.settings.section("client").items()}
@@ -111,7 +111,7 @@ class Session:
 
     @cached_property
     def kafka(self) -> protocols.KafkaReads:
-        """The Kafka cluster that the workers use. Raises ``Refused`` where it is not the context's cluster."""
+        """The Kafka cluster that the workers use. Raises ``Refused`` if it is not the context's cluster."""
         from connectctl.ops.clients.librdkafka.client import Kafka
 
         return self._checked(Kafka(self.client_properties, timeout=self.timeout))
@@ -125,7 +125,7 @@ class Session:
 
     @cached_property
     def cluster_lock(self) -> protocols.ClusterLock:
-        """The lock that every change of this Connect cluster takes; opens nothing before it is taken or asked."""
+        """The lock that every change of this Connect cluster takes; connects when it is first used."""
         from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock, LocalLock
 
         kind = str(self.settings.get("lock"))
@@ -141,21 +141,21 @@ class Session:
         return LocalLock()
 
     def lock_of(self, group_id: str) -> protocols.ClusterLock:
-        """The lock of the Connect cluster; where none is concerned or known, only the journal's file is locked."""
+        """Return the lock of the Connect cluster; without a group id, only the journal's file is locked."""
         from connectctl.ops.clients.kafka_protocol.cluster_lock import LocalLock
 
         return self.cluster_lock if group_id else LocalLock()
 
     @cached_property
     def transaction_log(self) -> protocols.TransactionLogReads:
-        """What coordinators of the same Kafka cluster wrote down. Opens nothing before it is asked."""
+        """The transaction log of the same Kafka cluster; connects when it is first read."""
         from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
 
         return TransactionLog(self.client_properties, timeout=self.timeout)
 
     @cached_property
     def brokers(self) -> protocols.BrokerReads:
-        """The brokers of the same Kafka cluster, and who reads from it. Raises ``Refused`` as ``kafka`` does."""
+        """The brokers of the same Kafka cluster, and its consumers. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
         return self._checked(self._opened(Brokers, self.client_properties))
@@ -169,13 +169,13 @@ class Session:
 
     @cached_property
     def own_rights(self) -> protocols.RightsReads:
-        """What the principal in use may do on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        """The rights of the principal in use on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
 
         return self._checked(self._opened(OwnRights, self.client_properties))
 
     def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.AclReads:
-        """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
+        """Return ``acls`` of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.acls import AclReader
 
         return self._opened(AclReader, self._properties_of(bootstrap, overrides))
@@ -189,7 +189,7 @@ class Session:
 
     @cached_property
     def spark_session(self) -> Any:
-        """A Spark session on the context's master, for jobs of its own; what Spark says is in ``spark_log``."""
+        """A Spark session on the context's master; Spark's log is in ``spark_log``."""
         from connectctl.ops.clients.spark.session import close_session, open_session
 
         master, conf = str(self.settings.get("spark.master")), self.settings.section("spark.conf")
@@ -199,31 +199,31 @@ class Session:
 
     @property
     def spark_log(self) -> Path:
-        """Where Spark's own words are."""
+        """The file of Spark's log."""
         return paths.state_directory() / "spark.log"
 
     def close(self) -> None:
-        """Close what does not close by itself."""
+        """Close the clients that do not close by themselves."""
         self._closing.close()
 
     def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.BrokerReads:
-        """As ``brokers``, of another Kafka cluster; see ``other_kafka``."""
+        """Return ``brokers`` of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
         return self._opened(Brokers, self._properties_of(bootstrap, overrides))
 
     def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.TransactionCalls:
-        """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
+        """Return ``transactions`` of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 
         return self._opened(TransactionClient, self._properties_of(bootstrap, overrides))
 
     def _opened(self, kind: type[Kind], properties: dict[str, Any]) -> Kind:
-        """A client of ``kind``, closed with the session."""
+        """Return a client of ``kind`` that is closed with the session."""
         return self._closing.enter_context(closing(kind(properties, timeout=self.timeout)))
 
     def _checked(self, client: Client) -> Client:
-        """``client``, if it is of the context's cluster. Raises ``Refused``."""
+        """Return ``client``. Raises ``Refused`` if it is not connected to the context's cluster."""
         expected = self.settings.get("cluster_id")
         if expected and client.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")
@@ -234,10 +234,10 @@ class Session:
         return client
 
     def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.KafkaReads:
-        """Another Kafka cluster, one that a connector writes to.
+        """Return a client of another Kafka cluster, one that a connector writes to.
 
         Its client properties are those of the context's ``clusters`` entry with these bootstrap servers; without one,
-        the context's own, with those of the connector's overrides that librdkafka has an equal for.
+        the context's own, with the connector's overrides that have an equivalent in librdkafka.
         """
         from connectctl.ops.clients.librdkafka.client import Kafka
 
@@ -260,7 +260,7 @@ class Session:
         return client | {"bootstrap.servers": bootstrap}
 
     def connect(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:
-        """The workers at ``urls``, with the context's credentials."""
+        """Return a client of the workers at ``urls``, with the context's credentials."""
         from connectctl.ops.clients.rest.connect import Connect
         from connectctl.ops.clients.secrets import reveal
 
@@ -268,9 +268,9 @@ class Session:
         return Connect(urls, auth=auth, tls=self.settings.section("rest_tls"), timeout=self.timeout)
 
     def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
-        """The workers' group. While it rebalances its members tell no addresses; that is waited for, for a while.
+        """Return the workers' group; waits up to ``patience`` seconds while a rebalance hides its members' addresses.
 
-        Raises ``BadInput`` for a group of consumers, of whichever protocol.
+        Raises ``BadInput`` for a consumer group, of any protocol.
         """
 
         def settled(group: ConnectGroup) -> bool:
@@ -280,7 +280,7 @@ class Session:
         return observe_until(lambda: self.kafka.group(self.group_id), settled, seconds, REBALANCE_PAUSE)
 
     def connect_to(self, group: ConnectGroup | None) -> protocols.ConnectCalls:
-        """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""
+        """Return a client of the workers of ``group``, the leader first; of those in the settings instead, if any."""
         given = self.settings.get("rest") or []
         if given or group is None:
             return self.connect(tuple(given))
@@ -288,9 +288,9 @@ class Session:
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
 
     def driver(self, tell: Callable[[str], None] | None = None) -> protocols.WorkerDriver:
-        """How this context's workers are changed and restarted; ``tell`` gets what a person is to do, one line or more.
+        """Return the driver of this context's workers; ``tell`` receives instructions to the operator, one line or more.
 
-        A sandbox's workers are the sandbox's where nothing else is said, all others a person's.
+        Without the setting, a sandbox's workers have the driver ``sandbox``, all others the manual one.
         """
         from connectctl.cli.output import terminal
         from connectctl.ops.clients.drivers.open import DriverContext, opened
@@ -301,7 +301,7 @@ class Session:
         sandbox = context.removeprefix(SANDBOX) if context.startswith(SANDBOX) else None
         section = self.settings.section("workers") or ({"driver": "sandbox"} if sandbox else {})
         encrypted = any(str(url).startswith("https:") for url in self.settings.get("rest") or ())
-        around = DriverContext(
+        driver_context = DriverContext(
             tell or terminal.note,
             SandboxWorkers,
             secrets=self._secrets,
@@ -309,11 +309,12 @@ class Session:
             group_id=self.settings.get("group_id"),
             sandbox=sandbox,
         )
-        return opened(worker_section.from_settings(section), around)
+        return opened(worker_section.from_settings(section), driver_context)
 
     @cached_property
     def group_offsets(self) -> protocols.GroupOffsetWrites:
-        """Committed offsets of groups on the same Kafka cluster."""
+        """Committed offsets of consumer groups on the same Kafka cluster."""
+
         from connectctl.ops.clients.librdkafka.consumer_groups import GroupOffsetClient
 
         kafka: Any = self.kafka
@@ -321,16 +322,16 @@ class Session:
 
     @cached_property
     def client_groups(self) -> protocols.GroupReads:
-        """Groups of consumers on the same Kafka cluster."""
+        """Consumer groups on the same Kafka cluster."""
         from connectctl.ops.clients.librdkafka.consumer_groups import ClientGroups
 
         kafka: Any = self.kafka
         return ClientGroups(kafka)
 
     def application(self, name: str) -> tuple[protocols.WorkerDriver, list[str]]:
-        """How a stream application's instances are changed and restarted, and which they are.
+        """Return the driver of a stream application's instances, and their names.
 
-        Raises ``BadInput`` where the context does not know it.
+        Raises ``BadInput`` if the context does not have it.
         """
         from connectctl.cli.output import terminal
         from connectctl.ops.clients.drivers.open import DriverContext, opened
@@ -342,7 +343,7 @@ class Session:
         return opened(section, DriverContext(terminal.note, SandboxWorkers, self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:
-        """The secrets that are known here, to be hidden. One that cannot be read is in no output."""
+        """Yield the secrets to mask. One that cannot be read is in no output."""
         from connectctl.ops.clients.secrets import reveal
 
         for name, value in self.settings.secrets():
@@ -351,12 +352,12 @@ class Session:
 
     @property
     def named_topics(self) -> dict[str, str | None]:
-        """The internal topics that were named for this group, by role; see ``settings.merge``."""
+        """The internal topics given for this group, by role; see ``settings.merge``."""
         return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
 
 
 def _sandbox_file(context: str) -> Path | None:
-    """The context file of the sandbox that has this context: ``sandbox-NAME``, or ``sandbox-NAME-WAY`` of a secured one."""
+    """Return the context file of the sandbox with this context: ``sandbox-NAME``, or ``sandbox-NAME-WAY`` if secured."""
     name = context.removeprefix(SANDBOX)
     own = paths.sandbox_directory(name) / "context.yaml"
     if own.is_file():

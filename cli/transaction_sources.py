@@ -1,4 +1,4 @@
-"""Where the commands about transactions look: the coordinators, the config topic, the groups, from a session."""
+"""What commands for transactions read, from a session: coordinators, config topic, groups."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def group_of(session: Session) -> str | None:
-    """The group id, where one is given: fencing and transactions need none."""
+    """Return the group id, None if not given: fencing and transactions do not need it."""
     return str(session.settings.get("group_id") or "") or None
 
 
 def sources_of(session: Session, request: FenceRequest) -> FencingSources:
-    """The sources of a plan to fence. Raises ``BadInput`` for connectors that write to different Kafka clusters."""
+    """Return the sources of a plan to fence. Raises ``BadInput`` for connectors that write to different Kafka clusters."""
     from connectctl.ops.operations.fencing.observe import FencingSources, read_config_topic, running_tasks
 
     @cache
@@ -44,7 +44,7 @@ def sources_of(session: Session, request: FenceRequest) -> FencingSources:
 
 
 def directory_of(session: Session) -> Observation[TransactionalIdIndex]:
-    """All connectors: the group's own in its config topic, those of other groups in their assignments."""
+    """Return all connectors: the group's from its config topic, those of other groups from their assignments."""
     from connectctl.ops.operations.fencing.observe import visible_connectors
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
@@ -52,7 +52,7 @@ def directory_of(session: Session) -> Observation[TransactionalIdIndex]:
 
 
 def roles_of(session: Session) -> Observation[dict[str, str]]:
-    """What each internal topic of the group is, by its name. Raises what keeps the workers' topics from being found."""
+    """Return the role of each internal topic of the group, by its name. Raises the error of their discovery."""
     from connectctl.ops.operations.transactions.lag import topic_roles
 
     kafka = session.kafka
@@ -60,7 +60,7 @@ def roles_of(session: Session) -> Observation[dict[str, str]]:
 
 
 def _coordinators(session: Session, request: FenceRequest, configured: Callable[[], Configured]) -> TransactionCalls:
-    """The Kafka cluster that has the ids: for connectors that write to another one, that one (KIP-618)."""
+    """Return the coordinators of the ids: those of another Kafka cluster if the connectors write to it (KIP-618)."""
     from connectctl.ops.operations.fencing.observe import common_overrides
 
     if not request.connectors:
@@ -69,7 +69,7 @@ def _coordinators(session: Session, request: FenceRequest, configured: Callable[
 
 
 def coordinators_of(session: Session, overrides: Mapping[str, str]) -> TransactionCalls:
-    """The coordinators of a connector's producers, which has these ``producer.override.`` properties, without the prefix."""
+    """Return the coordinators of a connector's producers. ``overrides``: ``producer.override.`` properties, unprefixed."""
     bootstrap = overrides.get("bootstrap.servers", "")
     if not bootstrap or share_a_server(bootstrap, str(session.settings.get("bootstrap_servers", ""))):
         return session.transactions
@@ -77,7 +77,7 @@ def coordinators_of(session: Session, overrides: Mapping[str, str]) -> Transacti
 
 
 class LazyWorkers:
-    """The workers, looked for when a step first needs them: most fences need none."""
+    """The workers, discovered when a step first needs them: most fences do not."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

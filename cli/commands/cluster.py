@@ -1,4 +1,4 @@
-"""``connectctl cluster``: a Connect cluster at a glance."""
+"""``connectctl cluster``: the state of a Connect cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = command_group("Show a Connect cluster.")
 
 SHORTEST = 0.5
-"""Least seconds between two looks, which a cluster does not notice."""
+"""Least seconds between two reads; their load on the cluster is negligible."""
 
 
 @app.callback()
@@ -81,7 +81,7 @@ def _show(session: Session, html: Path | None, exit_code: bool, output: Output) 
 
     began = time.time()
     with without_collection():
-        view = _look(session)
+        view = _observe(session)
         if html:
             from connectctl.cli.views import cluster_html, html_origin
 
@@ -97,7 +97,7 @@ def _show(session: Session, html: Path | None, exit_code: bool, output: Output) 
         apply.exit_unless_healthy(view.connectors, view.findings)
 
 
-def _look(session: Session) -> ClusterView:
+def _observe(session: Session) -> ClusterView:
     from connectctl.ops.operations.cluster import connect_groups, observe
 
     kafka = session.kafka
@@ -109,9 +109,9 @@ def _look(session: Session) -> ClusterView:
 
 
 def _watch(session: Session, interval: float, output: Output) -> None:
-    """Look until ^C. Every look opens new connections, because a connection remembers the topics it first saw.
+    """Read and draw until ^C. Every read opens new connections, because a connection caches the topics of its first read.
 
-    After the first, a failed read is reported and does not end the watch: such failures are what it is for.
+    After the first one, a failed read is reported and does not end the watch.
     """
     from connectctl.cli.views import cluster as cluster_view
 
@@ -121,7 +121,7 @@ def _watch(session: Session, interval: float, output: Output) -> None:
             while True:
                 title = f"{datetime.now():%H:%M:%S}   every {interval:g} s, ^C to end"
                 try:
-                    view = _look(session)
+                    view = _observe(session)
                 except ConnectctlError as e:
                     if view is None:
                         raise
@@ -130,14 +130,14 @@ def _watch(session: Session, interval: float, output: Output) -> None:
                     draw(title, cluster_view.blocks(view, output is Output.WIDE), view.findings)
                 else:
                     terminal.emit("Cluster", cluster_view.as_json(view), output, lambda wide: None)
-                session = _afresh(session, view)
+                session = _reopened(session, view)
                 time.sleep(interval)
     except KeyboardInterrupt:
         return
 
 
-def _afresh(session: Session, view: ClusterView) -> Session:
-    """The same session without its connections, with topics that were found named, to find them but once."""
+def _reopened(session: Session, view: ClusterView) -> Session:
+    """Copy the session without its connections, with the discovered topics as settings, so that discovery runs only once."""
     proven = {t.role: t.name for t in view.topics if t.name and not any(f.subject == t.name for f in view.findings)}
     named = {f"topics.{role}": name for role, name in proven.items()}
     return replace(session, flags={**session.flags, **named})

@@ -1,6 +1,6 @@
-"""``connectctl completion``: the scripts that make TAB work.
+"""``connectctl completion``: the scripts for completion in shells.
 
-The scripts are static files, which packagers install as they are. They ask the program for candidates, in one protocol for
+The scripts are static files, which packagers install unchanged. They get candidates from the program, in one protocol for
 all three shells (that of Typer's fish class: a candidate and its help per line).
 """
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
 STALE = 2.0
-"""Seconds after which a confirmed plan is made again, to check that it still holds."""
+"""Seconds after which a confirmed plan is computed again, to check that it is unchanged."""
 
 
 @app.command()
@@ -106,7 +106,7 @@ def _fence(session: Session, request: FenceRequest, restart_failed: bool, option
         return
 
     def check_again() -> None:
-        # After a long prompt, the confirmed plan must still be what will be done.
+        # After a long prompt, the confirmed plan must still be current.
         is_old = time.time() - selection.taken_at > STALE
         if is_old and select(observe(sources, request), request).essence != selection.essence:
             raise Refused(

@@ -22,7 +22,7 @@ app = command_group("Show and change the workers' log levels.")
 
 
 Level = Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
-"""Kafka's levels, of which workers before 4.0 know the same."""
+"""Kafka's levels, the same for workers before 4.0."""
 WorkerOption = Annotated[str | None, typer.Option("--worker", metavar="ADDRESS", help="Only this worker, HOST:PORT.")]
 
 

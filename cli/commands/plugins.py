@@ -1,4 +1,4 @@
-"""``connectctl plugins``: the plugins of the workers, and what each takes."""
+"""``connectctl plugins``: the plugins of the workers, and the properties of each."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def show(
     _warn(found)
 
 
-def _workers(having: tuple[str, ...], found: WorkersPlugins, wide: bool) -> str:
-    return "all" if len(having) == len(found.workers) and not wide else ", ".join(having)
+def _workers(workers: tuple[str, ...], found: WorkersPlugins, wide: bool) -> str:
+    return "all" if len(workers) == len(found.workers) and not wide else ", ".join(workers)
 
 
 def _warn(found: WorkersPlugins) -> None:
-    """What is not the same everywhere, and who could not be asked, on standard error."""
+    """Print plugins that differ between workers, and workers that did not respond, on standard error."""
     for plugin in found.differing():
         lacking = ", ".join(worker for worker in found.workers if worker not in plugin.workers)
         version = f" {plugin.version}" if plugin.version else ""

@@ -170,7 +170,7 @@ def logs(
 
 
 def shown(stack: ExitStack) -> Callable[[SandboxProgress], None]:
-    """Shows each stage as a line on standard error, and one with steps as a bar where that is a terminal."""
+    """Show each stage as a line on standard error, and one with steps as a progress bar on a terminal."""
     stage, advance = "", None
 
     def show(progress: SandboxProgress) -> None:

@@ -1,4 +1,4 @@
-"""``connectctl tasks``: whether connectors keep to tasks.max (KIP-1004)."""
+"""``connectctl tasks``: whether connectors exceed tasks.max (KIP-1004)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(
     from connectctl.ops.checks.types import finding_of
 
     asked = output_findings.release(for_version)
-    seen = _look(ctx.obj)
+    seen = _observe(ctx.obj)
     if connectors:
         seen = seen.only(connectors)
     release = asked or horizon(seen)
@@ -62,7 +62,7 @@ def check(
     raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
 
 
-def _look(session: Session) -> TasksSeen:
+def _observe(session: Session) -> TasksSeen:
     from connectctl.ops.checks.tasks_max.observe import look_at_cluster, look_at_workers
 
     settings = session.settings
@@ -72,7 +72,7 @@ def _look(session: Session) -> TasksSeen:
     return look_at_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ...], wide: bool) -> None:
@@ -90,7 +90,7 @@ def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ..
 
 
 def _versions(seen: TasksSeen) -> str:
-    """The workers' version; in a mixed group who has which, because a task fails on some of them only."""
+    """Return the workers' version; in a mixed group by worker, because a task fails only on some of them."""
     by_version: dict[str, list[str]] = {}
     for worker in seen.workers:
         by_version.setdefault(worker.version or "of unknown version", []).append(worker.address)
@@ -129,7 +129,7 @@ def _or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``connectctl validate``: what workers will make of a connector's configuration, before they are given it."""
+"""``connectctl validate``: validation of a connector's configuration before it is sent to workers."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def validate(
     rules add what workers accept and what fails later.
     Exit code 0: no finding of the severity of --fail-on or above; 1: at least one; 2: a file cannot be read.
     """
-    from connectctl.ops.checks import offline as judging
+    from connectctl.ops.checks import offline as offline_checks
     from connectctl.ops.checks.types import Goal
     from connectctl.ops.clients.secrets import reveal
     from connectctl.ops.operations.connectors.config_files import read
 
     release = output_findings.release(for_version)
     given = read(file, None if offline else reveal)
-    known = None if offline else _ask(ctx.obj, given)
-    found = judging.report(given, Goal(for_), known, release)
+    known = None if offline else _read_cluster(ctx.obj, given)
+    found = offline_checks.report(given, Goal(for_), known, release)
     findings = output_findings.kept(found.findings, options.ignore)
-    configurations = [dict(judging.as_json(each)) for each in found.verdicts]
+    configurations = [dict(offline_checks.as_json(each)) for each in found.verdicts]
     data = {"for": for_, "offline": known is None, "configurations": configurations}
     output_findings.emit_report(
         "Validation", data, findings, options, lambda wide: _print(found, findings, wide), found.file_of
@@ -75,8 +75,8 @@ def validate(
     raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
 
 
-def _ask(session: Session, given: Sequence[Given]) -> Known | None:
-    """What the cluster tells; None where none is configured. What cannot be reached is said, and no error."""
+def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
+    """Read the facts of the cluster; None if none is configured. An unreachable cluster is reported, not an error."""
     from connectctl.ops.checks.offline import WORKERS, Known
     from connectctl.ops.checks.types import Unseen
 
@@ -105,7 +105,7 @@ def _known(session: Session, given: Sequence[Given]) -> Known:
 
 
 def _offsets_topic(session: Session) -> tuple[str | None, tuple[Unseen, ...]]:
-    """The workers' ``offset.storage.topic``, None where it is not known; and what was not allowed to be seen for it."""
+    """Return the workers' ``offset.storage.topic``, None if unknown, and the missing rights to discover it."""
     from connectctl.ops.checks.types import Unseen
     from connectctl.ops.connect.internal_topics import Role
     from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
@@ -119,7 +119,7 @@ def _offsets_topic(session: Session) -> tuple[str | None, tuple[Unseen, ...]]:
     except NotAuthorized as e:
         return None, (Unseen(what, e.why or e.what, e.next_step),)
     except ConnectctlError:
-        return None, ()  # only one rule wants it
+        return None, ()  # only one rule needs it
     choice = found[Role.OFFSETS]
     return choice.topic, tuple(Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps)
 

@@ -1,1 +1,1 @@
-"""What a command prints: tables, JSON, findings in the forms of CI systems, progress; harmless for a terminal."""
+"""Output of commands: tables, JSON, findings in the forms of CI systems, progress; control characters escaped."""

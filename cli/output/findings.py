@@ -1,7 +1,7 @@
-"""Findings for people and for machines: as a table, as data, and in the three forms that CI systems read.
+"""Prints findings as a table, as data, and in three forms that CI systems read.
 
-SARIF 2.1.0 (OASIS) is what code scanning takes, JUnit's XML what nearly every CI server shows as tests, and ``github``
-are the workflow commands that a job prints to annotate a change.
+SARIF 2.1.0 (OASIS) is for code scanning, JUnit's XML is shown as tests by nearly every CI server, and ``github`` are the
+workflow commands that a job prints to annotate a change.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 
 
 def release(text: str | None) -> Release | None:
-    """What ``--for-version`` was given, None for nothing. Raises ``BadInput`` for what is not a release."""
+    """Parse ``--for-version``, None if not given. Raises ``BadInput`` if it is not a release."""
     from connectctl.ops.checks.tasks_max.observe import Release
 
     return None if text is None else Release.parse(text)
 
 
 def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
-    """The findings without the ignored ids, the worst first. Raises ``BadInput`` for an id that no rule has."""
+    """Return the findings without the ignored ids, the worst first. Raises ``BadInput`` for an id that no rule has."""
     from connectctl.ops.core.rule_docs import rule_doc
 
     unwanted = {rule_doc(id_).id for id_ in ignored or ()}
@@ -43,12 +43,12 @@ def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Fi
 
 
 def exit_code(findings: Sequence[Finding], fail_on: FailOn) -> int:
-    """1 where a finding is as bad as ``fail_on``, else 0."""
+    """Return 1 if a finding has the severity ``fail_on`` or a worse one, else 0."""
     return int(any(fails(finding, fail_on) for finding in findings))
 
 
 def fails(finding: Finding, fail_on: FailOn) -> bool:
-    """Whether the finding is as bad as ``fail_on``."""
+    """Whether the finding has the severity ``fail_on`` or a worse one."""
     return RANK[finding.severity] <= RANK[Severity(fail_on)]
 
 
@@ -60,7 +60,7 @@ def emit_report(
     table: Callable[[bool], None],
     where: Callable[[Finding], str | None] = lambda finding: None,
 ) -> None:
-    """Print the report. ``data`` is the envelope's own part, without the findings; ``where`` gives the file of a finding."""
+    """Print the report. ``data`` is the envelope without the findings; ``where`` returns the file of a finding."""
     output = options.output
     if output is ReportOutput.SARIF:
         sys.stdout.write(json_text(sarif(findings, where), indent=2) + "\n")
@@ -75,7 +75,7 @@ def emit_report(
 
 
 def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
-    """The findings for people: what was seen and what to do; ``wide`` adds why it matters."""
+    """Print the findings with their next steps; ``wide`` adds why they matter."""
     if not findings:
         terminal.note("Nothing found.", style="green")
         return
@@ -89,7 +89,7 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
 
 
 def counted(findings: Sequence[Finding]) -> str:
-    """``2 errors, 1 warning``, and where to read more."""
+    """Return ``2 errors, 1 warning``, and the command for details."""
     counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
     totals = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
     return f"{totals}. Details: connectctl preflight --explain {findings[0].id}"
@@ -99,7 +99,7 @@ def counted(findings: Sequence[Finding]) -> str:
 
 
 def sarif(findings: Sequence[Finding], where: Callable[[Finding], str | None]) -> dict[str, Any]:
-    """The findings as one SARIF run, with the rules that were met."""
+    """Return the findings as one SARIF run, with their rules."""
     from importlib.metadata import version
 
     rules = {finding.id: _sarif_rule(finding) for finding in findings}
@@ -128,7 +128,7 @@ def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
 
 
 def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> str:
-    """One test case for each finding; those from ``fail_on`` on fail. None at all is one that passes."""
+    """Return a test case for each finding; those from ``fail_on`` on fail. Without findings, one test case passes."""
     from xml.etree import ElementTree as Xml
 
     failures = sum(fails(f, fail_on) for f in findings)
@@ -147,12 +147,12 @@ def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> 
 
 
 def _legal(text: str) -> str:
-    """``text`` without what XML 1.0 cannot hold, not even escaped."""
+    """Replace characters that XML 1.0 cannot contain, not even escaped."""
     return "".join(c if c in "\t\n" or ord(c) >= 32 else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def github(finding: Finding, file: str | None) -> str:
-    """One workflow command, escaped as GitHub's runner reads it back."""
+    """Return one workflow command, escaped for GitHub's runner."""
     text = " ".join(filter(None, [finding.message, finding.next_step]))
     message = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     place = {"file": file, "title": f"{finding.id} {finding.subject}"}

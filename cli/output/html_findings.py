@@ -1,4 +1,4 @@
-"""Findings on a page: each with a link to its story, and the stories of those that occur."""
+"""Findings on a page: each with a link to its explanation, and the explanations of those that occur."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from connectctl.ops.core.rule_docs import rule_docs
 MOST = 20
 """Findings of one id that are shown."""
 OPEN = 5
-"""Of these, those that are shown without being asked for."""
+"""Of these, those shown before the reader expands the list."""
 NOTHING = "No problems found in what could be read."
 
 
 def sections(found: Sequence[Finding]) -> tuple[Section, list[Section]]:
-    """The findings, the worst first, and what they mean, for the end of the page."""
+    """Return the findings, the worst first, and their explanations, for the end of the page."""
     if not found:
         return Section("findings", "Findings", [paragraph(NOTHING)]), []
     shown: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in sorted(found, key=lambda f: (RANK[f.severity], f.id, f.subject)):
         shown.setdefault((finding.severity, finding.id), []).append(finding)
     listed = Html(f'<ul class="findings">{"".join(map(_item, shown.values()))}</ul>')
-    stories = [_story(id_) for id_ in sorted({id_ for _, id_ in shown}) if id_ in rule_docs()]
-    meanings = [Section("meanings", "What the findings mean", stories)] if stories else []
+    explanations = [_explanation(id_) for id_ in sorted({id_ for _, id_ in shown}) if id_ in rule_docs()]
+    meanings = [Section("meanings", "What the findings mean", explanations)] if explanations else []
     return Section("findings", "Findings", [listed]), meanings
 
 
 def links(ids: Iterable[str]) -> Html:
-    """Each id once, with a link to its story."""
+    """Return each id once, with a link to its explanation."""
     return joined(map(_link, dict.fromkeys(ids)), " ")
 
 
@@ -39,32 +39,32 @@ def _link(id_: str) -> Html:
 
 
 def _item(same: Sequence[Finding]) -> str:
-    """Findings of one id: what it is in a line, and each with what it is about."""
+    """Return the findings of one id: its title, and each finding with its subject."""
     first = same[0]
     doc, severity = rule_docs().get(first.id), first.severity.value
     title = f' <span class="dim">{text(doc.title)}</span>' if doc else ""
-    items = [_one(finding) for finding in same[:MOST]]
-    inside = joined(items[:OPEN], "")
+    items = [_finding(finding) for finding in same[:MOST]]
+    markup = joined(items[:OPEN], "")
     if len(items) > OPEN:
-        inside = Html(inside + details(f"{len(same) - OPEN:,} more", Html(joined(items[OPEN:], "") + _rest(same))))
+        markup = Html(markup + details(f"{len(same) - OPEN:,} more", Html(joined(items[OPEN:], "") + _rest(same))))
     steps = dict.fromkeys(f.next_step for f in same[:MOST] if f.next_step)
-    return f'<li class="{severity}"><p><b>{severity}</b> {_link(first.id)}{title}</p>{inside}{_steps(list(steps))}</li>'
+    return f'<li class="{severity}"><p><b>{severity}</b> {_link(first.id)}{title}</p>{markup}{_steps(list(steps))}</li>'
 
 
-def _one(finding: Finding) -> Html:
+def _finding(finding: Finding) -> Html:
     return Html(f"<p>{code(finding.subject)} {text(finding.message)}</p>")
 
 
 def _rest(same: Sequence[Finding]) -> Html:
-    left = len(same) - MOST
-    return paragraph(f"… and {left:,} more {same[0].id}; -o json has them all.", "dim") if left > 0 else Html()
+    omitted = len(same) - MOST
+    return paragraph(f"… and {omitted:,} more {same[0].id}; -o json has them all.", "dim") if omitted > 0 else Html()
 
 
 def _steps(steps: Sequence[str]) -> Html:
     return joined((paragraph(step, "next") for step in steps[:OPEN]), "")
 
 
-def _story(id_: str) -> Html:
+def _explanation(id_: str) -> Html:
     doc = rule_docs()[id_]
     source = f" · {text(doc.source)}" if doc.source else ""
     paragraphs = joined(map(paragraph, doc.text.split("\n\n")), "")

@@ -1,7 +1,7 @@
-"""The skeleton of pages that stand alone: one file without a script, which fetches nothing and forbids to fetch anything.
+"""The frame of self-contained pages: one file without scripts, whose content security policy forbids all requests.
 
-Names, messages and configurations come from outside. Whatever is no ``Html`` is escaped here, with escapes for characters
-that hide or reorder text, and cut where it is longer than anybody reads.
+Names, messages and configurations come from outside. Values that are not ``Html`` are escaped here, with escapes for
+characters that hide or reorder text, and cut after ``LONGEST`` characters.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from connectctl.cli.output.html_style import STYLE
 from connectctl.cli.output.sanitize import on_one_line
 
 LONGEST = 4000
-"""Characters of one text that a page shows."""
+"""The most characters of one text on a page."""
 _HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
 
 
 class Html(str):
-    """Markup, which is written as it is."""
+    """Markup, which is not escaped."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``kind`` is how its cells are set: ``n`` for numbers, ``code``, ``long``, ``nowrap``."""
+    """A column of a table. ``kind`` is the style of its cells: ``n`` for numbers, ``code``, ``long``, ``nowrap``."""
 
     name: str
     kind: str = ""
 
 
 def text(value: object) -> Html:
-    """``value`` as text within an element or an attribute, in one line."""
+    """Return ``value`` escaped for an element or an attribute, in one line."""
     if isinstance(value, Html):
         return value
     shown = on_one_line(str(value))
@@ -46,7 +46,7 @@ def text(value: object) -> Html:
 
 
 def code(value: object) -> Html:
-    """``value`` as a name or a command."""
+    """Return ``value`` as a name or a command."""
     return Html(f"<code>{text(value)}</code>")
 
 
@@ -55,17 +55,17 @@ def paragraph(value: object, kind: str = "") -> Html:
 
 
 def joined(parts: Iterable[str], by: str = "\n") -> Html:
-    """Pieces of markup as one."""
+    """Join pieces of markup."""
     return Html(by.join(map(text, parts)))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Html:
-    """What is known, each with its name."""
+    """Return a list of names and values."""
     return Html(f"<dl>{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in pairs)}</dl>")
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], caption: str, *, cards: bool = True) -> Html:
-    """A table whose first cells are the headers of their rows. As ``cards`` each row is a block on a narrow screen."""
+    """Return a table whose first cells are the headers of their rows. With ``cards``, rows are blocks on a narrow screen."""
     head = "".join(f'<th scope="col"{_class("n" if c.kind == "n" else "")}>{text(c.name)}</th>' for c in columns)
     body = "".join(f"<tr>{''.join(_cells(columns, row, cards))}</tr>" for row in rows)
     return Html(
@@ -78,19 +78,19 @@ def _cells(columns: Sequence[Column], row: Sequence[object], cards: bool) -> Ite
     for n, (column, cell) in enumerate(zip(columns, row, strict=True)):
         label = f' data-label="{text(column.name)}"' if cards else ""
         tag, scope = ("th", ' scope="row"') if n == 0 else ("td", "")
-        # On a narrow screen a cell is a grid of its label and one more.
+        # On a narrow screen a cell is a grid of its label and one element.
         inside = f"<div>{text(cell)}</div>" if cards and cell and isinstance(cell, Html) else text(cell)
         yield f"<{tag}{scope}{_class(column.kind)}{label}>{inside}</{tag}>"
 
 
 def details(summary: str, inside: str, *, opened: bool = False) -> Html:
-    """What is shown when it is asked for, and on paper."""
+    """Return markup that is hidden until the reader expands it; shown on paper."""
     return Html(f"<details{' open' if opened else ''}><summary>{text(summary)}</summary>{text(inside)}</details>")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page. ``id`` is what links lead to, one lower-case word; ``heading`` stands above it, and in the menu."""
+    """A part of a page. ``id`` is the anchor, one lower-case word; ``heading`` is shown above it, and in the menu."""
 
     id: str
     heading: str

@@ -1,7 +1,7 @@
-"""Plots of a page: columns over time, and bars by size. Drawn as SVG without text; what is written stands beside it.
+"""Plots of a page: columns over time, and bars by size. Drawn as SVG without text; the labels are HTML next to it.
 
-So labels have the size of the page's text on a telephone, too, and cannot overlap. Of many slots as many are put together
-as there are columns that can be told apart.
+So labels have the size of the page's text, also on a telephone, and cannot overlap. Slots are merged into at most
+``COLUMNS`` columns, so that they can be distinguished.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from connectctl.cli.output.html_page import Column, Html, details, joined, table
 from connectctl.ops.core.times import utc
 
 COLUMNS = 160
-"""Most columns of a plot: nearly two pixels each on a telephone of 360 pixels, so that a single one is seen."""
+"""Most columns of a plot: nearly two pixels each on a telephone of 360 pixels, so that a single one is visible."""
 FEWEST = 24
-"""Columns that a plot has room for at least, so that a single one is not as wide as the page."""
+"""Fewest columns of a plot, so that a single one is not as wide as the page."""
 HEIGHT = 72
 LOWEST = 2
 """Pixels of the lowest column that is not zero."""
@@ -26,7 +26,7 @@ NUMBERS = 50
 
 @dataclass(frozen=True)
 class Series:
-    """Counts by slot of time. ``kind`` is the colour's name; ``title`` says what is counted."""
+    """Counts by time slot. ``kind`` is the name of the colour; ``title`` names what is counted."""
 
     kind: str
     title: str
@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True)
 class _Axis:
-    """The time below all plots: ``columns`` of ``width`` milliseconds, the first of which begins with slot ``first``."""
+    """The time axis of all plots: ``columns`` of ``width`` milliseconds, the first of which begins with slot ``first``."""
 
     first: int
     slots: int
@@ -54,7 +54,7 @@ class _Axis:
 
 
 def timelines(series: Sequence[Series], slot: int) -> Html:
-    """One plot of each, below each other over the same time. Slots are ``slot`` milliseconds wide."""
+    """Return one plot of each, below each other on the same time axis. Slots are ``slot`` milliseconds wide."""
     axis = _axis([n for each in series for n, count in each.counts.items() if count], slot)
     columns = [_columns(each, axis) for each in series]
     plots = [_plot(each, counts, axis, n) for n, (each, counts) in enumerate(zip(series, columns, strict=True))]
@@ -63,10 +63,10 @@ def timelines(series: Sequence[Series], slot: int) -> Html:
 
 def _axis(slots: Sequence[int], width: int) -> _Axis:
     first, last = min(slots, default=0), max(slots, default=0)
-    together = -(-(last - first + 1) // COLUMNS)
-    columns = -(-(last - first + 1) // together)
+    merged = -(-(last - first + 1) // COLUMNS)
+    columns = -(-(last - first + 1) // merged)
     spare = max(0, FEWEST - columns)
-    return _Axis(first - spare // 2 * together, together, columns + spare, width)
+    return _Axis(first - spare // 2 * merged, merged, columns + spare, width)
 
 
 def _columns(series: Series, axis: _Axis) -> dict[int, int]:
@@ -80,17 +80,17 @@ def _columns(series: Series, axis: _Axis) -> dict[int, int]:
 def _plot(series: Series, counts: Mapping[int, int], axis: _Axis, number: int) -> Html:
     most, total = max(counts.values(), default=0), sum(counts.values())
     span = _span(axis.width)
-    said = f"{total:,} in all, at most {most:,} in {span}" if total else "none"
+    totals = f"{total:,} in all, at most {most:,} in {span}" if total else "none"
     begin, end = utc(axis.begin(0)), utc(axis.begin(axis.columns))
-    known = f"From {begin} to {end} UTC: {said}."
-    drawn = "".join(_column(series, axis, column, count, most) for column, count in counts.items())
+    description = f"From {begin} to {end} UTC: {totals}."
+    columns_drawn = "".join(_column(series, axis, column, count, most) for column, count in counts.items())
     return Html(
-        f'<figure><figcaption><i class="{series.kind}"></i><b>{text(series.title)}</b> <span class="dim">{said}</span>'
+        f'<figure><figcaption><i class="{series.kind}"></i><b>{text(series.title)}</b> <span class="dim">{totals}</span>'
         f'</figcaption><div class="axes"><div class="y"><span>{short(most)}</span><span>0</span></div>'
         f'<svg viewBox="0 0 {axis.columns} {HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-labelledby="plot{number}t plot{number}d"><title id="plot{number}t">{text(series.title)}</title>'
-        f'<desc id="plot{number}d">{text(known)}</desc><path d="M0 {HEIGHT / 2:g}H{axis.columns}'
-        f'M0 {HEIGHT}H{axis.columns}"/>{drawn}</svg><div class="x">{"".join(_times(axis))}</div></div></figure>'
+        f'<desc id="plot{number}d">{text(description)}</desc><path d="M0 {HEIGHT / 2:g}H{axis.columns}'
+        f'M0 {HEIGHT}H{axis.columns}"/>{columns_drawn}</svg><div class="x">{"".join(_times(axis))}</div></div></figure>'
     )
 
 
@@ -108,7 +108,7 @@ def _times(axis: _Axis) -> Iterable[str]:
 
 
 def _numbers(series: Sequence[Series], columns: Sequence[Mapping[int, int]], axis: _Axis) -> Html:
-    """The same for those who cannot point at a column, or see it."""
+    """Return the numbers of the columns as a table, for accessibility."""
     every = {column for counts in columns for column in counts}
     highest = sorted(every, key=lambda column: -sum(counts.get(column, 0) for counts in columns))[:NUMBERS]
     rows = [
@@ -120,7 +120,7 @@ def _numbers(series: Sequence[Series], columns: Sequence[Mapping[int, int]], axi
 
 
 def bars(heads: tuple[str, str], rows: Sequence[tuple[str, int]], caption: str) -> Html:
-    """A bar for each of ``rows``, the zeros among them, too."""
+    """Return a bar for each of ``rows``, zeros included."""
     most = max((count for _, count in rows), default=0) or 1
     columns = [Column(heads[0], "nowrap"), Column(heads[1], "n"), Column("share", "bar")]
     cells = [(label, f"{count:,}", _bar(count / most)) for label, count in rows]
@@ -133,7 +133,7 @@ def _bar(share: float) -> Html:
 
 
 def short(number: int) -> str:
-    """A number that fits an axis: 950, 16k, 2.1M."""
+    """Shorten a number for an axis: 950, 16k, 2.1M."""
     for size, unit in ((1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if number >= size:
             return f"{number / size:.3g}{unit}" if number < 1000 * size else f"{number // size:,}{unit}"

@@ -1,6 +1,6 @@
-"""The style of pages: quiet and dense, in light and in dark, on a telephone and on paper.
+"""The style sheet of pages, for light and dark mode, telephones and paper.
 
-Nothing is placed by a ``style`` attribute, so that the page's policy can name this sheet by its hash and forbid all else.
+Pages have no ``style`` attributes, so that the content security policy can allow only this sheet, by its hash.
 """
 
 STYLE = """

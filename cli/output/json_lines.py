@@ -1,4 +1,4 @@
-"""JSON as commands print it: a line for each member and for each item of a list, written while the items come."""
+"""JSON as commands print it: a line for each member and for each item of a list, written while items arrive."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from connectctl.cli.output.sanitize import in_json
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """``value`` as JSON that a person can read and a terminal can show."""
+    """Return ``value`` as readable JSON that is safe for a terminal."""
     return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
-    """JSON with one line per member, and one per item of a list of objects: quick to write, easy to read and to diff."""
+    """Yield JSON with one line per member, and one per item of a list of objects: fast to write, easy to diff."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
     def encode(value: Any) -> str:
@@ -35,7 +35,7 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
 
 
 class Each(list[Any]):
-    """A list whose items are made when they are written: of a million there is one at a time. Only for ``json_lines``."""
+    """A list whose items are created when written: one at a time is in memory. Only for ``json_lines``."""
 
     def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Each(list[Any]):
 
 
 class Flow(list[Any]):
-    """A list of objects that come one by one, their number unknown, and are gone once written. Only for ``json_lines``."""
+    """A list of objects from an iterator, their number unknown, not kept once written. Only for ``json_lines``."""
 
     def __init__(self, items: Iterable[Mapping[str, Any] | EncodedItems]) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class EncodedItems(list[str]):
     """Items of a ``Flow`` that are JSON already, in one line each, written together. Only for ``json_lines``."""
 
     def text(self, between: str) -> str:
-        """The items with ``between`` in between, harmless for a terminal."""
+        """Return the items joined by ``between``, safe for a terminal."""
         return in_json(between.join(self))
 
 
@@ -74,15 +74,15 @@ def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
             yield f"{end}    " + item.text(",\n    ")
             end = ",\n"
             continue
-        long = next((k for k, v in item.items() if isinstance(v, Flow) or (isinstance(v, list) and len(v) > 1)), None)
-        if long is None:
+        listed = next((k for k, v in item.items() if isinstance(v, Flow) or (isinstance(v, list) and len(v) > 1)), None)
+        if listed is None:
             yield f"{end}    {encode(item)}"
         else:
-            head = encode({k: v for k, v in item.items() if k != long})
+            head = encode({k: v for k, v in item.items() if k != listed})
             start = f"{head[:-1]}, " if len(item) > 1 else "{"
-            yield f"{end}    {start}{encode(long)}: [\n"
+            yield f"{end}    {start}{encode(listed)}: [\n"
             inner = ""
-            for part in item[long]:
+            for part in item[listed]:
                 text = part.text(",\n      ") if isinstance(part, EncodedItems) else encode(part)
                 yield f"{inner}      {text}"
                 inner = ",\n"

@@ -1,4 +1,4 @@
-"""Pages for ``man`` from the commands' own help, in roff's macros (man(7)).
+"""Generates pages for ``man`` from the commands' help, in roff's macros (man(7)).
 
 A page has no date, so that the same release gives the same bytes.
 """
@@ -13,12 +13,12 @@ from typing import Any
 from connectctl.cli.help_text import ENVIRONMENT, EXIT_STATUS
 
 NAME = "connectctl"
-_SAID_ELSEWHERE = ("--help",)
+_OMITTED = ("--help",)
 
 
 def page(root: Any, path: tuple[str, ...], command: Any) -> str:
-    """The page of ``command``, which ``path`` leads to; of the program itself with an empty one, which has the environment
-    and the exit codes. ``root`` is the program's context, from which commands have their help options.
+    """Return the page of ``command`` at ``path``, empty for the program, whose page has the environment and exit codes.
+    ``root`` is the program's context, from which commands inherit their help options.
     """
     return "\n".join([*_lines(root, path, command), ""])
 
@@ -43,12 +43,12 @@ def _lines(root: Any, path: tuple[str, ...], command: Any) -> Iterator[str]:
 
 
 def title(path: tuple[str, ...]) -> str:
-    """The name of a page, and of its file without ``.1``."""
+    """Return the name of a page, which is that of its file without ``.1``."""
     return "-".join((NAME, *path))
 
 
 def below(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """``command`` and all that are below it, each with its path. Hidden ones are left out."""
+    """Yield ``command`` and all its subcommands, each with its path, without hidden ones."""
     yield path, command
     if hasattr(command, "list_commands"):
         for name in command.list_commands(None):
@@ -83,7 +83,7 @@ def _parameters(command: Any, ctx: Any) -> Iterator[str]:
         records = [
             record
             for param in command.params
-            if param.param_type_name == kind and not param.hidden and not set(param.opts) & set(_SAID_ELSEWHERE)
+            if param.param_type_name == kind and not param.hidden and not set(param.opts) & set(_OMITTED)
             if (record := param.get_help_record(ctx)) is not None
         ]
         yield from _listed(heading, dict(records))
@@ -97,7 +97,7 @@ def _listed(heading: str, entries: Mapping[str, str]) -> Iterator[str]:
 
 
 def _text(line: str) -> str:
-    r"""A line as it is: roff's escapes, hyphens that may be typed as minus signs, and no request at its beginning."""
+    r"""Escape a line for roff: backslashes, hyphens as minus signs, and a leading dot."""
     escaped = line.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
     ascii_only = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in escaped)
     return f"\\&{ascii_only}" if ascii_only.startswith(".") else ascii_only

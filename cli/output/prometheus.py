@@ -1,8 +1,8 @@
 """The metrics of a run as a text file for Prometheus, as its node exporter collects from a directory.
 
-Names are those that Connect's have where its MBeans are exported as they are: ``kafka.connect:type=source-task-metrics``
-with the attribute ``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``. What members of
-consumer groups have besides is none of Connect's: ``connectctl_group_task_metrics_records_lag``; nor are latencies:
+Names are those of Connect's MBeans if exported unchanged: ``kafka.connect:type=source-task-metrics`` with the attribute
+``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``. Metrics that Connect does not have
+are those of consumer group members, ``connectctl_group_task_metrics_records_lag``, and latencies,
 ``connectctl_task_metrics_poll_to_visible_seconds``.
 """
 
@@ -26,13 +26,13 @@ _OF_SINKS = ("sink-", "put-batch-", "partition-count", "offset-commit-seq-no", "
 _OF_ERRORS = ("total-", "deadletterqueue-")
 _OF_LATENCY = ("poll-to-visible-", "latency-promise-")
 _HISTOGRAM = "connectctl_task_metrics_poll_to_visible_seconds"
-_EVERY = ("unassigned", "running", "failed")
+_STATES = ("unassigned", "running", "failed")
 
 
 class MetricsFile:
-    """``path``, written whole or not at all. Raises ``BadInput`` where it cannot be written, before anything is run.
+    """The file ``path``, written atomically. Raises ``BadInput`` if it cannot be written, before anything is run.
 
-    What cannot be written later is reported once, and is not a reason to end a run.
+    Later write errors are reported once, and do not end a run.
     """
 
     def __init__(self, path: Path, name: str, group: str):
@@ -45,7 +45,7 @@ class MetricsFile:
             raise BadInput(f"{path} cannot be written", why=e.strerror, next_step="Correct --metrics.") from e
 
     def follow(self, run: JobRun) -> None:
-        """Write, if anything has changed; it is looked at several times a second."""
+        """Write the file if anything has changed; called several times a second."""
         found = "".join(text(self._name, self._group, run))
         if found == self._last:
             return
@@ -58,39 +58,39 @@ class MetricsFile:
             self._reported = True
 
     def _replace(self, found: str) -> None:
-        # A reader finds the old file or the new one, never a half.
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        # A reader gets the old file or the new one.
+        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            beside.write_text(found, encoding="utf-8")
-            beside.replace(self._path)
+            temporary.write_text(found, encoding="utf-8")
+            temporary.replace(self._path)
         finally:
             with suppress(OSError):
-                beside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
 
 
 def text(name: str, group: str, run: JobRun) -> Iterator[str]:
-    """The lines of the exposition format, each with its end."""
+    """Yield the lines of the exposition format, with line ends."""
     from connectctl.ops.task_runtime.spi.metrics import metrics
 
     found = {number: metrics(total) for number, total in run.totals.items()}
     labels = {number: _labels({"connector": name, "task": str(number), "group_id": group}) for number in found}
     for metric in dict.fromkeys(name for values in found.values() for name in values):
-        full = f"{_group_of(metric)}_{metric}".replace("-", "_")
-        yield f"# TYPE {full} {'counter' if metric.endswith('-total') else 'gauge'}\n"
+        full_name = f"{_group_of(metric)}_{metric}".replace("-", "_")
+        yield f"# TYPE {full_name} {'counter' if metric.endswith('-total') else 'gauge'}\n"
         for number, values in found.items():
             value = values.get(metric)
-            yield f"{full}{{{labels[number]}}} {'NaN' if value is None else value}\n"
+            yield f"{full_name}{{{labels[number]}}} {'NaN' if value is None else value}\n"
     yield from _latencies(labels, run)
     if found:
         yield "# TYPE kafka_connect_connector_task_metrics_status gauge\n"
     for number, total in run.totals.items():
-        for state in _EVERY:
+        for state in _STATES:
             is_so = int(total.state.lower() == state)
             yield f'kafka_connect_connector_task_metrics_status{{{labels[number]},status="{state}"}} {is_so}\n'
 
 
 def _latencies(labels: Mapping[int, str], run: JobRun) -> Iterator[str]:
-    """How long records took until readers saw them, as a histogram: a quantile of any time is made of it."""
+    """Yield the latency from poll to visibility as a histogram, from which quantiles can be computed."""
     measured = {number: total.latency for number, total in run.totals.items() if total.latency.counts}
     if measured:
         yield f"# TYPE {_HISTOGRAM} histogram\n"
@@ -103,7 +103,7 @@ def _latencies(labels: Mapping[int, str], run: JobRun) -> Iterator[str]:
 
 
 def _group_of(metric: str) -> str:
-    """The group that ``metric`` belongs to: one of Connect's, or that of what Connect has no tasks for."""
+    """Return the group of ``metric``: one of Connect's, or one of connectctl's."""
     if metric in _OF_GROUPS:
         return "connectctl-group-task-metrics"
     if metric.startswith(_OF_LATENCY):

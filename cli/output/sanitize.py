@@ -1,8 +1,8 @@
-"""Makes text from outside harmless for a terminal: what would steer it, or turn or hide what it shows, becomes an escape.
+"""Escapes characters in text from outside that control a terminal, or that reorder or hide text.
 
-Names, configurations, messages of workers and output of commands may hold control characters (C0, C1, DEL), bidirectional
+Names, configurations, messages of workers and output of commands may contain control characters (C0, C1, DEL), bidirectional
 marks and zero-width characters; printed raw, they move the cursor, recolour, reorder or hide text ("Trojan Source",
-CVE-2021-42574). Everything that ``render`` prints goes through here.
+CVE-2021-42574). All output of commands is escaped here.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ def _is_hidden(character: str) -> bool:
     return character not in "\n\t" and category(character) in _HIDDEN
 
 
-def _replaced(text: str, written: Callable[[str], str]) -> str:
-    # One look at the whole tells nearly always that there is nothing to do.
+def _replaced(text: str, escape: Callable[[str], str]) -> str:
+    # A check of the whole text nearly always suffices.
     if text.isprintable():
         return text
-    return "".join(written(c) if _is_hidden(c) else c for c in text)
+    return "".join(escape(c) if _is_hidden(c) else c for c in text)
 
 
 def visible(text: str) -> str:
-    r"""``text`` with escapes instead of what steers a terminal: ``\x1b``, ``\u202e``. Line feeds and tabs stay."""
-    return _replaced(text, _python)
+    r"""Return ``text`` with escapes for characters that control a terminal: ``\x1b``, ``\u202e``. Keeps line feeds, tabs."""
+    return _replaced(text, _python_escape)
 
 
 def on_one_line(text: str) -> str:
-    """As ``visible``, with spaces instead of line feeds and tabs: for a cell, a heading, a finding."""
+    """Return ``visible(text)`` with spaces instead of line feeds and tabs: for a cell, a heading, a finding."""
     return visible(text).replace("\n", " ").replace("\t", " ")
 
 
-def _python(character: str) -> str:
+def _python_escape(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def in_json(encoded: str) -> str:
-    """JSON that was encoded without ASCII escapes, with escapes for what steers a terminal: the same value."""
+    """Escape characters that control a terminal in JSON encoded without ASCII escapes; its value is unchanged."""
     # Controls below a space are escaped already.
-    return encoded if encoded.isascii() and "\x7f" not in encoded else _replaced(encoded, _json)
+    return encoded if encoded.isascii() and "\x7f" not in encoded else _replaced(encoded, _json_escape)
 
 
-def _json(character: str) -> str:
+def _json_escape(character: str) -> str:
     code = ord(character)
     if code < 0x10000:
         return f"\\u{code:04x}"
@@ -59,27 +59,27 @@ def _json(character: str) -> str:
 
 
 def in_xml(document: str) -> str:
-    """An XML document of elements, attributes and text alone, with character references for what steers a terminal."""
+    """Replace characters that control a terminal in XML (elements, attributes, text) by character references."""
     return _replaced(document, lambda c: f"&#x{ord(c):x};")
 
 
 class YamlStream:
-    """What PyYAML writes to: escapes, inside the double quotes that ``yaml_text`` asks for, what steers a terminal."""
+    """A stream for PyYAML: escapes characters that control a terminal, in the double quotes that ``yaml_style`` requests."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        self._stream.write(_replaced(text, _python))
+        self._stream.write(_replaced(text, _python_escape))
 
     def flush(self) -> None:
         self._stream.flush()
 
 
 def yaml_style(text: str) -> tuple[str, str | None]:
-    """``(text, style)`` for a YAML scalar: in double quotes where it holds what has to be escaped.
+    """Return ``(text, style)`` for a YAML scalar: in double quotes if it contains characters to escape.
 
-    A lone surrogate, which no YAML can hold, becomes U+FFFD.
+    A lone surrogate, which YAML cannot contain, becomes U+FFFD.
     """
     if text.isprintable() or not any(map(_is_hidden, text)):
         return text, None

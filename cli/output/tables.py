@@ -1,8 +1,8 @@
-"""How a table fits a terminal: values that may be copied are never folded.
+"""Fits a table to a terminal without wrapping values that users copy.
 
-A name, a number or an address stands on one line whole. Where a table is too wide, sentences are wrapped between their
-words; then the columns go that its author gave up first, and are named; where none may go, each row becomes a block of
-lines of its own. What is wide in a terminal (CJK, emoji) counts as the two cells that it takes.
+A name, a number or an address is always on one line. If a table is too wide, sentences are wrapped between their words;
+then the spare columns are left out in their order, and named; if that does not suffice, each row becomes a block of
+lines. Wide characters (CJK, emoji) count as two cells.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from connectctl.cli.output.sanitize import on_one_line
 
 GAP = 3
 LEAST_SENTENCE = 16
-"""Fewest cells in which a wrapped sentence can still be read."""
+"""Fewest cells in which a wrapped sentence is still readable."""
 
 
 Part = tuple[str, str | None]
-"""A text as it is drawn, and the whole cell that it is of; None for a heading."""
+"""A text as drawn, and the full text of its cell; None for a heading."""
 Fitted = tuple[list[list[Part]], list[str]]
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal ``text`` takes."""
+    """Return the terminal cells of ``text``."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -31,7 +31,7 @@ def cells(text: str) -> int:
 
 
 def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The rows in columns, one line each, in full width: for programs that cut them."""
+    """Yield the rows in columns, one line each, in full width: for programs that parse them."""
     table = [list(map(on_one_line, row)) for row in (columns, *rows)]
     widths = [max(map(cells, column)) for column in zip(*table, strict=True)]
     for row in table:
@@ -39,9 +39,7 @@ def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()) -> Fitted:
-    """The rows in at most ``width`` cells, as lines of parts, and the names of columns that are left out: some of ``spare``,
-    the first ones first.
-    """
+    """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in the order of ``spare``."""
     columns, *rows = [list(map(on_one_line, row)) for row in (columns, *rows)]
     left_out: list[str] = []
     for name in ("", *(each for each in spare if each in columns)):
@@ -56,7 +54,7 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare
 
 
 def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """How wide each column is drawn; None where they do not fit whatever is wrapped."""
+    """Return the width of each column; None if they do not fit even when wrapped."""
     natural = [max(map(cells, column)) for column in columns]
     room = width - GAP * (len(columns) - 1)
     over = sum(natural) - room
@@ -65,7 +63,7 @@ def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
         return None
     widths = list(natural)
     while over > 0:
-        # The widest gives first, so that no sentence is narrower than it has to be.
+        # The widest column shrinks first, so that no sentence is narrower than necessary.
         widest = max((n for n in range(len(widths)) if widths[n] > least[n]), key=lambda n: widths[n])
         widths[widest] -= 1
         over -= 1
@@ -73,15 +71,15 @@ def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
 
 
 def _least(column: Sequence[str], natural: int) -> int:
-    """How narrow a column can be without a fold in a word."""
+    """Return the least width of a column without wrapping within a word."""
     if not any(map(_is_sentence, column[1:])):
         return natural
-    # What is one word, or is to be copied whole, keeps its width beside the sentences.
+    # A single word, or a value to be copied, keeps its width next to sentences.
     return min(natural, max(LEAST_SENTENCE, *(cells(part) for cell in column for part in _words(cell))))
 
 
 def _is_sentence(cell: str) -> bool:
-    """Whether a cell may be wrapped: words, and not JSON, whose blanks are its own."""
+    """Whether a cell may be wrapped: it consists of words and is not JSON."""
     return " " in cell.strip() and not cell.startswith(("{", "[")) and cell.count(" ") > 1
 
 
@@ -90,7 +88,7 @@ def _words(cell: str) -> list[str]:
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
-    """A cell in lines of at most ``width``, cut between words."""
+    """Wrap a cell between words into lines of at most ``width``."""
     lines: list[str] = []
     for word in _words(cell):
         if lines and cells(lines[-1]) + 1 + cells(word) <= width:
@@ -110,7 +108,7 @@ def _drawn(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> Itera
 
 
 def _blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[list[Part]]:
-    """Every row as lines of a heading and a value, with an empty line between rows. A value may be wider than ``width``."""
+    """Yield rows as lines of heading and value, an empty line between rows. A value may be wider than ``width``."""
     margin = max(map(cells, columns), default=0) + GAP
     for number, row in enumerate(rows):
         if number:

@@ -1,4 +1,4 @@
-"""The one file that prints: data on standard output, everything else on standard error, colour only on a terminal."""
+"""All printing: data on standard output, everything else on standard error, colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 API_VERSION = "connectctl/v1"
-AT_ONCE = 1 << 16
-"""Characters of JSON that are written at once, and what the last line has beyond them."""
+WRITE_SIZE = 1 << 16
+"""Characters of JSON to collect before a write."""
 PROGRESS_AFTER = 1.0
-"""Seconds that work must take before a bar is drawn."""
+"""Seconds before a progress bar is drawn."""
 
 
 class Output(StrEnum):
-    """What ``-o`` takes."""
+    """Values of ``-o``."""
 
     TABLE = "table"
     WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
-    """One name a line, for xargs; of lists alone (``NAMES``)."""
+    """One name a line, for xargs; for lists only (``NAMES``)."""
 
     @property
     def for_people(self) -> bool:
@@ -60,9 +60,9 @@ NAMES = {
     "SinkOffsets": ("connectors", "name"),
     "TransactionList": ("transactions", "transactionalId"),
 }
-"""Where the names of a list are in its JSON: the member that has its items, and the member of an item."""
+"""Where the names of a list are in its JSON: the member with its items, and the member of an item."""
 without_headers = False
-"""Whether tables have no row of headings, as ``--no-headers`` says; set for each run of the program."""
+"""Whether tables have no row of headings (``--no-headers``); set for each invocation."""
 
 
 COLOURS = {
@@ -79,14 +79,14 @@ COLOURS = {
 
 
 def plain(stream: IO[str]) -> bool:
-    """Whether ``stream`` wants no colour and no cursor movement (https://no-color.org, clig.dev)."""
+    """Whether ``stream`` gets no colour and no cursor movement (https://no-color.org, clig.dev)."""
     if os.environ.get("FORCE_COLOR"):
         return False
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not stream.isatty()
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console on one of the two streams."""
+    """Return a rich console on standard output or standard error."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -96,7 +96,7 @@ def console(*, stderr: bool = False) -> Console:
 def emit(
     kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None], found: Iterable[Finding] = ()
 ) -> None:
-    """Print ``data`` as the envelope ``kind``, or for people call ``table(wide)`` and list what was ``found``."""
+    """Print ``data`` as the envelope ``kind``, or for users call ``table(wide)`` and list the findings ``found``."""
     if output.for_people:
         table(output is Output.WIDE)
         findings(found)
@@ -110,14 +110,14 @@ def emit(
     if output is Output.YAML:
         _yaml(envelope, sys.stdout)
     else:
-        some, size = [], 0
+        lines_waiting, size = [], 0
         for line in json_lines(envelope):
-            some.append(line)
+            lines_waiting.append(line)
             size += len(line)
-            if size > AT_ONCE:
-                sys.stdout.write("".join(some))
-                some, size = [], 0
-        sys.stdout.write("".join(some))
+            if size > WRITE_SIZE:
+                sys.stdout.write("".join(lines_waiting))
+                lines_waiting, size = [], 0
+        sys.stdout.write("".join(lines_waiting))
 
 
 def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
@@ -130,19 +130,19 @@ def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
         return to.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     dumper.add_representer(str, text)
-    dumper.add_multi_representer(str, text)  # words of an enumeration
+    dumper.add_multi_representer(str, text)  # members of an enumeration
     yaml.dump(envelope, YamlStream(stream), Dumper=dumper, sort_keys=False, allow_unicode=True)
 
 
 def each(items: Sequence[Any], make: Callable[[Any], Any], output: Output) -> list[Any]:
-    """``items`` as ``make`` shows them; with JSON, which is written line by line, not before their turn."""
+    """Return ``items`` converted by ``make``; for JSON, each one when it is written."""
     return Each(items, make) if output is Output.JSON and len(items) > 1 else list(map(make, items))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "", spare: Sequence[str] = ()) -> None:
-    """A table for people: fitted to the terminal with colour, or whole lines in columns where output is piped.
+    """Print a table: fitted to the terminal with colour, or in full width if output is piped.
 
-    ``spare`` names the columns that a narrow terminal can do without, the first ones first; see ``columns.fit``.
+    ``spare`` names the columns that a narrow terminal may leave out, the first ones first; see ``tables.fit``.
     """
     filled = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not filled and empty:
@@ -161,7 +161,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str =
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> tuple[list[Text], str]:
-    """The rows as lines for this terminal, and a sentence about the columns that found no room, empty for none."""
+    """Return the rows as lines for this terminal, and a sentence about columns left out, empty for none."""
     from rich.text import Text
 
     width = console().width
@@ -181,7 +181,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[
 
 @dataclass(frozen=True)
 class Block:
-    """A table that is not printed yet, so that a screen can be made of several and drawn again and again."""
+    """A table to be printed, alone or as a part of a screen that is refreshed."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -190,7 +190,7 @@ class Block:
 
 
 def blocks(parts: Sequence[Block]) -> None:
-    """Tables with an empty line between them."""
+    """Print tables with an empty line between them."""
     for n, part in enumerate(parts):
         if n:
             say("")
@@ -202,7 +202,7 @@ def blocks(parts: Sequence[Block]) -> None:
 
 @contextmanager
 def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]]:
-    """A part of the terminal that is drawn again in place; off a terminal what is drawn is printed one after another.
+    """Refresh a part of the terminal in place; without a terminal, print each state after the other.
 
     Yields ``draw(title, blocks, findings)``.
     """
@@ -235,27 +235,27 @@ def _print_screen(title: str, parts: Sequence[Block], found: Sequence[Finding]) 
 
 
 def _style(cell: str) -> str:
-    """The colour of a cell: by its first word, and red where it ends with the mark of what is wrong."""
+    """Return the colour of a cell: by its first word; red if it ends with the mark of a problem."""
     return "bold red" if cell.endswith(" !") else COLOURS.get(cell.split(" ", 1)[0], "")
 
 
 def say(text: str) -> None:
-    """A line of data for people, on standard output."""
+    """Print a line of data on standard output."""
     sys.stdout.write(visible(text) + "\n")
 
 
 def note(text: str, *, style: str = "") -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     text = visible(text)
     if plain(sys.stderr):
         sys.stderr.write(text + "\n")
     else:
-        # Its lines are the terminal's to wrap, so that an address in them can be copied whole.
+        # The terminal wraps the line, so that an address in it can be copied whole.
         console(stderr=True).print(text, style=style or None, markup=False, soft_wrap=True)
 
 
 def findings(found: Iterable[Finding], *, most: int = 20) -> None:
-    """One line per finding on standard error, at most ``most`` with the same id; the JSON has them all."""
+    """Print one line per finding on standard error, at most ``most`` with the same id; the JSON has them all."""
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.id] = counts.get(finding.id, 0) + 1
@@ -269,7 +269,7 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
 
 
 def tell(found: Iterable[Finding], *, wide: bool) -> None:
-    """The findings as a terminal's answer, each a heading and indented lines; ``wide`` adds why it matters."""
+    """Print each finding as a heading and indented lines; ``wide`` adds why it matters."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -287,20 +287,20 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
 
 
 def line_of(finding: Finding) -> str:
-    """A finding as one line."""
+    """Return a finding as one line."""
     end = f" {finding.next_step}" if finding.next_step else ""
     return on_one_line(f"{finding.severity.value}: {finding.id} {finding.subject}: {finding.message}{end}")
 
 
 def error_json(what: str, why: str | None, next_step: str | None, code: str, exit_code: int) -> str:
-    """An error as scripts get it on standard error."""
+    """Return an error as JSON, for scripts."""
     details = {"code": code, "exitCode": exit_code, "message": what, "why": why, "nextStep": next_step}
     return json_text({"apiVersion": API_VERSION, "kind": "Error", "error": details})
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float, float], None]]:
-    """A bar on the terminal's standard error, drawn once the work takes longer than a second; elsewhere nothing.
+    """Show a progress bar on a terminal's standard error if the work takes longer than a second.
 
     Yields ``advance(done, total)``.
     """
@@ -338,7 +338,7 @@ def _bar(what: str) -> tuple[Any, Any]:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span as people read it: ``0.4s``, ``12s``, ``3m05s``, ``2h10m``, ``5d03h``; a dash for None."""
+    """Format a time span: ``0.4s``, ``12s``, ``3m05s``, ``2h10m``, ``5d03h``; a dash for None."""
     if seconds is None:
         return "-"
     if seconds < 10:

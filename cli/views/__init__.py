@@ -1,1 +1,1 @@
-"""How nouns are shown: rows for people, members for scripts."""
+"""How each kind of object is shown: rows for users, JSON members for scripts."""

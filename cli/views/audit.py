@@ -1,4 +1,4 @@
-"""An audit for people: the verdict first, the numbers, the source partitions, the evidence."""
+"""An audit as tables: the verdict first, then numbers, source partitions and evidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectctl.ops.core.times import utc
 
 
 def show(audit: Audit, wide: bool) -> None:
-    """Print it; ``wide`` adds the partitions of the topics, and who wrote what is wrong."""
+    """Print the audit; ``wide`` adds the partitions of the topics, and the producers of the evidence."""
     data = as_json(audit)
     terminal.say(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
     terminal.say("")
@@ -30,7 +30,7 @@ def show(audit: Audit, wide: bool) -> None:
 
 
 def _headline(audit: Audit, data: dict[str, Any]) -> str:
-    """What of the records was counted, for the first line: one count alone would hide the other."""
+    """Return the counts of duplicates and gaps, for the first line."""
     if audit.summary.reads is None or (audit.request.sequence is None and audit.inputs is None):
         return ""
     counts = ((data["duplicates"], "duplicate"), (data["gaps"], "gap"))
@@ -65,7 +65,7 @@ def _sources(audit: Audit) -> list[Block]:
 
 
 def _inputs(data: dict[str, Any], wide: bool) -> list[Block]:
-    """What the group has processed of the inputs; ``wide`` has each of their partitions."""
+    """Return what the group has processed of the inputs; with ``wide``, by partition."""
     inputs = data["inputs"]
     if inputs is None:
         return []
@@ -117,5 +117,5 @@ def _evidence(data: dict[str, Any], wide: bool) -> list[Block]:
 
 
 def object_(value: Any) -> str:
-    """A source partition or offset as it stands in a table."""
+    """Return a source partition or offset as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""An audit of an archive: for scripts, and as a table of its partitions."""
+"""An audit of an archive: as JSON, and as a table of its partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from connectctl.ops.core.finding import Finding
 
 
 def as_json(audit: ArchiveAudit, verdict: AuditVerdict, findings: Iterable[Finding]) -> dict[str, Any]:
-    """The answer for scripts, without the envelope."""
+    """Return the JSON, without the envelope."""
     orphans, size = audit.orphans
     return {
         "clusterId": audit.cluster_id,

@@ -1,4 +1,4 @@
-"""An audit as one page: what was asked, the verdict, numbers, plots, evidence, and what the findings mean."""
+"""An audit as one page: the request, the verdict, numbers, plots, evidence, and what the findings mean."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TIMED = {
     "duplicates": "Duplicate records",
     "torn": "Torn records",
 }
-"""What is drawn over time, with its title; what never happened is named below the plots."""
+"""The plots over time, with their titles; counts that are always zero are named below the plots."""
 _CLASS = {"exactly-once": "good", "undecided": "doubt"}
 _NAMED = 8
-"""Topics that the title names."""
+"""The most topics in the title."""
 _PARTITIONS = 500
 _OPENED = 20
 """Rows of evidence of one kind that are open from the start."""
@@ -44,7 +44,7 @@ def page(audit: Audit, origin: PageOrigin) -> str:
     seen = "" if audit.summary.reads is not None or audit.inputs is not None else " Only batch headers were read."
     top = [
         Html(f'<p class="verdict {kind}">{data["verdict"]} <small>{counts}.{seen}</small></p>'),
-        origin.shown(*_asked(audit.request, audit)),
+        origin.shown(*_request(audit.request, audit)),
     ]
     sections = [
         found,
@@ -63,8 +63,8 @@ def page(audit: Audit, origin: PageOrigin) -> str:
 _WRONG = (("duplicates", "duplicates"), ("gaps", "missing"), ("reordered", "out of order"), ("torn", "torn"))
 
 
-def _asked(request: AuditRequest, audit: Audit) -> Iterator[tuple[str, object]]:
-    """What was to be looked at, and how."""
+def _request(request: AuditRequest, audit: Audit) -> Iterator[tuple[str, object]]:
+    """Yield the request: which records were audited, and how."""
     yield "Finished", f"{utc(audit.now * 1000)} UTC"
     if request.sequence is not None:
         yield "Sequence", code(request.sequence.text)
@@ -108,9 +108,9 @@ def _timelines(audit: Audit) -> Iterator[Html]:
     while len({t.width for t in both if t.slots}) > 1:
         min(both, key=lambda t: t.width).double()
     width = max(t.width for t in both if t.slots) if any(t.slots for t in both) else both[0].width
-    every = [slot for timeline in both for slot in timeline.slots.items()]
+    slots = [slot for timeline in both for slot in timeline.slots.items()]
     counts: dict[str, dict[int, int]] = {name: {} for name in _TIMED}
-    for number, found in every:
+    for number, found in slots:
         for name in _TIMED.keys() & found.keys():
             counts[name][number] = counts[name].get(number, 0) + found[name]
     series = [Series(name, title, counts[name]) for name, title in _TIMED.items() if any(counts[name].values())]
@@ -138,8 +138,8 @@ def _sources(sources: Sequence[Mapping[str, Any]], count: int) -> Iterator[Secti
         return
     names = ("records", "first", "last", "duplicates", "gaps", "reordered", "torn")
     rows = [
-        [code(_object(s["partition"])), *("-" if s[n] is None else f"{s[n]:,}" for n in names),
-         "-" if s["committedOffset"] is None else code(_object(s["committedOffset"]))]
+        [code(_json_text(s["partition"])), *("-" if s[n] is None else f"{s[n]:,}" for n in names),
+         "-" if s["committedOffset"] is None else code(_json_text(s["committedOffset"]))]
         for s in sources
     ]  # fmt: skip
     caption = f"the worst {len(rows):,} of {count:,}" if count > len(rows) else "all of them"
@@ -164,7 +164,7 @@ def _inputs(inputs: Mapping[str, Any] | None) -> Iterator[Section]:
 
 
 def _partitions(audit: Audit) -> Section:
-    """What was read of each partition: whoever audits again wants the same range."""
+    """Return the range read of each partition, so that the audit can be repeated."""
     reads = audit.summary.reads or {}
     parts = sorted(audit.summary.parts, key=lambda p: p.place)
     rows = []
@@ -180,22 +180,22 @@ def _partitions(audit: Audit) -> Section:
     return Section("partitions", "Partitions that were audited", [listed])
 
 
-def _cut(shown: int, every: int) -> str:
-    return f"; the first {shown:,} of {every:,}" if shown < every else ""
+def _cut(shown: int, total: int) -> str:
+    return f"; the first {shown:,} of {total:,}" if shown < total else ""
 
 
 def _evidence(audit: Audit, evidence: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
-    """The worst of each kind, each kind by itself."""
+    """Yield the worst evidence, grouped by kind."""
     if not evidence:
         return
     parts = []
-    for kind, some in groupby(evidence, key=lambda e: str(e["kind"])):
-        rows = [list(_violation(each)) for each in some]
+    for kind, same_kind in groupby(evidence, key=lambda e: str(e["kind"])):
+        rows = [list(_violation(each)) for each in same_kind]
         found, weight = audit.summary.found.get(kind, len(rows)), audit.summary.weights.get(kind, 0)
         heading = f"{KINDS.get(kind, kind)}: {counted(found, 'place')}, {weight:,} records"
         caption = f"the worst {len(rows):,} of {found:,}" if found > len(rows) else f"all {len(rows):,}"
-        said = [n for n in range(len(_COLUMNS)) if any(row[n] is not _NOTHING for row in rows)]
-        listed = table([_COLUMNS[n] for n in said], [[row[n] for n in said] for row in rows], caption)
+        with_values = [n for n in range(len(_COLUMNS)) if any(row[n] is not _NOTHING for row in rows)]
+        listed = table([_COLUMNS[n] for n in with_values], [[row[n] for n in with_values] for row in rows], caption)
         parts.append(details(heading, listed, opened=len(rows) <= _OPENED))
     yield Section("evidence", "Evidence", parts)
 
@@ -213,7 +213,7 @@ _COLUMNS = (
 
 
 _NOTHING = Html("-")
-"""In a cell of which nothing is known; a source may be called ``-``, too."""
+"""An empty cell, compared by identity: a source may also be named ``-``."""
 
 
 def _violation(found: Mapping[str, Any]) -> Iterable[object]:
@@ -231,5 +231,5 @@ def _violation(found: Mapping[str, Any]) -> Iterable[object]:
     yield addresses_masked(str(found["detail"])) if "detail" in found else _NOTHING
 
 
-def _object(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return addresses_masked(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

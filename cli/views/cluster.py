@@ -1,4 +1,4 @@
-"""How a cluster looks in ``cluster show``: tables for people, members for scripts."""
+"""The views of ``cluster show``: tables for users, JSON members for scripts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ DOUBT = {"not enabled": "not enabled (preparing or disabled)"}
 SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def blocks(view: ClusterView, wide: bool) -> list[Block]:
-    """The tables: the group, its workers, the internal topics, the connectors."""
+    """Return the tables: the group, its workers, the internal topics, the connectors."""
     return [_group(view, wide), _workers(view, wide), _topics(view, wide), _connectors(view, wide)]
 
 
@@ -71,7 +71,7 @@ def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
     return [topic.role, facts.name, str(facts.partitions), each, whole, policy, ",".join(ids) or "-"]
 
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def as_json(view: ClusterView) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A cluster as one page, for a hand-over or a post-mortem: what was seen, what was not, what it means."""
+"""A cluster as one page, for a hand-over or a post-mortem: its state, what could not be read, what the findings mean."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 LISTED = 1000
-"""Connectors that a page lists, the worst first."""
+"""The most connectors on a page, the worst first."""
 TASKS = 10
-"""Tasks of a connector that are listed, of those that do not run."""
+"""The most tasks listed of a connector, of those that do not run."""
 WORKERS = 500
 _RANK = {
     state: n for n, state in enumerate((State.FAILED, State.DEGRADED, State.UNASSIGNED, State.PAUSED, State.STOPPED))
@@ -45,7 +45,7 @@ _FROM = {
 }
 
 Ids = Mapping[str, list[str]]
-"""The ids of findings by what they are about."""
+"""The ids of findings by subject."""
 
 
 def page(view: ClusterView, origin: PageOrigin) -> str:
@@ -137,7 +137,7 @@ def _connectors(view: ClusterView, ids: Ids) -> Iterator[Html]:
         unknown = view.connectors_from == "nothing"
         yield paragraph("The connectors could not be read." if unknown else "There are no connectors.")
         return
-    every = sorted(
+    found = sorted(
         view.connectors, key=lambda h: (_RANK.get(h.verdict.state, len(_RANK)), not h.verdict.detail, h.name)
     )
     columns = (
@@ -149,8 +149,8 @@ def _connectors(view: ClusterView, ids: Ids) -> Iterator[Html]:
         Column("offsets", "code"),
         Column("findings"),
     )
-    rows = [_connector(health, view, ids) for health in every[:LISTED]]
-    cut = f"; {len(rows):,} of {len(every):,}, connectctl connectors list has them all" if len(every) > LISTED else ""
+    rows = [_connector(health, view, ids) for health in found[:LISTED]]
+    cut = f"; {len(rows):,} of {len(found):,}, connectctl connectors list has them all" if len(found) > LISTED else ""
     yield table(columns, rows, f"the worst first, {_FROM[view.connectors_from]}{cut}")
 
 
@@ -178,7 +178,7 @@ def _good(state: State) -> str:
 
 
 def _tasks(health: ConnectorHealth) -> object:
-    """How many run, and of the others what is known of each."""
+    """Return the count of running tasks, and the state of each other task."""
     connector = health.connector
     count = f"{health.verdict.running}/{len(connector.tasks)}"
     others = [(n, *state) for n, state in _states(connector) if state[0] != State.RUNNING]
@@ -201,7 +201,7 @@ def _states(connector: Connector) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def offsets_of(connector: Connector, offsets_topic: str | None) -> str:
-    """Where the connector's offsets are, as far as its configuration tells."""
+    """Return where the connector's offsets are, according to its configuration."""
     config = connector.config
     if not config or connector.type not in ("sink", "source"):
         return "unknown"

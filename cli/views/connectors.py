@@ -1,4 +1,4 @@
-"""How connectors look: rows for people, members for scripts. The same in ``cluster show`` and ``connectors``."""
+"""The views of connectors, in ``cluster show`` and ``connectors``: rows for users, JSON members for scripts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ UNSEEN = "The connectors could not be read."
 
 
 def block(found: Sequence[ConnectorHealth], wide: bool, *, seen: bool = True) -> Block:
-    """The table of connectors. The wide one adds classes, target states and whole causes.
+    """Return the table of connectors. ``wide`` adds classes, target states and full causes.
 
-    Without ``seen`` neither the workers nor the topics told anything.
+    Without ``seen``, neither the workers nor the topics could be read.
     """
     columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET", "DETAIL"] if wide else [])
     causes = any(health.verdict.cause for health in found)
@@ -45,7 +45,7 @@ def _row(health: ConnectorHealth, wide: bool) -> list[str]:
 def _cause(cause: str | None, wide: bool) -> str:
     if cause is None or wide:
         return cause or ""
-    # The package of a Java exception tells people nothing, its name and message do.
+    # The package of a Java exception does not help users; its name and message do.
     name, colon, message = cause.partition(":")
     short = name.rpartition(".")[2] + colon + message
     return short if len(short) <= LONGEST_CAUSE else short[: LONGEST_CAUSE - 1] + "…"
@@ -67,8 +67,8 @@ def as_json(health: ConnectorHealth) -> dict[str, Any]:
 
 
 def status_json(status: Status | None, *, trace: bool = False) -> dict[str, Any]:
-    """What a worker said of a part; all None where none said anything."""
+    """Return the status of a connector or task; all None if there is none."""
     if status is None:
         return {"state": None, "worker": None, "cause": None} | ({"trace": None} if trace else {})
-    said = {"state": status.state, "worker": status.worker, "cause": cause_of(status)}
-    return said | ({"trace": status.trace and masked(status.trace)} if trace else {})
+    data = {"state": status.state, "worker": status.worker, "cause": cause_of(status)}
+    return data | ({"trace": status.trace and masked(status.trace)} if trace else {})

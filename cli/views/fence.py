@@ -1,4 +1,4 @@
-"""What ``connectctl fence`` prints: the plan, and the result of each id."""
+"""The output of ``connectctl fence``: the plan, and the result of each id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTCOMES = {"leave alone": FenceOutcome.UNKNOWN, "cannot": FenceOutcome.FAILED}
 
 
 def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
-    """A dry run: the plan on standard output, for scripts with what ``runs apply`` takes; findings on standard error."""
+    """Print a dry run: the plan on standard output, as JSON also for ``runs apply``; findings on standard error."""
     results = [_planned(selection, row) for row in selection.rows]
     counts = Counter(result["outcome"] for result in results)
     data = _envelope(selection.cluster_id, True, results, counts, 0.0)
@@ -35,7 +35,7 @@ def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
 
 
 def show_rows(selection: FenceSelection) -> None:
-    """The plan on standard error, before confirmation."""
+    """Print the plan on standard error, before confirmation."""
     for line in whole(_columns(False), [_cells(selection, row, False) for row in selection.rows[:MOST_ROWS]]):
         terminal.note(line)
     if len(selection.rows) > MOST_ROWS:
@@ -43,7 +43,7 @@ def show_rows(selection: FenceSelection) -> None:
 
 
 def show_results(selection: FenceSelection, context: FenceContext, seconds: float, output: Output) -> None:
-    """The result of each id: data on standard output, findings on standard error."""
+    """Print the result of each id: data on standard output, findings on standard error."""
     from connectctl.ops.operations.fencing.steps import results_of
 
     results = results_of(selection, context)
@@ -69,7 +69,7 @@ def _envelope(
 
 
 def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:
-    """A row of a dry run: the fields of a result, as if nothing had been done, and its plan."""
+    """Return a row of a dry run: the fields of a result without any change, and its plan."""
 
     found = row.transaction
     result = IdResult(
@@ -84,7 +84,7 @@ def _planned(selection: FenceSelection, row: FenceTarget) -> dict[str, Any]:
     return result.as_json() | {"plan": row.as_json(selection.taken_at)}
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")

@@ -1,4 +1,4 @@
-"""What a page is headed by: the command that made it, when, by which versions, and of which Kafka cluster."""
+"""The header of a page: the command that created it, the time, the versions, and the Kafka cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 
 @dataclass(frozen=True)
 class PageOrigin:
-    """Where a page comes from. ``command`` is the words of ``command_line``; ``began`` in seconds since the epoch."""
+    """The origin of a page. ``command`` is the words of ``command_line``; ``began`` in seconds since the epoch."""
 
     command: tuple[str, ...]
     began: float
@@ -28,7 +28,7 @@ class PageOrigin:
     bootstrap: str = ""
 
     def shown(self, *more: tuple[str, object]) -> Html:
-        """The facts at the head of the page; ``more`` are those of what was looked at."""
+        """Return the facts of the header; ``more`` are those of the observed cluster or topics."""
         kafka = f"{self.kafka_cluster} at {masked(self.bootstrap)}" if self.bootstrap else self.kafka_cluster
         words = (Html(f"<span>{text(word)}</span>") for word in self.command)
         return facts(
@@ -46,7 +46,7 @@ class PageOrigin:
 
 
 def origin(session: Session, began: float, kafka_cluster: str) -> PageOrigin:
-    """Where a page of ``session`` comes from. Brokers that do not answer are told as such."""
+    """Return the origin of a page of ``session``, also if brokers do not respond."""
     try:
         brokers = tuple(_brokers(session.brokers.versions()))
     except ConnectctlError as e:
@@ -56,7 +56,7 @@ def origin(session: Session, began: float, kafka_cluster: str) -> PageOrigin:
 
 
 def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[str]:
-    """What the brokers speak: a few words for each that differs from the others."""
+    """Yield the versions of the brokers, brokers with the same ones in one text."""
     same: dict[str, list[int]] = {}
     for id_, broker in sorted(found.items()):
         if isinstance(broker, ConnectctlError):
@@ -70,7 +70,7 @@ def _brokers(found: Mapping[int, BrokerVersion | ConnectctlError]) -> Iterator[s
 
 
 def command_line(given: Sequence[str]) -> tuple[str, ...]:
-    """The words of the command, to be pasted into a shell; without the secrets that an address, say, may hold."""
+    """Return the words of the command, quoted for a shell; secrets, in an address for example, are masked."""
     words = [shlex.quote(masked(word)) for word in ("connectctl", *given)]
     whole = " ".join(words)
     return tuple(words) if masked(whole) == whole else (masked(whole),)

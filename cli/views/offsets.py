@@ -1,4 +1,4 @@
-"""Source offsets for scripts and for people: ``offsets show``."""
+"""Source offsets in ``offsets show``: as JSON and as tables."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     Answer = SourceOffsets | InOrder
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def as_json(found: Answer, read_at: datetime, output: Output) -> dict[str, Any]:
-    """What a schema has as ``SourceOffsets``, without the cluster."""
+    """Return the members of ``SourceOffsets``, without the cluster."""
     from connectctl.ops.operations.offsets.large_topics import InOrder
 
     if isinstance(found, InOrder):
@@ -61,7 +61,7 @@ def _flow(items: Iterable[Any], output: Output) -> list[Any]:
 
 
 def _findings(found: Answer) -> Iterator[dict[str, Any]]:
-    """Told last: of topics too big for memory they are known when all else is written."""
+    """Yield the findings, written last: for topics too big for memory they are complete only then."""
     for finding in found.findings:
         yield finding.as_json()
 
@@ -73,15 +73,15 @@ def _topic(topic: ReadTopic) -> dict[str, Any]:
 
 
 def _item(entry: SourceOffset | PlainRows) -> dict[str, Any] | EncodedItems:
-    return _offset(entry) if isinstance(entry, SourceOffset) else _written(entry)
+    return _offset(entry) if isinstance(entry, SourceOffset) else _encoded(entry)
 
 
-def _written(found: PlainRows) -> EncodedItems:
-    """What ``_offset`` says of each, as JSON."""
+def _encoded(found: PlainRows) -> EncodedItems:
+    """Return each row as ``_offset`` does, encoded as JSON."""
     from connectctl.ops.operations.offsets.plain_records import spaced
 
     start = len(f'["{found.connector}",')
-    # All at once: nothing that is plain has a line's end in it.
+    # All rows are converted together: plain records contain no line ends.
     keys = b"\n".join([row[1] for row in found.rows]).decode().replace('"', '\\"').split("\n")
     partitions = spaced(b"\n".join([row[1][start:-1] for row in found.rows]).decode()).split("\n")
     offsets = spaced(b"\n".join([row[6] for row in found.rows]).decode()).split("\n")
@@ -140,11 +140,11 @@ def _day(day: int) -> str:
     return f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}"
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def print_table(found: Answer, limit: int, wide: bool) -> None:
-    """``limit`` source partitions at most; 0: all."""
+    """Print at most ``limit`` source partitions; 0: all."""
     from connectctl.ops.operations.offsets.large_topics import InOrder
 
     connectors = found.connectors() if isinstance(found, InOrder) else found.connectors
@@ -154,33 +154,33 @@ def print_table(found: Answer, limit: int, wide: bool) -> None:
     columns = ["CONNECTOR", "PARTITION", "GLOBAL", "DEDICATED", "EFFECTIVE", "ORIGIN", "WORKER-READS"]
     columns += ["DEDICATED-TOPIC", "WRITTEN", "AT"] if wide else []
     if not wide and not any(entry.lost for _, entry in shown):
-        # Workers read what is effective, and without a dedicated topic all that is the global offset.
+        # Workers read the effective offset; without a dedicated topic it is the global one.
         kept = (0, 1, 2, 3, 4, 5) if any(connector.dedicated_topic for connector, _ in shown) else (0, 1, 2)
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
     terminal.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets could be read.")
     if limit and len(shown) == limit:
-        _tell_of_more(found, limit)
+        _note_omitted(found, limit)
 
 
-def _tell_of_more(found: Answer, shown: int) -> None:
-    """That a table is not all: of topics too big for memory the rest is counted, and not looked at."""
+def _note_omitted(found: Answer, shown: int) -> None:
+    """Print how many rows were left out; of topics too big for memory they are counted and not read."""
     from connectctl.ops.operations.offsets.large_topics import InOrder
 
     if isinstance(found, InOrder):
-        more, looked = found.keys() - shown, " (not read)"
+        more, unread = found.keys() - shown, " (not read)"
     else:
-        more, looked = sum(len(connector.offsets) for connector in found.connectors) - shown, ""
+        more, unread = sum(len(connector.offsets) for connector in found.connectors) - shown, ""
     if more > 0:
-        terminal.note(f"… and {more:,} more source partitions{looked}. Name connectors, or use --limit 0 or -o json.")
+        terminal.note(f"… and {more:,} more source partitions{unread}. Name connectors, or use --limit 0 or -o json.")
 
 
 def _rows(connector: ConnectorOffsets | Passing, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:
     name = connector.name if connector.configured else f"{connector.name} (deleted)"
     known = entry.origin != UNKNOWN
-    ours, value = (_cell(entry.dedicated), _object(entry.effective)) if known else ("?", "?")
-    reads = _object(entry.worker_reads) + (" !" if entry.lost else "") if known else "?"
-    row = [name, _object(entry.key.partition), _cell(entry.global_), ours, value, entry.origin, reads]
+    dedicated, value = (_cell(entry.dedicated), _json_text(entry.effective)) if known else ("?", "?")
+    reads = _json_text(entry.worker_reads) + (" !" if entry.lost else "") if known else "?"
+    row = [name, _json_text(entry.key.partition), _cell(entry.global_), dedicated, value, entry.origin, reads]
     side = entry.dedicated or entry.global_
     if wide and side is not None:
         written = "" if side.timestamp is None else _time(side.timestamp)
@@ -197,10 +197,10 @@ def _cell(side: StoredOffset | None) -> str:
         return "-"
     if side.problem:
         return addresses_masked(f"unreadable: {side.raw}")
-    return "tombstone" if side.tombstone else _object(side.offset)
+    return "tombstone" if side.tombstone else _json_text(side.offset)
 
 
-def _object(value: dict[str, Any] | None) -> str:
+def _json_text(value: dict[str, Any] | None) -> str:
     from connectctl.ops.connect.stream_source_partitions import in_short
 
     return "-" if value is None else addresses_masked(connect_json(in_short(value)))

@@ -1,4 +1,4 @@
-"""What ``connectctl transactions`` prints for people."""
+"""The tables of ``connectctl transactions``."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ _PLACES = 3
 
 
 def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
-    """One row per transactional id."""
+    """Print one row per transactional id."""
     columns = ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "STATE", "OPEN", "PARTITIONS"]
     columns += ["GROUP", "PRODUCER", "EPOCH", "TIMEOUT", "COORDINATOR"] if wide else []
     rows = []
     for each in found:
-        of = each.transaction
-        places = list(map(str, of.partitions))
+        txn = each.transaction
+        places = list(map(str, txn.partitions))
         shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
-        row = [of.id, *_owner(each), of.state, terminal.duration(of.seconds_open(now)), " ".join(shown) or "-"]
+        row = [txn.id, *_owner(each), txn.state, terminal.duration(txn.seconds_open(now)), " ".join(shown) or "-"]
         if wide:
             group = each.owner.group if each.owner else each.leader_of or "-"
-            row += [group, str(of.producer_id), str(of.epoch), f"{of.timeout_ms} ms", str(of.coordinator)]
+            row += [group, str(txn.producer_id), str(txn.epoch), f"{txn.timeout_ms} ms", str(txn.coordinator)]
         rows.append(row)
     spare = () if wide else ("CONNECTOR", "TASK", "PARTITIONS")
     terminal.table(columns, rows, empty="No transactional id.", spare=spare)
 
 
 def print_one(found: Owned, now: float) -> None:
-    """Everything about one transactional id."""
-    of = found.transaction
+    """Print all facts about one transactional id."""
+    txn = found.transaction
     owners = [str(owner) for owner in found.owners] + ([f"the leader of {found.leader_of}"] if found.leader_of else [])
-    started = "" if of.started_ms is None else iso_utc(of.started_ms, "seconds")
+    started = "" if txn.started_ms is None else iso_utc(txn.started_ms, "seconds")
     facts = [
-        ["state", of.state],
+        ["state", txn.state],
         ["belongs to", " and ".join(owners) or "no connector that can be seen"],
-        ["producer id", str(of.producer_id)],
-        ["epoch", str(of.epoch)],
-        ["timeout", f"{of.timeout_ms} ms"],
-        ["started", f"{started}, open for {terminal.duration(of.seconds_open(now))}" if of.is_open else "-"],
-        ["coordinator", f"broker {of.coordinator}"],
+        ["producer id", str(txn.producer_id)],
+        ["epoch", str(txn.epoch)],
+        ["timeout", f"{txn.timeout_ms} ms"],
+        ["started", f"{started}, open for {terminal.duration(txn.seconds_open(now))}" if txn.is_open else "-"],
+        ["coordinator", f"broker {txn.coordinator}"],
     ]
-    parts = [Block(["TRANSACTIONAL-ID", of.id], facts)]
-    if of.partitions:
-        parts.append(Block(["TOPIC", "PARTITION"], [[p.topic, str(p.partition)] for p in of.partitions]))
+    parts = [Block(["TRANSACTIONAL-ID", txn.id], facts)]
+    if txn.partitions:
+        parts.append(Block(["TOPIC", "PARTITION"], [[p.topic, str(p.partition)] for p in txn.partitions]))
     terminal.blocks(parts)
 
 
 def print_hanging(found: Search, now: float, wide: bool) -> None:
-    """One row per hanging transaction."""
+    """Print one row per hanging transaction."""
     columns = ["TOPIC", "PARTITION", "START-OFFSET", "PRODUCER", "EPOCH", "SILENT", "FORMER-ID", "DECIDED", "WHY"]
     columns += ["DECIDED-WHY"] if wide else []
     rows = [
@@ -82,7 +82,7 @@ def print_hanging(found: Search, now: float, wide: bool) -> None:
 
 
 def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
-    """One row per partition that holds readers back; with ``wide`` every partition."""
+    """Print one row per partition that blocks read_committed consumers; with ``wide`` every partition."""
     columns = ["TOPIC", "PARTITION", "ROLE", "STABLE", "END", "LAG", "SUSPECT", "CONNECTOR", "TASK", "OPEN"]
     rows = []
     for each in found:

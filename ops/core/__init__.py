@@ -1,1 +1,1 @@
-"""The spine of every change: a plan of steps, the executor that carries it out, and the journal that remembers it."""
+"""The flow of every change: a plan of steps, the executor that runs it, and the journal that records it."""

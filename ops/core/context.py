@@ -1,4 +1,4 @@
-"""What the executor tells the steps of a run; each operation adds what its steps work with."""
+"""The context that the executor passes to the steps of a run; each operation adds its clients and state."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class RunContext:
-    """The base of what steps work with. ``run`` is carried out, ``step`` is the number of its step, from 0.
+    """The base of the contexts of steps. ``run`` is the run in execution, ``step`` the number of its step, from 0.
 
-    ``resumed``: an earlier attempt began the run, and the cluster may have been changed by others since. ``now`` and
+    ``resumed``: an earlier attempt began the run, and other clients may have changed the cluster since. ``now`` and
     ``sleep`` are the clock of its waits.
     """
 
@@ -30,10 +30,10 @@ class RunContext:
     sleep: Callable[[float], None] = time.sleep
 
     def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
-        """The first answer of ``probe`` that is not None; None where there is none after ``seconds``."""
+        """Return the first result of ``probe`` that is not None; None after ``seconds``."""
         return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
 
     def within(self, other: RunContext) -> Self:
-        """This context for a step that is a part of what ``other`` is at: with its run, its step and its clock."""
+        """Set the run, step and clock of ``other``, for a step within one of its steps; returns this context."""
         vars(self).update({each.name: getattr(other, each.name) for each in fields(RunContext)})
         return self

@@ -1,20 +1,20 @@
-"""Everything that can go wrong and be said in one line, as one tree.
+"""The errors that are reported in one line, as one tree.
 
 ::
 
-    ConnectctlError                 1  it was tried and failed
-    ├── BadInput                    2  what the person gave cannot be read or does not fit
+    ConnectctlError                 1  the operation failed
+    ├── BadInput                    2  input cannot be read or is invalid
     ├── Refused                     4  findings or the cluster's state forbid it; nothing was done
-    ├── Unreachable                 5  no answer, or not allowed to ask
+    ├── Unreachable                 5  no response, or not authorized
     │   ├── NeverAnswered           5
     │   ├── UnknownHost             5
     │   ├── NotAuthorized           5
     │   └── NotTrusted              5
-    ├── TimedOut                    6  waited, and it did not happen in time
+    ├── TimedOut                    6  a wait timed out
     └── PartDone                    7  some steps are done; the run can be resumed
 
-An error says *what* happened, *why*, and *what to do next*; the terminal prints the three as one line and scripts get
-them as fields. Which exit code an error means is decided in one table, in ``cli/main.py``.
+An error has *what* happened, *why*, and *what to do next*; the terminal prints the three as one line and scripts get
+them as fields. The exit code of each error is in one table, in ``cli/main.py``.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 class ConnectctlError(Exception):
-    """An operation was tried and failed.
+    """An operation failed.
 
     ``what`` is a sentence without its full stop; ``why`` is the cause in the words of its source;
     ``next_step`` is a command or an action. ``code`` is a stable word for scripts. Secrets in any of them are masked
-    here, so that no error can carry one to a terminal, a log or the journal.
+    here, so that no error writes one to a terminal, a log or the journal.
     """
 
     code = "failed"
 
     def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None):
-        # Most commands end without an error, and --help does not need to know a secret.
+        # Imported here because most commands end without an error.
         from connectctl.ops.config.masking import masked, our_own
 
         self.what = our_own(what)
@@ -56,7 +56,7 @@ class ConnectctlError(Exception):
 
 
 class BadInput(ConnectctlError):
-    """What the person gave cannot be read, or does not fit what it is for."""
+    """Input of the user cannot be read, or is invalid."""
 
     code = "bad-input"
 
@@ -68,13 +68,13 @@ class Refused(ConnectctlError):
 
 
 class Unreachable(ConnectctlError):
-    """A broker or a worker does not answer."""
+    """A broker or a worker does not respond."""
 
     code = "unreachable"
 
 
 class NeverAnswered(Unreachable):
-    """A cluster did not answer when it was asked for the first time: its address may be wrong, or it is not up yet."""
+    """A cluster did not respond to the first request: its address may be wrong, or it has not started yet."""
 
 
 class UnknownHost(Unreachable):
@@ -82,7 +82,7 @@ class UnknownHost(Unreachable):
 
 
 class NotAuthorized(Unreachable):
-    """A broker or a worker answers that this principal may not; ``right`` is the one that is missing, where it is known."""
+    """A broker or a worker rejects a request of this principal; ``right`` is the missing one, if known."""
 
     code = "not-authorized"
 
@@ -100,13 +100,13 @@ class NotAuthorized(Unreachable):
 
 
 class NotTrusted(Unreachable):
-    """A broker or a worker is there, and TLS with it does not come about."""
+    """The TLS handshake with a broker or a worker fails."""
 
     code = "not-trusted"
 
 
 class TimedOut(ConnectctlError):
-    """Waited for something that did not happen in time."""
+    """A wait timed out."""
 
     code = "timed-out"
 

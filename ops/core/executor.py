@@ -1,7 +1,7 @@
-"""Carries out a plan with a journal: lock the cluster, then step by step, each recorded before and after.
+"""Executes a plan with a journal: locks the cluster, then executes step by step, each recorded before and after.
 
-It never asks the person anything. What is already so is not done again, and that is asked at the moment of doing; so a run
-that was killed anywhere can be carried out once more from its beginning, and comes to the same end.
+It never prompts the user. Each step is checked just before it is executed, and skipped if its state is already reached; so
+a run that was killed anywhere can be executed again from its beginning, with the same result.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def execute(
     independent: bool = False,
     undoes: Iterable[str] = (),
 ) -> list[Result]:
-    """Do the steps in order. The first failure ends the run; raises ``PartDone`` where something was done before it.
+    """Execute the steps in order. The first failure ends the run; raises ``PartDone`` if something was done before it.
 
-    With ``independent`` steps a failure leaves out the later steps of its resource only, and is a result like others;
-    steps that were done by an earlier attempt are not done again. ``start`` is the first step to do, where the earlier
-    ones are known to be done; before ``until`` the run pauses, and stays open. ``resume_hint`` is the command that resumes
-    a run. ``context`` gets ``run`` and ``step`` set to what is being done. A run that is refused before it changed anything
-    is over. ``lock`` is the cluster's: it is confirmed before each step, and where it was lost the run stops. There is none
-    for steps that change no cluster of workers, of which several runs may do some at once. ``undoes`` are the runs that are
-    undone when this one is done.
+    With ``independent`` steps a failure skips only the later steps of its resource, and is a result like others; steps
+    that an earlier attempt did are not repeated. ``start`` is the first step to execute, if the earlier ones are known to
+    be done; before ``until`` the run pauses, and stays open. ``resume_hint`` is the command that resumes a run. The fields
+    ``run`` and ``step`` of ``context`` are set to those in execution. A run that is refused before any change has ended.
+    ``lock`` is the cluster's: it is confirmed before each step, and the run stops if it was lost. Steps that do not change
+    a Connect cluster have none; several runs may execute such steps concurrently. ``undoes`` are the runs that are undone
+    when this one is done.
     """
     now = _Execution(context, journal, run, on_step, on_result, independent)
     try:
@@ -66,10 +66,10 @@ def execute(
                 journal.end(run.id, now.state)
     except ConnectctlError as e:
         if e.code == "locked" and run.marks:
-            raise  # it may be this very run that another process carries out
+            raise  # another process may be executing this run
         changed = now.changed or _changed(run, steps)
         over = isinstance(e, Refused) and not changed
-        with suppress(ConnectctlError):  # the journal itself may be what failed
+        with suppress(ConnectctlError):  # the journal itself may have failed
             journal.mark(run.id, now.number, "refused" if over else "failed", str(e))
             journal.end(run.id, RunState.REFUSED if over else RunState.FAILED)
         in_doubt = now.applying and isinstance(e, TimedOut | Unreachable)
@@ -81,7 +81,7 @@ def execute(
 
 @dataclass
 class _Execution(Generic[R]):
-    """How far an execution is. ``applying``: the step ``number`` is changing something."""
+    """The state of an execution. ``applying``: the step ``number`` is making changes."""
 
     context: R
     journal: Journal
@@ -96,6 +96,7 @@ class _Execution(Generic[R]):
     failed: set[str] = field(default_factory=set)
 
     def take(self, number: int, planned: Step[R], confirm: Callable[[], None]) -> None:
+        """Execute one step, unless an earlier one of its resource failed."""
         self.context.run, self.context.step, self.number, self.applying = self.run, number, number, False
         if planned.subject in self.failed:
             self._record(Result(planned.subject, planned.describe(), Outcome.LEFT_OUT, LEFT_OUT))
@@ -129,6 +130,7 @@ class _Execution(Generic[R]):
 
     @property
     def state(self) -> RunState:
+        """The state of the run after its last step."""
         errors = [result.error for result in self.results if result.error is not None]
         if not errors:
             return RunState.DONE

@@ -1,4 +1,4 @@
-"""Something worth telling the person, as data: what was seen, why it matters, what to do."""
+"""A finding as data: what was observed, why it matters, what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from connectctl.ops.config.masking import addresses_masked, our_own
 
 
 class Severity(StrEnum):
-    """How bad it is: an error breaks something now, a warning may, an info is good to know."""
+    """Severity of a finding: an error breaks something now, a warning may, an info is for information."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,10 +20,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was noticed. ``id`` is stable, for scripts; ``subject`` names what it is about.
+    """One finding. ``id`` is stable, for scripts; ``subject`` names the resource.
 
     ``subject`` and ``message`` are without the secrets that they quote. ``why`` is why it matters, with the section of the
-    proposal or the class that says so; ``next_step`` a command or a property.
+    proposal or the class as the source; ``next_step`` a command or a property.
     """
 
     id: str
@@ -34,17 +34,18 @@ class Finding:
     why: str | None = None
 
     def __post_init__(self) -> None:
-        # Messages quote what workers and configurations say, and a subject may be the key of a source partition.
+        # Messages quote workers and configurations, and a subject may be the key of a source partition.
         object.__setattr__(self, "subject", addresses_masked(self.subject))
         object.__setattr__(self, "message", our_own(self.message))
 
     @property
     def reason(self) -> str:
-        """The finding as a reason among others, in one line without its full stop: what it is about, and what to do."""
+        """Return the finding as a reason in a list, in one line without its full stop: subject, message, next step."""
         hint = f" ({self.next_step.rstrip('.')})" if self.next_step else ""
         return f"{self.subject}: {self.message.rstrip('.')}{hint}"
 
     def as_json(self) -> dict[str, Any]:
+        """Return the JSON of the finding; ``why`` and ``nextStep`` only if present."""
         data: dict[str, Any] = {
             "id": self.id,
             "severity": self.severity.value,
@@ -56,11 +57,11 @@ class Finding:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 task``, ``2 tasks``."""
+    """Return ``1 task``, ``2 tasks``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def some_of(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first ``most`` of ``names``, and how many more there are: ``a, b and 3 more``, or ``a; b; and 3 more``."""
+    """Return the first ``most`` of ``names``, and the number of the others: ``a, b and 3 more``, or ``a; b; and 3 more``."""
     more = len(names) - most
     return separator.join(names[:most]) + (f"{separator.strip(', ')} and {more:,} more" if more > 0 else "")

@@ -1,8 +1,8 @@
-"""What a ^C means to work that is under way: what the work and the handler in ``main`` agree on.
+"""The effect of ^C on work in progress, for the signal handler of ``cli/interrupt.py``.
 
-A command ends within a second of ^C, even from inside a call that waits for a broker in C code. Two kinds of work say
-something about that: what has to be put in order first (``put_in_order``), and what can be taken up again
-(``resumable``). Work that hears signals itself (``left_alone``) is not ended by the watch at all.
+A command ends within a second of ^C, even within a call that waits for a broker in C code. Two kinds of work change that:
+work that must be cleaned up first (``put_in_order``), and work that can be resumed (``resumable``). Work that handles
+signals itself (``left_alone``) is not ended by the watch.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Work:
-    """What this process is in the middle of. Only the main thread changes it; the watch reads it."""
+    """The work in progress in this process. Only the main thread changes it; the watch reads it."""
 
     in_order: list[str] = field(default_factory=list)
-    """What is put in order before the end, in words that follow "Interrupted: ", the innermost last."""
+    """Descriptions of cleanups before the end, printed after "Interrupted: ", the innermost last."""
     resume: list[str] = field(default_factory=list)
-    """The commands that take up what was begun, the innermost last."""
+    """The commands that resume the work, the innermost last."""
     alone: int = 0
-    """How many parts of it hear signals themselves."""
+    """How many parts of it handle signals themselves."""
 
 
 WORK = Work()
@@ -29,9 +29,9 @@ WORK = Work()
 
 @contextmanager
 def put_in_order(doing: str) -> Iterator[None]:
-    """While it lasts, the first ^C is heard as ``KeyboardInterrupt`` and nothing more, however long ``finally`` takes.
+    """In its block, the first ^C only raises ``KeyboardInterrupt``, however long ``finally`` takes.
 
-    The second one ends the process. ``doing`` says what takes so long: ``removing the sandbox``.
+    The second one ends the process. ``doing`` describes the cleanup: ``removing the sandbox``.
     """
     WORK.in_order.append(doing)
     try:
@@ -42,12 +42,12 @@ def put_in_order(doing: str) -> Iterator[None]:
 
 @contextmanager
 def resumable(command: str) -> Iterator[None]:
-    """While it lasts, and where ^C ends it, the message says that ``command`` resumes it."""
+    """If ^C ends its block, the message names ``command``, which resumes the work."""
     WORK.resume.append(command)
     try:
         yield
     except KeyboardInterrupt:
-        raise  # and keeps the command for the line that tells of the end
+        raise  # keeps the command for the line that reports the end
     except BaseException:
         WORK.resume.pop()
         raise
@@ -56,7 +56,7 @@ def resumable(command: str) -> Iterator[None]:
 
 @contextmanager
 def left_alone() -> Iterator[None]:
-    """While it lasts, signals are the work's own business."""
+    """In its block, the work handles signals itself."""
     WORK.alone += 1
     try:
         yield

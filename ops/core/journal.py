@@ -1,7 +1,7 @@
-"""What was begun and how far it got: one SQLite file and one directory per run, under the state directory.
+"""The journal of runs and their progress: one SQLite file and one directory per run, under the state directory.
 
-A run is a plan that is being carried out. Before and after each step a mark is written, so that a run which was killed
-anywhere can be taken up. Paths in it are relative: the directory can be moved. Everything in it is for its owner only.
+A run is a plan in execution. Before and after each step a mark is written, so that a run that was killed anywhere can be
+resumed. Paths in it are relative: the directory can be moved. All files are readable for their owner only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class StepEvent:
-    """That step ``step`` (from 0) was begun, done, already or failed, with its detail."""
+    """A mark that step ``step`` (from 0) was begun, done, already or failed, with its detail."""
 
     step: int
     what: str
@@ -59,6 +59,8 @@ class StepEvent:
 
 @dataclass(frozen=True)
 class Run:
+    """A run as recorded in the journal."""
+
     id: str
     operation: str
     cluster_id: str
@@ -71,16 +73,16 @@ class Run:
 
     @property
     def changed(self) -> bool:
-        """Whether any step was done: otherwise there is nothing to resume or undo."""
+        """Whether any step was begun or done: otherwise there is nothing to resume or undo."""
         return any(mark.what in ("done", "begun") for mark in self.marks)
 
     def done(self, step: int) -> bool:
-        """Whether ``step`` came to its end."""
+        """Whether ``step`` was completed."""
         return any(mark.step == step and mark.what in ("done", "already") for mark in self.marks)
 
 
 class Journal:
-    """The journal in ``directory``. Raises ``ConnectctlError`` where it cannot be written."""
+    """The journal in ``directory``. Raises ``ConnectctlError`` if it cannot be written."""
 
     def __init__(self, directory: Path):
         self.directory = directory
@@ -113,7 +115,7 @@ class Journal:
             raise self._unwritable(e) from e
 
     def begin(self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any) -> Run:
-        """A new run of ``plan``, which is written to the run's directory first."""
+        """Begin a run of ``plan``, which is written to the run's directory first."""
         run_id = self._new_id()
         self.write(run_id, "plan.json", json.dumps(plan).encode())
         values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, now_utc(), None)
@@ -122,7 +124,7 @@ class Journal:
         return self.get(run_id)
 
     def _new_id(self) -> str:
-        """The id of a run that is not there yet, with its directory: two of one second may draw the same number."""
+        """Return an unused run id, with its directory created: two runs of one second may draw the same number."""
         while True:
             run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
             try:
@@ -134,37 +136,39 @@ class Journal:
             return run_id
 
     def begin_plan(self, plan: Plan, subjects: Sequence[str] = ()) -> Run:
-        """A new run of ``plan``, for lists about ``subjects``, else about all that it changes."""
+        """Begin a run of ``plan``; lists show ``subjects``, or all resources that it changes."""
         about = tuple(subjects) or plan.subjects
         return self.begin(plan.operation, plan.cluster_id, plan.group_id, about, plan.as_json())
 
     def plan_of(self, run: Run, kinds: Mapping[str, type[Any]]) -> Plan:
-        """The plan of a run. Raises ``BadInput`` where it has steps that are not of ``kinds``."""
+        """Return the plan of a run. Raises ``BadInput`` if it has steps not in ``kinds``."""
         known = {"clusterId": run.cluster_id, "groupId": run.group_id, "independent": False, "needless": []}
         return Plan.from_json(known | self.plan(run.id), kinds)
 
     def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:
-        """Write down that a step was begun, is done, or failed; it is on the disk when this returns."""
+        """Record that a step was begun, is done, or failed; it is synced to disk on return."""
         with self._open() as db:
             db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, now_utc()))
 
     def end(self, run: str, state: RunState) -> None:
+        """Record how a run ended."""
         with self._open() as db:
             db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, now_utc(), run))
 
     def get(self, run: str) -> Run:
-        """The run called ``run``. Raises ``BadInput`` where there is none."""
-        found = self._runs("WHERE id = ?", run) if run.isascii() else []  # SQLite takes no half of a character
+        """Return the run ``run``. Raises ``BadInput`` if it does not exist."""
+        found = self._runs("WHERE id = ?", run) if run.isascii() else []  # SQLite rejects lone surrogates
         if not found:
             raise BadInput(f"Run not found: {run}", next_step="See connectctl runs list.")
         return found[0]
 
     def knows(self, run: str) -> bool:
-        """Whether a run is one of this journal's."""
+        """Whether this journal has the run."""
         with self._open() as db:
             return db.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 
     def runs(self) -> list[Run]:
+        """Return all runs, the newest first."""
         return self._runs("")
 
     def _runs(self, where: str, *values: str) -> list[Run]:
@@ -180,26 +184,29 @@ class Journal:
         ]
 
     def runs_of(self, operation: str, cluster_id: str, group_id: str) -> list[Run]:
+        """Return the runs of an operation on this Connect cluster, the newest first."""
         where = "WHERE operation = ? AND cluster_id = ? AND group_id = ?"
         return self._runs(where, operation, cluster_id, group_id)
 
     def unfinished_runs(self, cluster_id: str, group_id: str) -> list[Run]:
-        """Runs on this Connect cluster that were begun, changed something, and did not end well."""
+        """Return runs on this Connect cluster that changed something and did not end successfully."""
         here = self._runs("WHERE cluster_id = ? AND group_id = ? AND state IN ('open', 'failed')", cluster_id, group_id)
         return [run for run in here if run.changed]
 
     def plan(self, run: str) -> Any:
+        """Return the plan of a run, as passed to ``begin``."""
         return read_json(self.path(run, "plan.json").read_bytes())
 
     def path(self, run: str, name: str) -> Path:
+        """Return the path of a file of a run."""
         return self.directory / "runs" / run / name
 
     def write(self, run: str, name: str, content: bytes) -> Path:
-        """Write a file of a run whole or not at all; it is on the disk when this returns."""
+        """Write a file of a run atomically; it is synced to disk on return."""
         return self.write_all(run, lambda: name, (content,))
 
     def write_all(self, run: str, name: Callable[[], str], content: Iterable[bytes]) -> Path:
-        """``write`` for ``content`` in parts; its ``name`` is asked for when all of it has been written."""
+        """Write ``content`` in parts as ``write`` does; ``name`` is called after all of it has been written."""
         directory = self.path(run, "")
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -208,7 +215,7 @@ class Journal:
             raise self._unwritable(e) from e
 
     def store_artifact(self, content: Iterable[bytes]) -> str:
-        """Keep ``content`` for later steps of a run, whatever becomes of where it came from; gives its relative path."""
+        """Store a copy of ``content`` for later steps of a run; returns its relative path."""
         hashed = hashlib.sha256()
 
         def parts() -> Iterator[bytes]:
@@ -220,10 +227,10 @@ class Journal:
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:
-        """No other process with this journal changes this Connect cluster during ``run``. Raises ``Refused``.
+        """Lock this Connect cluster for ``run`` against other processes with this journal. Raises ``Refused``.
 
-        The kernel drops the lock with the process, so a kill leaves none behind. Processes with another journal, here or on
-        another machine, is kept out by the lock of the cluster itself (``ClusterLock``).
+        The kernel releases the lock when the process ends, also if killed. Processes with another journal, here or on
+        another machine, are excluded by the lock of the cluster itself (``ClusterLock``).
         """
         import fcntl
 
@@ -261,7 +268,7 @@ def _write_whole(directory: Path, name: Callable[[], str], content: Iterable[byt
         draft.unlink(missing_ok=True)
     handle = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(handle)  # or a loss of power could take the name with it
+        os.fsync(handle)  # otherwise a power failure could lose the name
     finally:
         os.close(handle)
     return path

@@ -1,7 +1,7 @@
-"""A change as data: what will be done, in which order, and what need not be.
+"""A change as data: the steps in their order, and the resources that need no change.
 
-A planner is a pure function from what was observed to a ``Plan``. Printing the plan is the dry run; the executor carries
-it out, and the journal keeps it as it was agreed to.
+A planner is a pure function from a snapshot to a ``Plan``. Printing the plan is the dry run; the executor executes it,
+and the journal stores it as confirmed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connectctl.ops.core.step import Step, step_from_data, step_to_data
 
 @dataclass(frozen=True)
 class Noop:
-    """A resource for which the planner found nothing to do, and why."""
+    """A resource that needs no change, and why."""
 
     subject: str
     why: str
@@ -27,10 +27,10 @@ class Noop:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that will be done, in order. ``operation`` is a noun and a verb: ``connectors stop``.
+    """The steps of a change, in order. ``operation`` is a noun and a verb: ``connectors stop``.
 
-    ``group_id`` is the Connect cluster's, empty where none is concerned or known. ``independent``: a step that fails ends
-    the later ones of its resource only; else it ends the run. ``undoes`` is the run that it takes back.
+    ``group_id`` is the Connect cluster's, empty if none is involved or known. ``independent``: a failed step skips only
+    the later ones of its resource; otherwise it ends the run. ``undoes`` is the run that the plan undoes.
     """
 
     operation: str
@@ -43,16 +43,17 @@ class Plan:
 
     @property
     def subjects(self) -> tuple[str, ...]:
+        """The resources that the plan changes."""
         return tuple(dict.fromkeys(step.subject for step in self.steps))
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The resources that it was made for: those that it changes, and those that need no change."""
+        """The resources of the plan: those that it changes, and those that need no change."""
         return tuple(dict.fromkeys((*self.subjects, *(noop.subject for noop in self.noops))))
 
     @property
     def digest(self) -> str:
-        """The digest of all that was agreed to: of what the JSON has, without the digest itself."""
+        """The digest of the confirmed content: of the JSON without the digest itself."""
         return str(self.as_json()["digest"])
 
     def _content(self) -> dict[str, Any]:
@@ -67,13 +68,13 @@ class Plan:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as scripts get it and as the journal keeps it; ``from_json`` is the inverse."""
+        """Return the JSON of the plan, for scripts and the journal; ``from_json`` is the inverse."""
         content = self._content()
         return content | {"digest": _digest(content)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Plan:
-        """The plan that was written as ``data``, with steps of ``kinds`` by name. Raises ``BadInput``."""
+        """Return the plan for its JSON ``data``, with steps of ``kinds`` by name. Raises ``BadInput``."""
         try:
             plan = cls(
                 data["operation"],
@@ -88,7 +89,7 @@ class Plan:
             raise BadInput(
                 "The plan cannot be read", why=f"it has no {e}" if isinstance(e, KeyError) else str(e)
             ) from e
-        # Of what was written, and not of what it is read as: a step may have got fields since.
+        # Computed from the stored JSON, not from the parsed plan: a step may have new fields.
         if "digest" in data and _digest({name: data[name] for name in plan._content()}) != data["digest"]:
             raise BadInput("The plan was changed after it was made", why="its digest does not match")
         return plan
@@ -99,6 +100,8 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 class Outcome(StrEnum):
+    """The outcome of a step."""
+
     DONE = "done"
     ALREADY = "already"
     FAILED = "failed"
@@ -108,7 +111,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """A step and what came of it. ``error`` is what it raised."""
+    """A step and its outcome. ``error`` is the exception that it raised."""
 
     subject: str
     says: str
@@ -117,6 +120,7 @@ class Result:
     error: ConnectctlError | None = None
 
     def as_json(self) -> dict[str, Any]:
+        """Return the JSON of the result."""
         data = {"subject": self.subject, "says": self.says, "outcome": self.outcome.value, "detail": self.detail}
         if self.error is None:
             return data

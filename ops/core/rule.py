@@ -1,4 +1,4 @@
-"""What can be found, apart from where it was found: a stable id and a severity; ``docs/findings`` has the rest."""
+"""The definition of a finding: a stable id and a severity; ``docs/findings`` has the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from connectctl.ops.core.rule_docs import rule_doc
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that a check looks for. Rules are constants beside the function that checks them.
+    """One condition that a check tests. Rules are constants next to the function that checks them.
 
     Title, consequence, source and explanation are the section of ``id`` in ``docs/findings``.
     """
@@ -21,9 +21,9 @@ class Rule:
     def found(
         self, subject: str, message: str, next_step: str | None = None, *, severity: Severity | None = None
     ) -> Finding:
-        """A finding about ``subject``. ``message`` is what was observed; ``severity`` where it differs from the rule's.
+        """Return a finding about ``subject``. ``message`` is what was observed; ``severity`` if it differs from the rule's.
 
-        It says why it matters where a specification does, which then is the section's source.
+        ``why`` is set if the section has a specification as its source.
         """
         doc = rule_doc(self.id)
         why = doc.cause if doc.source else None

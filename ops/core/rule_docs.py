@@ -1,7 +1,7 @@
-"""What each finding means, by its id, from ``docs/findings``: ``preflight --explain`` and ``--list`` print it.
+"""The explanation of each finding by its id, from ``docs/findings``, for ``preflight --explain`` and ``--list``.
 
 A document has one section for each finding: ``## ID title``, a line ``severity · source``, the consequence as the first
-paragraph, then what it is, what causes it and what to do. The source is missing where no specification says so.
+paragraph, then description, cause and remedy. The source is missing if no specification is one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from connectctl.ops.core.errors import BadInput, did_you_mean
 
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "findings"
-"""The same place in a checkout and in an installed package, which has the documents as package data."""
+"""The same path in a checkout and in an installed package, which has the documents as package data."""
 _SECTION = re.compile(r"^## ([A-Z]+\d{3}) (.+)\n\n([a-z, ]+)(?: · (.+))?\n\n((?:(?!^## ).*\n)+)", re.MULTILINE)
 
 
@@ -22,7 +22,7 @@ _SECTION = re.compile(r"^## ([A-Z]+\d{3}) (.+)\n\n([a-z, ]+)(?: · (.+))?\n\n((?
 class RuleDoc:
     """The section of one finding as plain text: ``text`` is paragraphs, of which ``cause`` is the first.
 
-    ``severity`` is what the finding usually has, or several with commas. ``file`` is the name of its document.
+    ``severity`` is the usual one, or several with commas. ``file`` is the name of its document.
     """
 
     id: str
@@ -34,18 +34,20 @@ class RuleDoc:
 
     @property
     def cause(self) -> str:
-        """Why the finding matters, in one line without a full stop, with the source where there is one."""
+        """Why the finding matters, in one line without a full stop, with the source if there is one."""
         first = " ".join(self.text.split("\n\n")[0].split()).rstrip(".")
         return f"{first} ({self.source})" if self.source else first
 
 
 @cache
 def rule_docs() -> dict[str, RuleDoc]:
+    """Return every documented finding, by id in order."""
     found = (doc for path in DIRECTORY.glob("*.md") for doc in sections(path))
     return {doc.id: doc for doc in sorted(found, key=lambda doc: doc.id)}
 
 
 def sections(path: Path) -> list[RuleDoc]:
+    """Return the findings of one document, in its order."""
     text = path.read_text("utf-8").replace("`", "")
     return [
         RuleDoc(id_, title, severity, source or None, body.strip(), path.name)
@@ -54,7 +56,7 @@ def sections(path: Path) -> list[RuleDoc]:
 
 
 def rule_doc(id_: str) -> RuleDoc:
-    """The document of ``id_``, in any case. Raises ``BadInput`` with the nearest id."""
+    """Return the section of ``id_``, in upper or lower case. Raises ``BadInput`` with the nearest id."""
     found = rule_docs().get(id_.upper())
     if found is None:
         hint = did_you_mean(id_.upper(), rule_docs(), "connectctl preflight --list prints them all.")
@@ -63,7 +65,7 @@ def rule_doc(id_: str) -> RuleDoc:
 
 
 def index() -> str:
-    """``docs/findings/README.md``: every finding with a link to its section."""
+    """Return ``docs/findings/README.md``: every finding with a link to its section."""
     lines = [
         "# Findings",
         "",

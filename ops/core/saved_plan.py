@@ -1,4 +1,4 @@
-"""When a saved plan, or a run, is refused: its cluster is another one than the context's, or has changed since."""
+"""Refuses a saved plan or a run whose cluster is not the context's, or has changed since."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_where(planned: tuple[str, str], here: tuple[str, str]) -> None:
-    """Raises ``Refused`` for a plan of another Kafka cluster or group than the context's."""
+    """Raise ``Refused`` for a plan of another Kafka cluster or group than the context's."""
     if planned != here:
         raise Refused(
             f"The plan is for the group {planned[1] or '(none)'} on the Kafka cluster {planned[0]}",
@@ -22,7 +22,7 @@ def check_where(planned: tuple[str, str], here: tuple[str, str]) -> None:
 
 
 def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
-    """Raises ``Refused`` where the run belongs to another Connect cluster than the context's."""
+    """Raise ``Refused`` if the run belongs to another Connect cluster than the context's."""
     if (run.cluster_id, run.group_id) != (cluster_id, group_id):
         raise Refused(
             f"The run {run.id} is of the group {run.group_id} on the Kafka cluster {run.cluster_id}",
@@ -32,4 +32,5 @@ def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
 
 
 def stale(why: str, next_step: str) -> Refused:
+    """Return the error for a plan that is not executed, because the cluster has changed since it was made."""
     return Refused(f"The plan is stale: {why}; nothing was done", next_step=next_step, code="stale")

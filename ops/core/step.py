@@ -19,46 +19,46 @@ class Step(Generic[C_contra]):
     """The base of every step; subclasses are frozen dataclasses.
 
     Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. A field whose ``metadata``
-    has a ``key`` has that name in JSON. The context is what the steps of an operation work with, no part of the plan.
+    has a ``key`` has that name in JSON. The context of an operation's steps is not a part of the plan.
     """
 
     read_only: ClassVar[bool] = False
-    """Whether it changes nothing: then an interruption or a failure of it leaves nothing half done."""
+    """Whether the step makes no changes: an interruption or a failure then leaves nothing incomplete."""
 
     if TYPE_CHECKING:
 
         @property
         def subject(self) -> str:
-            """The resource: where one failure does not end the run, it ends all later steps of its resource."""
+            """The resource: a failure that does not end the run skips all later steps of the same resource."""
 
         @property
         def now(self) -> str:
-            """The state of the resource when the plan was made, empty where it does not matter to the step."""
+            """The state of the resource when the plan was made, empty if the step does not depend on it."""
 
     @property
     def kind(self) -> str:
-        """What it is in plans of rolls: ``restart-failed``."""
+        """The kind of step in plans of rolls: ``restart-failed``."""
         return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self).__name__).lstrip("-")
 
     def describe(self) -> str:
-        """The step in one line, as an order: ``stop orders``."""
+        """Return the step in one line, in the imperative: ``stop orders``."""
         raise NotImplementedError
 
     def is_done(self, context: C_contra) -> str | None:
-        """What is already so and makes the step needless (``already STOPPED``), else None. Asked before ``apply``."""
+        """Return why the step is not needed (``already STOPPED``), else None. Called before ``apply``."""
         return None
 
     def apply(self, context: C_contra) -> str | None:
-        """Do it, and say in a few words what came of it. Raises ``ConnectctlError``."""
+        """Execute the step, and return its result in a few words. Raises ``ConnectctlError``."""
         raise NotImplementedError
 
     def decided(self, context: C_contra) -> Step[C_contra]:
-        """The step to do, where some of it is decided only when its turn comes."""
+        """Return the step to execute, if parts of it are decided only then."""
         return self
 
 
 def step_to_data(step: Step[Any]) -> dict[str, Any]:
-    """``step`` as JSON values: its class, its fields, and what it says. ``step_from_data`` is the inverse."""
+    """Return ``step`` as JSON values: class, fields and description. ``step_from_data`` is the inverse."""
     data = {"step": type(step).__name__, "subject": step.subject, "says": step.describe(), "now": step.now or None}
     kind: Any = type(step)
     return data | {
@@ -67,7 +67,7 @@ def step_to_data(step: Step[Any]) -> dict[str, Any]:
 
 
 def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
-    """The step that was written as ``data``, of one of ``kinds`` by name. Raises ``BadInput`` for any other."""
+    """Return the step for its JSON values ``data``, one of ``kinds`` by name. Raises ``BadInput`` for any other."""
     kind = kinds.get(str(data.get("step")))
     known = {f.metadata.get("key", f.name): f for f in fields(kind)} if kind is not None else {}
     needed = {f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING}
@@ -87,6 +87,7 @@ def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> A
 
 
 def to_data(value: Any) -> Any:
+    """Return ``value`` as JSON values."""
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
@@ -103,7 +104,7 @@ def to_data(value: Any) -> Any:
 
 
 def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:
-    """The value of type ``kind`` that ``to_data`` made ``data`` of; steps in it are of ``kinds``."""
+    """Return the value of type ``kind`` for ``data``, the inverse of ``to_data``; steps in it are of ``kinds``."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         (other,) = [arg for arg in args if arg is not NoneType]
@@ -132,7 +133,7 @@ def _dataclass(kind: Any, data: Mapping[str, Any], kinds: Mapping[str, type[Any]
 
 @cache
 def _names(kind: type) -> tuple[str, ...]:
-    """The names of a dataclass's fields; none for another type."""
+    """Return the names of a dataclass's fields; none for another type."""
     return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
 
 

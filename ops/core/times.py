@@ -1,6 +1,6 @@
-"""Times in UTC, for people and for scripts.
+"""Formats times in UTC, for users and for scripts.
 
-Producers may set any number as a record's timestamp: what no calendar has is given as it is.
+Producers may set any number as a record's timestamp: one outside the calendar is printed as milliseconds.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 
 def now_utc(timespec: str = "milliseconds") -> str:
-    """The time now as ``2026-01-31T12:00:00.000Z``."""
+    """Return the current time as ``2026-01-31T12:00:00.000Z``."""
     return datetime.now(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = False) -> str:
-    """A time as ``2026-01-31 12:00:00``, with ``zone`` as ``2026-01-31T12:00:00+00:00``; a dash for None."""
+    """Return a time as ``2026-01-31 12:00:00``, with ``zone`` as ``2026-01-31T12:00:00+00:00``; a dash for None."""
     if milliseconds is None:
         return "-"
     try:
@@ -25,5 +25,5 @@ def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = F
 
 
 def iso_utc(milliseconds: float, timespec: str = "milliseconds") -> str:
-    """A time as ``2026-01-31T12:00:00.000Z``."""
+    """Return a time as ``2026-01-31T12:00:00.000Z``."""
     return utc(milliseconds, timespec, zone=True).replace("+00:00", "Z")

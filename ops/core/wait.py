@@ -1,4 +1,4 @@
-"""Waiting for what is not so yet, in one place: look, and look again until the time is over."""
+"""Waits: poll until a condition holds or the time is over."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def wait_until(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T | None:
-    """The first answer of ``probe`` that is not None; None where there is none after ``seconds``.
+    """Return the first result of ``probe`` that is not None; None after ``seconds``.
 
-    ``probe`` is asked every ``poll`` seconds, at once for the first time, and once more when the time is over.
+    ``probe`` is called immediately, then every ``poll`` seconds, and one more time when the time is over.
     """
     deadline = now() + seconds
     while True:
@@ -39,7 +39,7 @@ def observe_until(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """What ``observe`` returns as soon as that is ``enough``, else what it returned last; see ``wait_until``."""
+    """Return the first result of ``observe`` that is ``enough``, else the last one; see ``wait_until``."""
     seen: list[T] = []
 
     def probe() -> bool | None:
@@ -51,7 +51,7 @@ def observe_until(
 
 
 def observe_again(observe: Callable[[], T], enough: Callable[[T], bool], pauses: Iterable[float]) -> T:
-    """What ``observe`` returns as soon as that is ``enough``, else what it returns after the last of ``pauses``."""
+    """Return the first result of ``observe`` that is ``enough``, else the one after the last of ``pauses``."""
     for pause in pauses:
         if enough(found := observe()):
             return found

@@ -81,7 +81,7 @@ class Ticking:
 def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[Any], *args: str) -> Result:
     from connectctl.cli.commands import cluster
 
-    real = cluster._look
+    real = cluster._observe
 
     def look(given: Any) -> Any:
         error = looks.pop(0)
@@ -89,7 +89,7 @@ def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[A
             raise error
         return real(session)
 
-    monkeypatch.setattr(cluster, "_look", look)
+    monkeypatch.setattr(cluster, "_observe", look)
     monkeypatch.setattr("connectctl.cli.commands.cluster.time.sleep", Ticking(len(looks)))
     return run(session, "--watch", *args)
 

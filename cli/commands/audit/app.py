@@ -1,4 +1,4 @@
-"""``connectctl audit``: the proof that exactly-once held, or what it is that did not."""
+"""``connectctl audit``: proves that exactly-once held, or reports the violations."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _audit(
 
 
 def _check(evidence: Path | None) -> None:
-    """Raises ``BadInput`` for a directory that cannot be written, before anything is opened."""
+    """Raise ``BadInput`` for a directory that cannot be used, before connecting."""
     if evidence is not None and evidence.exists() and not evidence.is_dir():
         raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
     if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):

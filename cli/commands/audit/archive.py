@@ -1,4 +1,4 @@
-"""``connectctl audit --archive DIR --manifest TOPIC``: look at the archive, its group and its inputs, and judge."""
+"""``connectctl audit --archive DIR --manifest TOPIC``: audits the archive with its group and its inputs."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def audit_archive(
     patience: float,
     output: Output,
 ) -> None:
-    """Print the audit; exits with 1 where it did not pass. ``others`` are options and arguments that do not go with it.
+    """Print the audit; exits with 1 if it did not pass. ``others`` are options and arguments that exclude it.
 
-    Raises ``BadInput`` for those, and what looking at the manifest, the directory and the topics raises.
+    Raises ``BadInput`` for those, and the errors of reading the manifest, the directory and the topics.
     """
     if directory is None:
         raise BadInput("--manifest requires --archive", next_step="Give --archive DIR.")
@@ -55,7 +55,7 @@ def audit_archive(
         raise BadInput(f"The consumer group of the archive {manifest} is unknown", next_step="Give --group GROUP.")
     require()
     group = group or sink_group(manifest.removesuffix(MANIFEST), {})
-    found = _look(session, directory, manifest, group, inputs, patience)
+    found = _observe(session, directory, manifest, group, inputs, patience)
     findings = findings_of_archive(found)
     verdict = verdict_of(findings)
     data = view.as_json(found, verdict, findings)
@@ -64,19 +64,19 @@ def audit_archive(
         raise typer.Exit(1)
 
 
-def _look(
+def _observe(
     session: Session, directory: str, manifest: str, group: str, inputs: Sequence[str], patience: float
 ) -> ArchiveAudit:
     kafka: Any = session.kafka
     topics = sorted({*inputs, *(each.topic for each in _files(kafka, manifest, patience))})
-    there = those_that_exist(kafka, *topics) if topics else ()
-    if unknown := [name for name in inputs if name not in there]:
+    existing = those_that_exist(kafka, *topics) if topics else ()
+    if unknown := [name for name in inputs if name not in existing]:
         raise BadInput(f"Topic not found: {unknown[0]}", next_step="Check --from.", code="unknown-topic")
-    # What is committed before the manifest is read is in it: both are written in one transaction.
-    before = positions(kafka, group, sorted(there), patience)
+    # Offsets committed before the manifest is read are in it: both are written in one transaction.
+    before = positions(kafka, group, sorted(existing), patience)
     files = _files(kafka, manifest, patience)
-    after = positions(kafka, group, sorted(there), patience)
-    _, extents = settled(lambda: kafka.extents(there), patience) if there else ({}, {})
+    after = positions(kafka, group, sorted(existing), patience)
+    _, extents = settled(lambda: kafka.extents(existing), patience) if existing else ({}, {})
     partitions = archive_partitions(files, extents, before, after)
     listed = {name: facts.size for name, facts in ArchiveDirectory(directory).listed()}
     sizes = {each.name: listed[each.name] for each in files if each.name in listed}

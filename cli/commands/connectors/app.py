@@ -1,4 +1,4 @@
-"""``connectctl connectors``: see connectors, and stop, pause, resume and restart them."""
+"""``connectctl connectors``: list connectors, and stop, pause, resume and restart them."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def _change_state(session: Session, verb: str, connectors: list[str] | None, opt
 def picked(
     session: Session, names: list[str] | None, every: bool
 ) -> tuple[ConnectorAccess, tuple[ConnectorHealth, ...]]:
-    """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
+    """Return the current state of the connectors that the user named. Raises ``BadInput`` before any change."""
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector given"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")

@@ -1,4 +1,4 @@
-"""From wanted configurations to a run: read, validate, plan, ask once, keep what the plan means, carry out."""
+"""Executes changes of configurations: read, validate, plan, confirm, store the configurations, run."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from connectctl.ops.operations.connectors.remaining_resources import remaining_r
 
 
 def planner_of(cluster: ConnectorAccess, operation: str, found: Iterable[ConnectorHealth], *, wait: bool) -> Planner:
-    """A planner for the connectors as they are now, with ``found`` of them."""
+    """Return a planner for the current connectors ``found``."""
     where = cluster.cluster_id(), cluster.group_id
     return Planner(operation, *where, {each.name: each for each in found}, wait=wait)
 
 
-def given_in(files: Sequence[Path]) -> list[Desired]:
-    """The connectors in ``files``, with their secrets."""
+def read_desired(files: Sequence[Path]) -> list[Desired]:
+    """Return the connectors in ``files``, with their secrets."""
     return config_files.desired(files, reveal)
 
 
@@ -59,7 +59,7 @@ def create(
     session: Session, files: Sequence[Path], stopped: bool, offsets: Path | None, options: ConfigOptions
 ) -> None:
     """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of a former name."""
-    given = given_in(files)
+    given = read_desired(files)
     entries = check_initial(given, offsets)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors create", cluster.connectors(), wait=options.wait)
@@ -68,17 +68,17 @@ def create(
     if options.carry:
         entries = outlook.carried(given, entries)
 
-    def means(each: Desired) -> OffsetsOfChange:
+    def effect_of(each: Desired) -> OffsetsOfChange:
         return outlook.of_new(each, entries)
 
-    _learn(cluster, planner, given)
+    _validate_changed(cluster, planner, given)
     state = "STOPPED" if stopped else None
     wanted = [replace(each, state=state or each.state) for each in given]
     if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
-        planner.create(wanted[0], OffsetsOfChange(means(wanted[0]).sentences))
+        planner.create(wanted[0], OffsetsOfChange(effect_of(wanted[0]).sentences))
         connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, options=options)
         return
-    initial(cluster.calls, planner, wanted, entries, means)
+    initial(cluster.calls, planner, wanted, entries, effect_of)
     carry_out(session, cluster, planner.planned(), options)
 
 
@@ -90,11 +90,11 @@ def apply_files(
     *,
     prune: tuple[bool, Sequence[str]] = (False, ()),
 ) -> None:
-    """Create or change the connectors in ``files``; ``prune``: whether to delete what was applied from there, and which
-    globs to delete.
+    """Create or change the connectors in ``files``; ``prune``: whether to delete connectors that were applied from existing,
+    and globs of others to delete.
     """
     request = PruneRequest.of(files, *prune)
-    given = given_in(files)
+    given = read_desired(files)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=options.wait)
     directory = Directory.of(session, cluster, planner, given, request)
@@ -102,17 +102,17 @@ def apply_files(
 
 
 def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigOptions) -> None:
-    """Set and remove single properties of the connectors that ``pattern`` means."""
+    """Set and remove single properties of the connectors that ``pattern`` matches."""
     properties = assignments(texts)
     cluster = connectors_cluster.observed(session)
-    there = cluster.connectors()
-    planner = planner_of(cluster, "connectors patch", matching(there, [pattern]), wait=options.wait)
+    found = cluster.connectors()
+    planner = planner_of(cluster, "connectors patch", matching(found, [pattern]), wait=options.wait)
     wanted = [Desired(name, changed(h.connector.config, properties)) for name, h in planner.current.items()]
-    change(session, cluster, planner, wanted, options, there=there)
+    change(session, cluster, planner, wanted, options, existing=found)
 
 
 def rollback(session: Session, name: str, to: int, options: ConfigOptions) -> None:
-    """Give the connector ``name`` the configuration of its version ``to`` again."""
+    """Restore the configuration of the connector ``name`` from its version ``to``."""
     cluster, found, _ = versions_of(session, name)
     config = chosen_version(found, name, to).config
     if config is None:
@@ -131,14 +131,14 @@ def change(
     *,
     exit_code: bool = False,
     directory: Directory | None = None,
-    there: Collection[ConnectorHealth] | None = None,
+    existing: Collection[ConnectorHealth] | None = None,
 ) -> None:
-    """Create what is not there, and change the rest. ``exit_code``: a dry run with something to do exits with 3;
-    ``directory`` is what is applied as one; ``there`` are all connectors, where the planner has not all of them.
+    """Create missing connectors and change the others. ``exit_code``: a dry run with changes exits with 3;
+    ``directory`` is a directory applied as a whole; ``existing`` are all connectors, if the planner does not have all.
     """
-    _learn(cluster, planner, wanted)
-    every = planner.current.values() if there is None else there
-    outlook = ConfigOutlook(session, cluster, every, wanted, directory.pruned.delete if directory else ())
+    _validate_changed(cluster, planner, wanted)
+    connectors = planner.current.values() if existing is None else existing
+    outlook = ConfigOutlook(session, cluster, connectors, wanted, directory.pruned.delete if directory else ())
     for each in wanted:
         if each.name in planner.current:
             former = planner.current[each.name].connector
@@ -161,8 +161,8 @@ def change(
         raise typer.Exit(PENDING)
 
 
-def _learn(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]) -> None:
-    """Have what differs validated by a worker, and learn which of its properties are secrets."""
+def _validate_changed(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]) -> None:
+    """Validate changed configurations on a worker, and record which of their properties are secrets."""
     found = planner.current
     differing = [
         each for each in wanted if each.name not in found or each.config != dict(found[each.name].connector.config)
@@ -178,21 +178,21 @@ def _learn(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]
 
 
 def delete(session: Session, names: Sequence[str], with_offsets: bool, options: WaitOptions) -> None:
-    """Delete connectors, and say what stays."""
+    """Delete connectors, and report the resources that remain."""
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors delete", cluster.connectors(names), wait=options.wait)
     group = cluster.group_id
-    asked = (lambda: session.transactions) if cluster.kafka is not None else None
+    calls = (lambda: session.transactions) if cluster.kafka is not None else None
     if with_offsets:
         check_removable(cluster.calls, planner.current.values())
     for name, health in planner.current.items():
-        leaves = remaining_resources(cluster.calls, health.connector, group, asked, with_offsets=with_offsets)
+        leaves = remaining_resources(cluster.calls, health.connector, group, calls, with_offsets=with_offsets)
         planner.delete(name, leaves, removal(health) if with_offsets else ())
     carry_out(session, cluster, planner.planned(), options)
 
 
 def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
-    """``(property, now, in the file)`` of what differs, masked. Raises ``BadInput`` for a connector that is not there."""
+    """Return ``(property, now, in the file)`` of each difference, masked. Raises ``BadInput`` for an unknown connector."""
     cluster = connectors_cluster.observed(session)
     ((health,),) = (cluster.connectors([wanted.name]),)
     former = health.connector.config
@@ -207,13 +207,13 @@ def _other(now: str | None, then: str | None) -> str | None:
 
 
 def carry_out(session: Session, cluster: ConnectorAccess, planned: ConfigPlan, options: ApplyOptions) -> None:
-    """Print the plan, or ask and carry it out, with its configurations kept before anything is done."""
+    """Print the plan, or execute it after confirmation; its configurations are stored before any change."""
 
     connectors_cluster.perform(session, cluster, planned.plan, options, begin=partial(keep, planned.configs))
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
-    """Edit the one connector that ``pattern`` means. What was written stays in its file where it is not sent."""
+    """Edit the one connector that ``pattern`` matches. The edited file is kept if it is not sent."""
     cluster = connectors_cluster.observed(session)
     found = the_one(cluster.connectors(), pattern)
     planner = planner_of(cluster, "connectors edit", [found], wait=options.wait)
@@ -226,8 +226,8 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     try:
         open_editor(path, os.environ)
         wanted = [_edited(path, name, former, masked)]
-        # While the person wrote, others may have come.
-        change(session, cluster, planner, wanted, options, there=cluster.connectors())
+        # Connectors may have been created during the edit.
+        change(session, cluster, planner, wanted, options, existing=cluster.connectors())
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:
             e.next_step = f"{e.next_step or ''} Your edit is saved in {path}.".strip()
@@ -238,7 +238,7 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
 
 
 def _edited(path: Path, name: str, former: Mapping[str, str], masked: Mapping[str, str | None]) -> Desired:
-    """What the person made of the configuration; a secret that is masked as it was stays what it is."""
+    """Return the edited configuration; a secret that is still masked keeps its value."""
     given, *more = read([path], reveal)
     if more:
         raise BadInput("The file has more than one configuration", next_step="Leave one.")

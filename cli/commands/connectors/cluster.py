@@ -1,4 +1,4 @@
-"""The clients of ``connectctl connectors``, and how its plans are carried out."""
+"""The clients of ``connectctl connectors``, and the execution of its plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def cluster_of(session: Session) -> ConnectorAccess:
-    """The clients that the settings ask for."""
+    """Return the clients for the settings."""
     from connectctl.ops.operations.connectors.access import ConnectorAccess
 
     settings = session.settings
@@ -31,7 +31,7 @@ def cluster_of(session: Session) -> ConnectorAccess:
 
 
 def observed(session: Session) -> ConnectorAccess:
-    """The cluster with what decides on the state of its connectors. Raises ``BadInput`` for a group that does not exist."""
+    """Return the cluster with the data for its connectors' states. Raises ``BadInput`` for a group that does not exist."""
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
     from connectctl.ops.operations.connectors import observe
 
@@ -56,7 +56,7 @@ def perform(
     options: ApplyOptions,
     begin: Callable[[Journal], None] | None = None,
 ) -> None:
-    """Print the plan, or ask and carry it out; says so where the cluster is not locked. ``begin``: see ``apply.apply``."""
+    """Print the plan, or confirm and execute it; warns if the cluster is not locked. ``begin``: see ``apply.apply``."""
     if plan.steps and not plan.group_id and not options.dry_run:
         terminal.note(
             "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",

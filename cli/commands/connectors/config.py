@@ -1,4 +1,4 @@
-"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: configurations, now and earlier."""
+"""``connectctl connectors create|apply|edit|patch|delete|diff|history|rollback``: current and earlier configurations."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def diff(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    given = connectors_apply.given_in([file])
+    given = connectors_apply.read_desired([file])
     wanted = next((each for each in given if each.name == connector), None)
     if wanted is None:
         names = ", ".join(each.name for each in given)

@@ -1,4 +1,4 @@
-"""The truth about a connector's fencing for ``connectors show``, and ``connectors cure`` of that and of lost tasks."""
+"""Diagnosis of a connector's fencing for ``connectors show``; ``connectors cure`` for fencing and for lost tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from connectctl.ops.operations.connectors.republish import AwaitPublished, order
 def truth(
     session: Session, cluster: ConnectorAccess, connector: Connector, found: ConfiguredConnector | None
 ) -> list[Finding]:
-    """What the coordinators say about failed tasks and about a round of fencing; nothing for a healthy connector."""
+    """Return the coordinators' findings on failed tasks and rounds of fencing; none for a healthy connector."""
     if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needed(connector, found):
         return []
     try:
@@ -59,7 +59,7 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
 
 
 def planned(session: Session, cluster: ConnectorAccess, name: str) -> Plan:
-    """The plan that cures a connector; warns of what it needs later."""
+    """Return the plan that cures a connector; warns of later requirements."""
     kafka, group = _sources(cluster)
     health = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
     name = health.name
@@ -88,13 +88,13 @@ def _cure(session: Session, kafka: KafkaReads, connector: Connector) -> Plan:
 
 
 def _pending(session: Session, kafka: KafkaReads, name: str) -> bool:
-    """Whether a round of fencing is due. Where nothing is to be fenced the leader only writes its record."""
+    """Whether a round of fencing is due. If no id is to be fenced, the leader only writes its record."""
     found = observe.configured(kafka, _config_topic(session, kafka), name)
     return found is not None and bool(ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending))
 
 
 def republishing(session: Session, kafka: KafkaReads, connector: Connector) -> Plan | None:
-    """The plan for a connector whose tasks compaction takes away; None where it is not so."""
+    """Return the plan for a connector whose task configs compaction removes; None if it does not."""
     found = _order(session, kafka, connector.name)
     if found is None:
         return None
@@ -108,7 +108,7 @@ def _order(session: Session, kafka: KafkaReads, name: str) -> TaskConfigOrder | 
 
 
 def context_of(session: Session, cluster: ConnectorAccess, plan: Plan) -> StepContext:
-    """What the steps of a cure work with."""
+    """Return the context of a cure's steps."""
     kafka, group = _sources(cluster)
     publishes = any(isinstance(step, AwaitPublished) for step in plan.steps)
     facts = facts_reader(kafka, group, session.named_topics) if publishes else None

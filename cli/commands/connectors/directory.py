@@ -1,4 +1,4 @@
-"""A directory of configurations applied as one: what is deleted with it, in which order, and who changed what since."""
+"""A directory of configurations applied as a whole: deletions, order of steps, and changes by others since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from connectctl.ops.operations.connectors.steps import ConnectorStep
 
 @dataclass
 class Directory:
-    """What ``connectors apply`` adds to the plans of single connectors. ``pruned``: see ``pruned``."""
+    """The parts of ``connectors apply`` that single connectors do not have. ``pruned``: see ``pruned``."""
 
     session: Session
     cluster: ConnectorAccess
@@ -43,23 +43,23 @@ class Directory:
         given: Sequence[Desired],
         request: PruneRequest | None,
     ) -> Directory:
-        """What is to be deleted, of what the cluster has and ``given`` has not."""
+        """Determine the connectors to delete, of those not in ``given``."""
         wanted = {each.name: each for each in given}
         history = History(session, cluster)
-        there = [name for name in planner.current if name not in wanted] if request else []
-        if request is None or not there:
+        missing = [name for name in planner.current if name not in wanted] if request else []
+        if request is None or not missing:
             return cls(session, cluster, wanted, Pruned((), ()), history)
-        known = history.origins(there)
+        known = history.origins(missing)
 
         def not_applied(name: str) -> str | None:
             versions = history.versions(name)
             return another_one(planner.current[name].connector.config, known[name], versions, history.unseen)
 
-        found = pruned(there, known, request, not_applied)
+        found = pruned(missing, known, request, not_applied)
         return cls(session, cluster, wanted, found, history)
 
     def finish(self, planner: Planner) -> None:
-        """Add deletions and drift to the steps of ``planner``, and bring them into their order."""
+        """Add deletions and drift to the steps of ``planner``, and sort them."""
         self._delete(planner)
         planner.noops += self.pruned.left
         former = {name: health.connector.config for name, health in planner.current.items()}
@@ -72,10 +72,10 @@ class Directory:
 
     def _delete(self, planner: Planner) -> None:
         group = self.cluster.group_id
-        asked = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
+        calls = (lambda: self.session.transactions) if self.cluster.kafka is not None else None
         for name in self.pruned.delete:
             connector = planner.current[name].connector
-            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, asked, with_offsets=False))
+            planner.delete(name, remaining_resources(self.cluster.calls, connector, group, calls, with_offsets=False))
 
     def _with_drift(self, step: ConnectorStep, planner: Planner, known: Mapping[str, ConfigOrigin]) -> ConnectorStep:
         if not isinstance(step, ChangeConnector | DeleteConnector):
@@ -95,7 +95,7 @@ class Directory:
 
 
 class History:
-    """What the journal and the config topic have of connectors; each is read when it is first needed, and once."""
+    """Connectors' history in the journal and the config topic; each is read once, when first needed."""
 
     def __init__(self, session: Session, cluster: ConnectorAccess) -> None:
         self._session, self._cluster = session, cluster
@@ -103,14 +103,14 @@ class History:
         self.unseen: str | None = None
 
     def origins(self, names: Sequence[str]) -> Mapping[str, ConfigOrigin]:
-        """What runs of this machine wrote."""
+        """Return the configurations written by runs of this machine."""
         if not names:
             return {}
         where = self._cluster.cluster_id(), self._cluster.group_id
         return origins(open_journal(), *where, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:
-        """What the config topic has of ``name``, the oldest first; nothing where it is not read, which ``unseen`` says."""
+        """Return the versions of ``name`` in the config topic, the oldest first; none if unread: see ``unseen``."""
         if self._records is None:
             self._records = {}
             try:
@@ -121,7 +121,7 @@ class History:
         return topic_versions(self._records.get(f"{CONNECTOR}{name}".encode(), ()), name)
 
     def applied(self, origin: ConfigOrigin | None) -> Config | None:
-        """The configuration that was last applied from a file, None where the journal has it no more."""
+        """Return the configuration last applied from a file, None if the journal no longer has it."""
         if origin is None or origin.applied is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Initial offsets of a connector whose workers cannot set them: written to the offsets topic before it is created."""
+"""Initial offsets for workers that cannot set them: written to the offsets topic before the connector is created."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from connectctl.ops.operations.offsets.target import OffsetTarget
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
-    """Whether ``entries`` are to be written to the topic: by the release of the workers, where the brokers are given."""
+    """Whether ``entries`` are to be written to the topic: depends on the workers' release, if the brokers are given."""
     if not entries or cluster.kafka is None:
         return False
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
 
 
 def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *, options: ApplyOptions) -> None:
-    """Carry out ``planned``, which creates the source connector ``name``, behind the steps that write its offsets."""
+    """Execute ``planned``, which creates the source connector ``name``, after the steps that write its offsets."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
             f"Cannot create {name} with offsets of a sink: workers before 3.7 do not set them",
@@ -40,12 +40,12 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
     topic = planned.configs[0].get(TOPIC_PROPERTY)
     request = SetOffsets(name, entries)
     target = OffsetTarget(name, lambda subject: request, topic, new=True)
-    looked, (subject,) = execution.look_at(session, [target])
-    looked.sources.check_proven()
+    access, (subject,) = execution.look_at(session, [target])
+    access.sources.check_proven()
     plan = planned.plan
     where = plan.operation, plan.cluster_id, [(subject, request)]
-    changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=looked.view, via="kafka")
+    changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=access.view, via="kafka")
     refuse_without_write(changes, lambda: session.own_rights)
     whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
-    context = execution.context_of(session, looked, apply.open_journal())
+    context = execution.context_of(session, access, apply.open_journal())
     apply.apply(session, whole, context, begin=partial(keep, planned.configs), options=options)

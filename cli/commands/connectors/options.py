@@ -1,4 +1,4 @@
-"""The options that commands on connectors share."""
+"""Options that commands for connectors share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CarryOption = Annotated[
 
 @dataclass(frozen=True)
 class StateOptions(WaitOptions):
-    """What commands take that stop, pause, resume or restart."""
+    """Options of commands that stop, pause, resume or restart."""
 
     every: AllOption = False
 
 
 @dataclass(frozen=True)
 class ConfigOptions(WaitOptions):
-    """What commands take that change configurations. ``carry``: source offsets go with the change."""
+    """Options of commands that change configurations. ``carry``: source offsets are carried over."""
 
     carry: CarryOption = False

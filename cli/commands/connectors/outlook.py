@@ -1,4 +1,4 @@
-"""What configurations that are wanted mean for source offsets that are stored already, and for other connectors."""
+"""Consequences of requested configurations for stored source offsets, and for other connectors."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 
 class ConfigOutlook:
-    """What ``wanted`` configurations mean for source offsets that are stored already, and for other connectors: those
-    that are ``there``, but for what is ``deleted``.
+    """The consequences of ``wanted`` configurations for stored source offsets, and for other connectors: those ``existing``
+    without those ``deleted``.
     """
 
     def __init__(
         self,
         session: Session,
         cluster: ConnectorAccess,
-        there: Collection[ConnectorHealth],
+        existing: Collection[ConnectorHealth],
         wanted: Sequence[Desired],
         deleted: Sequence[str] = (),
     ) -> None:
-        self._there = [each for each in there if each.name not in deleted]
+        self._existing = [each for each in existing if each.name not in deleted]
         self._wanted = {each.name: each.config for each in wanted}
-        known = {each.name for each in there}
+        known = {each.name for each in existing}
         new = [each.name for each in wanted if each.name not in known]
         self._stored = _stored_offsets(session, cluster, new)
 
     def others(self, name: str) -> dict[str, Config]:
-        """The configurations that other connectors than ``name`` will have."""
-        there: dict[str, Config] = {each.name: each.connector.config for each in self._there}
-        return {other: config for other, config in {**there, **self._wanted}.items() if other != name}
+        """Return the future configurations of connectors other than ``name``."""
+        existing: dict[str, Config] = {each.name: each.connector.config for each in self._existing}
+        return {other: config for other, config in {**existing, **self._wanted}.items() if other != name}
 
     def of_new(self, each: Desired, entries: Entries = ()) -> OffsetsOfChange:
-        """What one that is created means, with ``entries`` for its initial offsets."""
+        """Return the consequences of a new connector, with ``entries`` as its initial offsets."""
         if entries:
             partitions = tuple(read_json(partition) for partition, _ in entries)
             given = OffsetsOfChange(partitions={config_outlook.CARRIED: partitions})
@@ -55,20 +55,20 @@ class ConfigOutlook:
         return own + config_outlook.of_others(each.name, each.config, self.others(each.name), self._stored)
 
     def has_former(self, each: Desired) -> bool:
-        """Whether offsets of what it reads are stored under another name, and none under its own."""
+        """Whether offsets of its source are stored under another name, and none under its own."""
         return config_outlook.has_owner(each.name, each.config, self._stored)
 
     def carried(self, given: Sequence[Desired], entries: Entries) -> Entries:
-        """The offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
+        """Return the offsets of the former name of the one connector in ``given``. Raises ``BadInput`` and ``Refused``."""
         if entries or len(given) != 1:
             what = "requires exactly one connector" if len(given) != 1 else "cannot be combined with --offsets"
             raise BadInput(f"{config_outlook.CARRY} {what}", next_step="Create them one by one, or with --offsets.")
-        running = {each.name for each in self._there if not at_rest(each.connector)}
+        running = {each.name for each in self._existing if not at_rest(each.connector)}
         return config_outlook.carried(given[0].name, given[0].config, self._stored, running)
 
 
 def _stored_offsets(session: Session, cluster: ConnectorAccess, names: Sequence[str]) -> OffsetsByConnector:
-    """The offsets in the global topic by connector, read once where ``names`` are to be created; else none."""
+    """Read the offsets in the global topic by connector, if ``names`` are to be created; otherwise none."""
     if not names:
         return OffsetsByConnector()
     if cluster.kafka is None:

@@ -1,4 +1,4 @@
-"""``connectctl connectors show``: everything there is to know about one connector."""
+"""``connectctl connectors show``: all facts about one connector."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) 
 def _from_config_topic(
     session: Session, cluster: ConnectorAccess, health: ConnectorHealth
 ) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
-    """What the config topic adds, the offsets topic, and a finding where they cannot be told."""
+    """Return the facts in the config topic, the offsets topic, and findings if they are unknown."""
     offsets = _dedicated_topic(health)
     if cluster.kafka is None or cluster.group is None:
         return None, offsets, []
@@ -67,7 +67,7 @@ def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:
     return {"name": config["offsets.storage.topic"], "dedicated": True, "bootstrapServers": elsewhere}
 
 
-# ---------------------------------------------------------------------------------------------------------- for people
+# -------------------------------------------------------------------------------------------------------------- tables
 
 
 def _blocks(
@@ -125,7 +125,7 @@ def _print_traces(health: ConnectorHealth) -> None:
             terminal.say(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
 
 
-# --------------------------------------------------------------------------------------------------------- for scripts
+# ---------------------------------------------------------------------------------------------------------------- JSON
 
 
 def _as_json(

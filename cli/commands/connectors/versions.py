@@ -1,4 +1,4 @@
-"""What ``connectctl connectors history`` shows: versions of a configuration, read from the config topic and the journal."""
+"""``connectctl connectors history``: versions of a configuration, from the config topic and the journal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from connectctl.ops.operations.connectors.config_values import shown
 from connectctl.ops.operations.connectors.observe import defined_passwords
 
 MOST_SHOWN = 3
-"""Properties that a line of the table names; ``-o json`` has all."""
+"""The most properties in a line of the table; ``-o json`` has all."""
 
 
 def history(session: Session, connector: str, show: int | None, output: Output) -> None:
@@ -49,7 +49,7 @@ def history(session: Session, connector: str, show: int | None, output: Output) 
 
 
 def versions_of(session: Session, name: str) -> tuple[ConnectorAccess, list[ConfigVersion], str | None]:
-    """The cluster, the versions of ``name``, and why the config topic was not seen, None where it was."""
+    """Return the cluster, the versions of ``name``, and why the config topic was not read, None if it was."""
     cluster = observed(session)
     unseen: ConnectctlError | None = None
     topic: list[ConfigVersion] = []
@@ -71,7 +71,7 @@ def versions_of(session: Session, name: str) -> tuple[ConnectorAccess, list[Conf
 
 
 def config_records(session: Session, cluster: ConnectorAccess) -> list[ConsumerRecord]:
-    """All committed records of the config topic. Raises ``ConnectctlError`` where it is not read to its end."""
+    """Return all committed records of the config topic. Raises ``ConnectctlError`` if it is not read to its end."""
     if cluster.kafka is None or cluster.group is None:
         raise BadInput("The config topic was not read: the brokers are not given", next_step="Add --bootstrap-servers.")
     topic = str(find_internal_topics(cluster.kafka, cluster.group, session.named_topics, needed=("config",)).config)
@@ -82,7 +82,7 @@ def config_records(session: Session, cluster: ConnectorAccess) -> list[ConsumerR
 
 
 def rows_of(cluster: ConnectorAccess, found: Sequence[ConfigVersion]) -> list[dict[str, Any]]:
-    """What is printed of each version, the newest first, secrets masked."""
+    """Return the row of each version, the newest first, secrets masked."""
     rows = []
     for number, each in enumerate(found, 1):
         former = found[number] if number < len(found) else None
@@ -113,7 +113,7 @@ def _what(version: ConfigVersion, former: ConfigVersion | None) -> str:
 
 
 def table(versions: Sequence[dict[str, Any]], unseen: str | None) -> None:
-    """Print the versions for people; ``unseen`` is why the config topic was not read."""
+    """Print the versions as a table; ``unseen`` is why the config topic was not read."""
     rows = [
         [str(row["version"]), row["at"] or f"until {row['until']}", row["what"], _changed(row), _by(row)]
         for row in versions

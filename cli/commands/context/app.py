@@ -1,4 +1,4 @@
-"""``connectctl context``: which cluster a command would talk to, and who says so."""
+"""``connectctl context``: which cluster commands use, and where each setting comes from."""
 
 from __future__ import annotations
 
@@ -155,9 +155,9 @@ def remove(ctx: typer.Context, name: ContextArgument, dry_run: DryRunOption = Fa
 
 
 def _problem(parsed: Parsed, name: str) -> str | None:
-    """Why the context cannot be used: what is wrong in the file, or a secret that is not there.
+    """Return why the context cannot be used: an error in the file, or a missing secret.
 
-    Commands that print secrets are not run: they may ask a person.
+    Commands that print secrets are not run: they may prompt the user.
     """
     from connectctl.ops.clients.secrets import reveal
     from connectctl.ops.config import settings

@@ -1,4 +1,4 @@
-"""What ``connectctl context use``, ``add`` and ``remove`` do with the context file."""
+"""Changes of the context file by ``connectctl context use``, ``add`` and ``remove``."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ SCALAR = re.compile(r"[\w.+-]+")
 
 
 def use(session: Session, name: str, *, dry_run: bool) -> None:
-    """Make ``name`` the current context. Raises ``BadInput`` where there is none."""
+    """Make ``name`` the current context. Raises ``BadInput`` if it does not exist."""
     path, former, text = _read(session)
-    _known(path, text, name)
+    _check_exists(path, text, name)
     _write(path, former, text, lambda: context_edit.use(text, name), dry_run=dry_run)
     terminal.note(f"{'Would be' if dry_run else 'Now'} current: {name}")
 
 
 def add(session: Session, name: str, settings: Sequence[str], *, current: bool, dry_run: bool) -> None:
-    """Add the context ``name`` of the flags and ``settings``. Raises ``BadInput`` for what the file may not hold."""
+    """Add the context ``name`` with the flags and ``settings``. Raises ``BadInput`` for values not allowed in the file."""
     if not NAME.fullmatch(name):
         raise BadInput(
             f"Invalid context name: {name!r}", next_step="Use letters, digits, dots, dashes and underscores."
@@ -59,9 +59,9 @@ def add(session: Session, name: str, settings: Sequence[str], *, current: bool, 
 
 
 def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
-    """Remove the context ``name``, after a question. Raises ``BadInput`` where there is none, ``Refused`` for a no."""
+    """Remove the context ``name`` after confirmation. Raises ``BadInput`` if it does not exist, ``Refused`` if declined."""
     path, former, text = _read(session)
-    _known(path, text, name)
+    _check_exists(path, text, name)
     changed = context_edit.remove(text, name)
     if not dry_run and not yes:
         if not apply.somebody_is_there():
@@ -76,7 +76,7 @@ def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
 
 
 def _read(session: Session) -> tuple[Path, bytes | None, str]:
-    """The context file, its bytes (None where there is none) and its text. Raises ``BadInput``."""
+    """Return the context file, its bytes (None if it does not exist) and its text. Raises ``BadInput``."""
     path = session.config or paths.config_file()
     if not path.exists():
         return path, None, ""
@@ -91,7 +91,7 @@ def _parsed(path: Path, text: str | None = None) -> Parsed:
     return context_file.read(path, text)
 
 
-def _known(path: Path, text: str, name: str) -> None:
+def _check_exists(path: Path, text: str, name: str) -> None:
     known = _parsed(path, text).names
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -103,7 +103,7 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
     changed = change()
     _parsed(path, changed)
     if dry_run:
-        # Lines around a change may hold secrets that stand in the file themselves.
+        # Lines around a change may contain secrets in plain text.
         lines = difflib.unified_diff(text.splitlines(), changed.splitlines(), str(path), str(path), n=1, lineterm="")
         for line in lines:
             terminal.say(masking.masked(line))
@@ -112,7 +112,7 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
 
 
 def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
-    """What the context file is to hold of the flags and of ``KEY=VALUE``."""
+    """Return the context's entry for the flags and ``KEY=VALUE`` settings."""
     entry: dict[str, Any] = {}
     for name in FROM_FLAGS:
         if (value := session.flags.get(name)) not in (None, []):
@@ -139,7 +139,7 @@ def _put(entry: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _parts(key: str) -> Iterator[str]:
-    """A key in the parts that the file nests: names of properties have dots themselves."""
+    """Split a key as the file nests it: names of properties contain dots."""
     section, dot, rest = key.partition(".")
     yield section
     if section == "spark" and rest.startswith("conf."):
@@ -149,7 +149,7 @@ def _parts(key: str) -> Iterator[str]:
 
 
 def _value(key: str, value: str) -> Any:
-    """A value of ``--set``. Raises ``BadInput`` for a secret that is not a reference."""
+    """Parse a value of ``--set``. Raises ``BadInput`` for a secret that is not a reference."""
     kind, colon, where = value.partition(":")
     if masking.is_secret(key):
         if colon and kind in SECRET_KINDS and where:

@@ -1,4 +1,4 @@
-"""``connectctl demo``: the main job, on a real cluster that is gone afterwards."""
+"""``connectctl demo``: the main functions, on a real cluster that is removed afterwards."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def demo() -> None:
         files = Path(tempfile.mkdtemp(prefix="connectctl-demo-"))
         stack.callback(shutil.rmtree, files, ignore_errors=True)
         stack.callback(_down, name)
-        _for_its_time(stack, "CONNECTCTL_JOURNAL", str(files / "journal"))
-        _for_its_time(stack, "CONNECTCTL_TIMEOUT", os.environ.get("CONNECTCTL_TIMEOUT", f"{PATIENCE:.0f}"))
-        story = Story(DemoStage(_up(name), files))
-        story.a_source_runs()
-        story.how_exactly_once_is_rolled_out()
-        story.where_it_stands()
-        story.what_a_dedicated_topic_would_do()
-        story.how_it_is_repaired()
-        story.how_a_zombie_ends()
-        OnSpark(story.stage, story.workers).play()
+        _set_until_closed(stack, "CONNECTCTL_JOURNAL", str(files / "journal"))
+        _set_until_closed(stack, "CONNECTCTL_TIMEOUT", os.environ.get("CONNECTCTL_TIMEOUT", f"{PATIENCE:.0f}"))
+        demonstration = Demonstration(DemoStage(_up(name), files))
+        demonstration.run_source()
+        demonstration.roll_out_exactly_once()
+        demonstration.show_offsets()
+        demonstration.show_missing_fallback()
+        demonstration.repair_offsets()
+        demonstration.fence_zombie()
+        OnSpark(demonstration.stage, demonstration.workers).play()
 
 
-def _for_its_time(stack: ExitStack, name: str, value: str) -> None:
+def _set_until_closed(stack: ExitStack, name: str, value: str) -> None:
     """Set an environment variable until ``stack`` ends."""
     before = os.environ.get(name)
     os.environ[name] = value
@@ -91,11 +91,11 @@ def _down(name: str) -> None:
 
 
 @dataclass
-class Story:
-    """What happens between up and down. ``held`` is how many records the topic must have at this point."""
+class Demonstration:
+    """The parts of the demo on a running cluster. ``expected_records``: records that the topic must have so far."""
 
     stage: DemoStage
-    held: int = 0
+    expected_records: int = 0
 
     @property
     def sandbox(self) -> Sandbox:
@@ -109,7 +109,7 @@ class Story:
     def source(self) -> Path:
         return self.stage.files / "orders.txt"
 
-    def a_source_runs(self) -> None:
+    def run_source(self) -> None:
         """A FileStreamSource without exactly-once support reads a file to its end."""
         title("Run a source connector")
         self.source.write_text("".join(f"order {n}\n" for n in range(LINES)))
@@ -120,11 +120,11 @@ class Story:
         }
         self.workers.send("POST", "/connectors", {"name": CONNECTOR, "config": config})
         size = self.source.stat().st_size
-        self._reads_to_the_end()
+        self._await_end_of_file()
         proved(f"{LINES:,} lines are in the topic, and a worker reports the source offset {size:,} (bytes)")
         self.stage.run("cluster", "show")
 
-    def how_exactly_once_is_rolled_out(self) -> None:
+    def roll_out_exactly_once(self) -> None:
         """KIP-618's two rolls, worker by worker, while lines are written into the source's file."""
         from connectctl.ops.sandbox.topic import values
 
@@ -132,10 +132,10 @@ class Story:
         with growing(self.source, "order"):
             self.stage.run("upgrade", "plan")
             self.stage.run("upgrade", "apply", "--yes")
-        self._reads_to_the_end()
+        self._await_end_of_file()
         lines = self.source.read_text().splitlines()
         records = [json.loads(value) for value in values(self.sandbox.bootstrap_servers, "orders")]
-        self.held = len(records)
+        self.expected_records = len(records)
         if lost := set(lines) - set(records):
             raise ConnectctlError(f"{len(lost)} lines are missing from the topic")
         twice = len(records) - len(lines)
@@ -145,43 +145,43 @@ class Story:
         )
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"exactly.once.support": "required"}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
-        until(self._runs, "the connector to run with its new configuration")
+        until(self._is_running, "the connector to run with its new configuration")
         self.stage.run("upgrade", "status")
         proved("the workers run a connector with exactly.once.support=required")
 
-    def where_it_stands(self) -> None:
-        """``offsets show``, which reads the topics, beside what a worker says."""
+    def show_offsets(self) -> None:
+        """``offsets show``, which reads the topics, compared with a worker's response."""
         title("Read the source offsets from the topics")
         self.stage.run("offsets", "show", CONNECTOR)
-        self._agrees("effective")
+        self._check_agreement("effective")
         proved("GET /connectors/…/offsets of a worker returns the same; offsets show also works while Connect is down")
 
-    def what_a_dedicated_topic_would_do(self) -> None:
-        """KIP-618's smooth migration, which no released worker performs, seen before it costs anything."""
+    def show_missing_fallback(self) -> None:
+        """KIP-618's smooth migration, which no released worker performs, shown before it loses anything."""
         title("A pitfall: a dedicated offsets topic, without fallback to the global one")
         self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"offsets.storage.topic": DEDICATED}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
         until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker to use the new topic")
         self.stage.run("offsets", "show", CONNECTOR)
-        self._agrees("workerReads")
+        self._check_agreement("workerReads")
         proved("workers now report the offset null: if resumed, the source would read its file a second time")
 
-    def how_it_is_repaired(self) -> None:
+    def repair_offsets(self) -> None:
         """The dedicated topic seeded, as a plan with a backup and an undo; then more lines, each of them once."""
         title("Repair: copy the offsets to the new topic, with a backup and undo")
         self.stage.run("offsets", "merge", CONNECTOR, "--into", "dedicated", "--yes")
-        self._agrees("effective")
+        self._check_agreement("effective")
         self.stage.run("connectors", "resume", CONNECTOR, "--yes", "--wait")
         with self.source.open("a") as source:
             source.writelines(f"one more order {n}\n" for n in range(MORE))
-        self.held += MORE
-        until(lambda: self._records() >= self.held, "the source to read the new lines")
-        if self._records() != self.held:
-            raise ConnectctlError(f"The topic has {self._records()} records, expected {self.held}")
-        proved(f"{MORE} more lines were written, each exactly once: the topic has {self.held:,} records")
+        self.expected_records += MORE
+        until(lambda: self._records() >= self.expected_records, "the source to read the new lines")
+        if self._records() != self.expected_records:
+            raise ConnectctlError(f"The topic has {self._records()} records, expected {self.expected_records}")
+        proved(f"{MORE} more lines were written, each exactly once: the topic has {self.expected_records:,} records")
 
-    def how_a_zombie_ends(self) -> None:
+    def fence_zombie(self) -> None:
         """A producer with the task's transactional id is fenced in the middle of its transaction."""
         from connectctl.ops.sandbox.zombie import Zombie
 
@@ -190,16 +190,16 @@ class Story:
         zombie = Zombie(self.sandbox.bootstrap_servers, f"{self.sandbox.group_id}-{CONNECTOR}-0", "orders")
         self.stage.run("fence", CONNECTOR, "--yes")
         why = zombie.refused()
-        if why is None or self._records() != self.held:
+        if why is None or self._records() != self.expected_records:
             raise ConnectctlError("The fenced zombie committed its transaction")
         proved(f"the zombie cannot commit ({why.lower()}); read_committed consumers do not see its records")
 
-    def _reads_to_the_end(self) -> None:
+    def _await_end_of_file(self) -> None:
         size = self.source.stat().st_size
         until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source to read its file")
 
-    def _runs(self) -> bool:
-        """Whether the workers that have the connector and its task say that both run."""
+    def _is_running(self) -> bool:
+        """Whether the connector and its task are RUNNING on the workers they are assigned to."""
         from connectctl.ops.connect.connector import State
         from connectctl.ops.operations.connectors.observe import from_workers, with_health
 
@@ -208,20 +208,20 @@ class Story:
         return all(each.verdict.state is State.RUNNING for each in found)
 
     def _records(self) -> int:
-        """How many committed records the source's topic holds."""
+        """Return the number of committed records in the source's topic."""
         session = Session(context=f"sandbox-{self.sandbox.spec.name}")
         return session.kafka.image(["orders"], patience=PATIENCE)["orders"].records
 
     def _offsets(self) -> list[dict[str, Any]]:
         return list(self.workers.get(f"/connectors/{CONNECTOR}/offsets")["offsets"])
 
-    def _agrees(self, what: str) -> None:
-        """Compare ``what`` of ``offsets show`` with the workers' answer. Raises ``ConnectctlError`` where they differ."""
+    def _check_agreement(self, what: str) -> None:
+        """Compare ``what`` of ``offsets show`` with the workers' response. Raises ``ConnectctlError`` if they differ."""
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(io.StringIO()):
             self.stage.connectctl("offsets", "show", CONNECTOR, "-o", "json")
         (connector,) = json.loads(printed.getvalue())["connectors"]
-        ours = [(entry["partition"], entry[what]) for entry in connector["offsets"]]
-        theirs = [(entry["partition"], entry["offset"]) for entry in self._offsets()]
-        if ours != theirs:
-            raise ConnectctlError(f"offsets show returned {ours}, but the workers report {theirs}")
+        shown = [(entry["partition"], entry[what]) for entry in connector["offsets"]]
+        reported = [(entry["partition"], entry["offset"]) for entry in self._offsets()]
+        if shown != reported:
+            raise ConnectctlError(f"offsets show returned {shown}, but the workers report {reported}")

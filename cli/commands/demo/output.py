@@ -1,4 +1,4 @@
-"""Output of the demonstration: titles, commands as they are typed, and what was proven of the cluster."""
+"""Output of the demonstration: titles, commands as typed, and facts verified on the cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.command_line import Running
 
 PATIENCE = 900.0
-"""Seconds for whatever is waited for, on a machine that has much else to do."""
+"""Seconds for each wait, enough for a busy machine."""
 PAUSE = 0.05
-"""Seconds from one line to the next, while a file grows."""
+"""Seconds between two lines while a file grows."""
 
 
 @dataclass(frozen=True)
 class DemoStage:
-    """Where it is played: a sandbox, and a directory for the files that sources read."""
+    """A sandbox, and a directory for the files that sources read."""
 
     sandbox: Sandbox
     files: Path
@@ -36,12 +36,12 @@ class DemoStage:
         return f"sandbox-{self.sandbox.spec.name}"
 
     def run(self, *args: str) -> None:
-        """Run connectctl as a person would, and show the command."""
+        """Run connectctl as a user would, and print the command."""
         self.show(*args)
         self.connectctl(*args)
 
     def connectctl(self, *args: str) -> None:
-        """Run connectctl in this process. Raises ``ConnectctlError`` where its exit code is not 0."""
+        """Run connectctl in this process. Raises ``ConnectctlError`` if its exit code is not 0."""
         from connectctl.cli import main
 
         try:
@@ -52,25 +52,25 @@ class DemoStage:
         sys.stdout.flush()
 
     def process(self, *args: str) -> Running:
-        """connectctl in a process of its own, which can be killed; what it prints comes out as it does here."""
+        """Run connectctl in a child process, which can be killed, with this process's output."""
         from connectctl.ops.sandbox import command_line
 
         self.show(*args)
         return command_line.start("--context", self.context, *args)
 
-    def ends_well(self, *args: str) -> None:
-        """The same, to its end. Raises ``ConnectctlError`` where its exit code is not 0."""
+    def run_to_end(self, *args: str) -> None:
+        """Run a child process to its end. Raises ``ConnectctlError`` if its exit code is not 0."""
         if code := self.process(*args).wait():
             raise _failed(args, code)
 
     def show(self, *args: str) -> None:
-        """A command, as it is typed."""
+        """Print a command as typed."""
         _line(f"$ connectctl --context {self.context} {' '.join(args)}", "bold")
 
 
 @contextmanager
 def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
-    """Lines are written into the file all the while, each with its number: ``at_once`` of them, and a pause."""
+    """Append numbered lines to the file in the background: ``at_once`` of them, then a pause."""
     from connectctl.ops.task_runtime.task.progress import heartbeat
 
     number = len(source.read_text().splitlines())
@@ -87,7 +87,7 @@ def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for ``what`` until it is true. Raises ``TimedOut`` after ``PATIENCE``."""
+    """Wait until ``holds`` returns True. Raises ``TimedOut`` after ``PATIENCE``."""
     if not wait_until(lambda: holds() or None, PATIENCE, 0.2):
         raise TimedOut(f"Timed out after {PATIENCE:.0f} s waiting for {what}")
 
@@ -97,7 +97,7 @@ def title(text: str) -> None:
 
 
 def proved(text: str) -> None:
-    """Tell what was asked of the cluster and is true."""
+    """Print a fact that was verified on the cluster."""
     _line(f"✓ {text}", "green")
 
 

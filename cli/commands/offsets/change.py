@@ -1,4 +1,4 @@
-"""``connectctl offsets merge|copy``: every change a plan that is backed up, verified, reversible."""
+"""``connectctl offsets merge|copy``: every change is a plan with backup, verification and undo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ViaOption = Annotated[
 ]
 
 
-def _remember(ctx: typer.Context, engine: Choice) -> Choice:
+def _store_engine(ctx: typer.Context, engine: Choice) -> Choice:
     ctx.obj.engine = engine.value
     return engine
 
@@ -37,7 +37,7 @@ EngineOption = Annotated[
     Choice,
     typer.Option(
         "--engine",
-        callback=_remember,
+        callback=_store_engine,
         metavar="ENGINE",
         help=f"Engine that reads the topics: local, spark, or auto (spark from {THRESHOLD:,} records on, if installed).",
     ),
@@ -126,10 +126,10 @@ def copy(
     from connectctl.ops.operations.offsets.prepare import entries_to_copy
 
     session: Session = ctx.obj
-    there = session if from_context is None else session.beside(from_context)
-    if there is session and source == target:
+    source_session = session if from_context is None else session.in_context(from_context)
+    if source_session is session and source == target:
         raise BadInput("FROM and TO are the same connector")
-    _, (origin,) = look_at(there, [OffsetTarget(source, None)])
+    _, (origin,) = look_at(source_session, [OffsetTarget(source, None)])
     entries = entries_to_copy(origin)
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:

@@ -25,38 +25,38 @@ def sides(
 ) -> tuple[Said, Said, tuple[str, str]]:
     if with_context is None and file is None:
         return _own_sides(session, wanted)
-    here = _seen(session, wanted)
+    current = _observed(session, wanted)
     if with_context is not None:
-        beside = session.beside(with_context)
-        here, there = without_what_is_same(here, _seen(beside, wanted), wanted)
-        return effective_of(_whole(here, wanted)), effective_of(_whole(there, wanted)), ("here", with_context)
+        other_session = session.in_context(with_context)
+        current, other = without_what_is_same(current, _observed(other_session, wanted), wanted)
+        return effective_of(_whole(current, wanted)), effective_of(_whole(other, wanted)), ("here", with_context)
 
     assert file is not None
-    here, there = without_what_is_same(here, _saved(session, file), wanted)
-    theirs = effective_of(assemble(there, OffsetsQuery()))
+    current, other = without_what_is_same(current, _saved(session, file), wanted)
+    saved = effective_of(assemble(other, OffsetsQuery()))
     query = OffsetsQuery(wanted)
-    kept = {topic_state: value for topic_state, value in theirs.items() if query.takes(topic_state[0])}
-    return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
+    kept = {topic_state: value for topic_state, value in saved.items() if query.takes(topic_state[0])}
+    return effective_of(_whole(current, wanted)), kept, ("cluster", "file")
 
 
 def _saved(session: Session, file: Path) -> OffsetsSnapshot:
-    """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
+    """Return the offsets in ``file``, with the configurations of this cluster where it has topics of this cluster."""
     records = topic_dump.read_file(file)
     sources = sources_of(session, PATIENCE)[0]
-    seen = observe(sources, OffsetsQuery((), False, False))  # what the topics hold has been read for the other side
+    observed = observe(sources, OffsetsQuery((), False, False))  # the topics have been read for the other side
     known = sources.offsets_topic
-    ours = {known, *(store.topic for store in seen.stores.values())}
-    configs = seen.configs if ours & records.keys() else None
+    own_topics = {known, *(store.topic for store in observed.stores.values())}
+    configs = observed.configs if own_topics & records.keys() else None
     named = session.flags.get("topics.offsets") or (known if configs else None)
     return topic_dump.snapshot(records, str(file), named, OffsetsQuery(), configs=configs)
 
 
-def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
+def _observed(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
     return observe(sources_of(session, PATIENCE)[0], OffsetsQuery(wanted))
 
 
 def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
-    """The answer. Raises ``ConnectctlError`` where not all could be read."""
+    """Return the offsets. Raises ``ConnectctlError`` if not all could be read."""
     found = assemble(snapshot, OffsetsQuery(wanted))
     if not found.complete:
         why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
@@ -65,20 +65,20 @@ def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
 
 
 def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
-    """The global topic against the dedicated one, for the connectors that have one."""
+    """Return the global topic and the dedicated one as sides, for the connectors that have one."""
     if any(map(is_glob, wanted)):
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
     _, subjects = look_at(session, [OffsetTarget(name, None, purpose=DifferingKeys(name)) for name in chosen])
     check_readable(subjects)
-    left: dict[tuple[str, str], str | None] = {}
-    right: dict[tuple[str, str], str | None] = {}
+    global_: dict[tuple[str, str], str | None] = {}
+    dedicated: dict[tuple[str, str], str | None] = {}
     for subject in subjects:
         if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
             raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
         for at in subject.places:
-            (left if at.side is Side.GLOBAL else right).update(said_by(subject.name, at))
-    return left, right, ("global", "dedicated")
+            (global_ if at.side is Side.GLOBAL else dedicated).update(said_by(subject.name, at))
+    return global_, dedicated, ("global", "dedicated")
 
 
 def _with_own_topic(session: Session) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From requests about source offsets to a run: look, plan, ask once, carry out with the journal, say how to undo it."""
+"""Executes changes of source offsets: observe, plan, confirm, run with the journal, and print how to undo it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from connectctl.ops.operations.offsets.undo import undone_by
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 SHOWN = 20
-"""Records or offsets of a plan that are shown; all are in ``-o json``."""
+"""The most records or offsets shown of a plan; all are in ``-o json``."""
 
 
 def look_at(session: Session, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
-    """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
+    """Return the current state of the connectors. Raises ``BadInput`` for unknown ones."""
     sources, group, _ = sources_of(session, PATIENCE)
     access = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, engine_of(session, sources))
     if not targets:
@@ -51,7 +51,7 @@ def look_at(session: Session, targets: Sequence[OffsetTarget]) -> tuple[OffsetAc
 
 
 def engine_of(session: Session, sources: Sources) -> Engine:
-    """The engine that the person chose with ``--engine``, or that the size of the global offsets topic asks for."""
+    """Return the engine given with ``--engine``, or chosen by the size of the global offsets topic."""
     choice = Choice(session.engine)
     if choice is Choice.LOCAL or not wants_spark(
         choice, sources.kafka, sources.offsets_topic, installed=spark_session.installed()
@@ -68,24 +68,24 @@ def change(
     options: OffsetOptions,
     *,
     typed: str | None = None,
-    check: Callable[[OffsetAccess], None] = lambda looked: None,
+    check: Callable[[OffsetAccess], None] = lambda access: None,
     saved: Plan | None = None,
 ) -> bool:
-    """Plan the change, ask once, execute it; says whether the offsets are as requested now.
+    """Plan the change, confirm and execute it; returns whether the offsets are as requested.
 
-    ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is. ``saved`` is a
-    plan that was made earlier for the same: it is executed as it is. Raises ``Refused`` where it is stale.
+    ``typed`` is a name that the user must type; ``check`` may raise after the cluster has been observed. ``saved`` is an
+    earlier plan for the same request, executed unchanged. Raises ``Refused`` if it is stale.
     """
-    looked, subjects = look_at(session, targets)
-    looked.sources.check_proven()
-    check(looked)
+    access, subjects = look_at(session, targets)
+    access.sources.check_proven()
+    check(access)
     pairs = [
         (subject, target.request(subject)) for subject, target in zip(subjects, targets, strict=True) if target.request
     ]
-    cluster_id = looked.sources.kafka.cluster_id()
+    cluster_id = access.sources.kafka.cluster_id()
     via = targets[0].via if targets else "kafka"
     changes = plan_changes(
-        operation, cluster_id, pairs, stop=options.stop, group_id=looked.group_id, view=looked.view, via=via
+        operation, cluster_id, pairs, stop=options.stop, group_id=access.group_id, view=access.view, via=via
     )
     if saved is not None:
         check_fresh(saved, changes.plan)
@@ -98,12 +98,12 @@ def change(
     if via == "kafka" and changes.plan.steps:
         refuse_without_write(changes, lambda: session.own_rights)
     records = partial(show_records, changes, to_stderr=True)
-    perform(session, looked, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
+    perform(session, access, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
     return True
 
 
 def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
-    """The records of a plan as scripts get them: of many, as JSON, some thousands at a time."""
+    """Return the records of a plan for scripts; with JSON, many of them are encoded thousands at a time."""
     if output is Output.JSON and len(writes) > 1:
         return Flow(map(EncodedItems, write_texts(writes)))
     return list(map(write_as_json, writes))
@@ -111,7 +111,7 @@ def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
 
 def perform(
     session: Session,
-    looked: OffsetAccess,
+    access: OffsetAccess,
     changes: Changes | GroupChanges,
     names: Sequence[str],
     options: OffsetOptions,
@@ -119,7 +119,7 @@ def perform(
     typed: str | None,
     deleted: str,
 ) -> None:
-    """Show ``records``, ask, and execute the plan; ``deleted`` says what goes where the person types ``typed``."""
+    """Show ``records``, confirm and execute the plan; ``deleted`` names what is deleted if the user must type ``typed``."""
     plan, output = changes.plan, options.output
     data: dict[str, Any] = {"operation": plan.operation, "clusterId": plan.cluster_id}
     data |= {"run": None, "recordsPlanned": len(changes.writes), "results": []}
@@ -127,10 +127,10 @@ def perform(
         terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
         return
     journal = apply.open_journal()
-    report_interrupted(journal, plan.cluster_id, looked.group_id)
+    report_interrupted(journal, plan.cluster_id, access.group_id)
     ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)
     run = journal.begin_plan(plan, names)
-    results = carry_out(context_of(session, looked, journal), plan.steps, run, journal)
+    results = carry_out(context_of(session, access, journal), plan.steps, run, journal)
 
     def table(wide: bool) -> None:
         for result in results:
@@ -141,28 +141,28 @@ def perform(
     terminal.emit("OffsetsResult", data, output, table)
 
 
-def context_of(session: Session, looked: OffsetAccess, journal: Journal) -> OffsetContext:
+def context_of(session: Session, access: OffsetAccess, journal: Journal) -> OffsetContext:
     return OffsetContext(
-        looked.calls,
+        access.calls,
         session.timeout,
-        sources=looked.sources,
-        group_id=looked.group_id,
+        sources=access.sources,
+        group_id=access.group_id,
         journal=journal,
-        engine=looked.engine,
-        facts=lambda: looked.sources.facts(looked.group_id),
+        engine=access.engine,
+        facts=lambda: access.sources.facts(access.group_id),
         groups=lambda: session.group_offsets,
         lock=session.cluster_lock,
     )
 
 
 def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
-    """Do the steps from ``start`` on, telling of each on a terminal."""
+    """Execute the steps from ``start`` on, and announce each on a terminal."""
     undoes = undone_by(steps)
     return execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start, undoes=undoes)
 
 
 def report_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
-    """Say on standard error that earlier runs did not end well."""
+    """Print a warning for each earlier run that has not ended successfully."""
     for run in journal.unfinished_runs(cluster_id, group_id):
         if not run.operation.startswith(("offsets ", "upgrade")):
             continue
@@ -184,9 +184,9 @@ def ask(
     typed: str,
     name: str | None,
 ) -> None:
-    """Ask whether to carry out ``plan``, after showing its ``records``. Raises ``Refused``.
+    """Request confirmation of ``plan``, after showing its ``records``. Raises ``Refused``.
 
-    Where all of what ``typed`` says are to be deleted, the person types ``name``.
+    If all offsets named by ``typed`` are to be deleted, the user must type ``name``.
     """
     if not yes and apply.somebody_is_there():
         records()
@@ -199,13 +199,13 @@ def ask(
 
 
 def show(changes: Changes) -> None:
-    """A plan for people: its steps, what would be written, where the policies disagree."""
+    """Print a plan: its steps, the records to write, and conflicts of the policies."""
     apply.print_plan(changes.plan)
     show_records(changes)
 
 
 def show_records(changes: Changes, *, to_stderr: bool = False) -> None:
-    """What would be written over what, and the conflicts."""
+    """Print the records to write with their former values, and the conflicts."""
     say = terminal.note if to_stderr else terminal.say
     for write in map(write_as_json, islice(changes.writes, SHOWN)):
         before, after = write["before"] or "nothing", write["after"] or "a tombstone"

@@ -1,4 +1,4 @@
-"""``connectctl offsets diff|backup|history|undo``: compare, save, look back, take back."""
+"""``connectctl offsets diff|backup|history|undo``: compare, back up, list changes, undo."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
     if not backs and not groups:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
 
-    def same_cluster(looked: OffsetAccess) -> None:
-        check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+    def same_cluster(access: OffsetAccess) -> None:
+        check_same_cluster(found, access.sources.kafka.cluster_id(), access.group_id)
 
     if groups:
         if sink_change.change_groups(session, "offsets undo", groups, options, undoes=run, check=same_cluster):

@@ -1,4 +1,4 @@
-"""``connectctl offsets set|reset|restore``: of a source, or of a sink's group; which of both comes out when it is read."""
+"""``connectctl offsets set|reset|restore`` of a source, or of a sink's group, decided when the connector is read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def set_(
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.SetOffsets(subject.name, entries)
 
-    _either(ctx.obj, "offsets set", named, request, lambda: setting(entries), options, new=True, via=via)
+    _change(ctx.obj, "offsets set", named, request, lambda: setting(entries), options, new=True, via=via)
 
 
 @with_options
@@ -91,7 +91,7 @@ def reset(
         return changes.ResetOffsets(subject.name, chosen)
 
     typed = named[0] if chosen is None else None
-    _either(ctx.obj, "offsets reset", named, request, lambda: resetting(chosen), options, typed=typed, via=via)
+    _change(ctx.obj, "offsets reset", named, request, lambda: resetting(chosen), options, typed=typed, via=via)
 
 
 @with_options
@@ -113,8 +113,8 @@ def restore(
     from connectctl.ops.operations.offsets import dump_lines
     from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
 
-    # What the plan was made from must be there when it is executed or resumed. What is wrong is reported of the
-    # person's file, and not of the journal's copy.
+    # The journal keeps a copy, because a plan may be executed or resumed later. Errors are reported for the
+    # user's file, not for the copy.
     journal = open_journal()
     kept = journal.store_artifact(dump_lines.checked(file))
     request = changes.RestoreBackup(connector, kept)
@@ -123,17 +123,17 @@ def restore(
     def change() -> GroupChange:
         return restoring(saved_offsets(lines, connector, dump_lines.name_of(file)))
 
-    _either(ctx.obj, "offsets restore", (connector, False), lambda s: request, change, options, purpose=request)
+    _change(ctx.obj, "offsets restore", (connector, False), lambda s: request, change, options, purpose=request)
 
 
 def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
-    """The connector's name or the group's, and which it is. Raises ``BadInput`` for both and for none."""
+    """Return the name, and whether it is a group's. Raises ``BadInput`` unless exactly one of both is given."""
     if (connector is None) is (group is None):
         raise BadInput("A connector or --group GROUP is needed, and not both", next_step="Give one of them.")
     return connector or group or "", connector is None
 
 
-def _either(
+def _change(
     session: Session,
     operation: str,
     named: tuple[str, bool],
@@ -146,8 +146,8 @@ def _either(
     via: str | None = None,
     purpose: changes.RestoreBackup | None = None,
 ) -> None:
-    """Change offsets of a source by ``request``, or of a sink's group by ``change``: which of both the ``named`` one is, if
-    it is not known to be a group, comes out when it is read.
+    """Change offsets of a source by ``request``, or of a sink's group by ``change``.
+    Whether a ``named`` connector is a source or a sink is decided when it is read.
     """
     from connectctl.cli.commands.offsets import execution, sink_change
 

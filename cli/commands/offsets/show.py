@@ -1,4 +1,4 @@
-"""``connectctl offsets show``: where sources stand."""
+"""``connectctl offsets show``: the offsets of sources and sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of committed offsets of sinks' groups: look, plan, ask once, carry out with the journal, say how to undo it."""
+"""Executes changes of sinks' committed offsets: observe, plan, confirm, run with the journal, print how to undo it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def change_groups(
     via: str | None = None,
     typed: str | None = None,
     undoes: str | None = None,
-    check: Callable[[OffsetAccess], None] = lambda looked: None,
+    check: Callable[[OffsetAccess], None] = lambda access: None,
     saved: Plan | None = None,
 ) -> bool:
-    """As ``execution.change``, for groups; ``undoes`` is the run that is taken back."""
+    """Do the same as ``execution.change`` for groups; ``undoes`` is the run to undo."""
     if options.stop and saved is None and not all(target.connector for target in targets):
         raise BadInput("--stop requires a connector, not a group", next_step="Stop the members of the group yourself.")
     sources, group, _ = sources_of(session, PATIENCE)
-    looked = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, Local())
-    states = observe_groups(looked, session.group_offsets, targets)
-    check(looked)
+    access = OffsetAccess(sources, session.connect_to(group), group, session.named_topics, Local())
+    states = observe_groups(access, session.group_offsets, targets)
+    check(access)
     pairs = [(state, target.change) for state, target in zip(states, targets, strict=True)]
-    cluster_id = looked.sources.kafka.cluster_id()
-    changes = plan_groups(operation, cluster_id, looked.group_id, pairs, stop=options.stop, via=via, undoes=undoes)
+    cluster_id = access.sources.kafka.cluster_id()
+    changes = plan_groups(operation, cluster_id, access.group_id, pairs, stop=options.stop, via=via, undoes=undoes)
     if saved is not None:
         check_fresh(saved, changes.plan)
     if options.dry_run:
@@ -51,12 +51,12 @@ def change_groups(
     for warning in changes.warnings if changes.plan.steps else ():
         terminal.note(f"warning: {warning}", style="yellow")
     records, names = partial(show_offsets, changes, terminal.note), [target.name for target in targets]
-    execution.perform(session, looked, changes, names, options, records, typed, f"committed offsets of {typed}")
+    execution.perform(session, access, changes, names, options, records, typed, f"committed offsets of {typed}")
     return True
 
 
 def show_plan(changes: GroupChanges) -> None:
-    """A plan for people: its steps, and what would be committed over what."""
+    """Print a plan: its steps, and the offsets to commit with their former values."""
     apply.print_plan(changes.plan)
     show_offsets(changes, terminal.say)
     for warning in changes.warnings:
@@ -64,7 +64,7 @@ def show_plan(changes: GroupChanges) -> None:
 
 
 def show_offsets(changes: GroupChanges, say: Callable[[str], None]) -> None:
-    """What would be committed over what."""
+    """Print the offsets to commit with their former values."""
     for group, write in changes.writes[: execution.SHOWN]:
         before, after = ("nothing" if offset is None else offset for offset in (write.before, write.after))
         say(f"  {group}  {write.place}: {before} -> {after}")

@@ -1,4 +1,4 @@
-"""``connectctl offsets show`` of sink connectors, and of groups without a connector."""
+"""``connectctl offsets show`` for sink connectors, and for groups without a connector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN = "?"
 
 
 def configured_sinks(session: Session, names: Sequence[str]) -> list[ConfiguredConnector]:
-    """The sink connectors called ``names``, all for none. Raises ``BadInput`` for others."""
+    """Return the sink connectors ``names``, or all if none are given. Raises ``BadInput`` for others."""
     group = session.group()
     topics = find_internal_topics(session.kafka, group, session.named_topics, needed=("config",))
     facts = read_facts(session.kafka, group.id, str(topics.config))
@@ -33,7 +33,7 @@ def configured_sinks(session: Session, names: Sequence[str]) -> list[ConfiguredC
 
 
 def observed(session: Session, sinks: Sequence[ConfiguredConnector]) -> tuple[list[GroupOffsets], list[Gap]]:
-    """The offsets of ``sinks``, and what is missing: groups that may not be described, where several were asked for."""
+    """Return the offsets of ``sinks``, and gaps: groups without the right to describe them, if several are requested."""
     found, gaps = [], []
     for sink in sinks:
         try:
@@ -46,12 +46,12 @@ def observed(session: Session, sinks: Sequence[ConfiguredConnector]) -> tuple[li
 
 
 def show_sinks(session: Session, names: Sequence[str], output: Output) -> None:
-    """Show the committed offsets of the sink connectors called ``names``."""
+    """Show the committed offsets of the sink connectors ``names``."""
     _show(session, *observed(session, configured_sinks(session, names)), output)
 
 
 def show_group(session: Session, group: str, output: Output) -> None:
-    """Show the committed offsets of one group; only brokers are asked."""
+    """Show the committed offsets of one group, without requests to workers."""
     _show(session, [offsets_of_group(session.group_offsets, session.kafka, group)], [], output)
 
 
@@ -83,7 +83,7 @@ def _unseen(topic: str) -> Gap:
 
 
 def as_json(found: GroupOffsets) -> dict[str, Any]:
-    """A group for scripts: ``offsets`` are as ``GET /connectors/NAME/offsets`` has them, with end and lag."""
+    """Return a group as JSON: ``offsets`` as in ``GET /connectors/NAME/offsets``, with end and lag."""
     return {
         "name": found.name,
         "connector": found.connector,

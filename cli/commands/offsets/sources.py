@@ -1,4 +1,4 @@
-"""Where the source offsets of the session's cluster are looked for."""
+"""Where the source offsets of the session's cluster are read from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = OPEN_TRANSACTIONS_PATIENCE
 
 
 def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
-    """Where to look for the offsets of this session's cluster, its group, and what is odd about finding them."""
+    """Return the sources of this cluster's offsets, its group, and the findings of their discovery."""
     kafka = session.kafka
     group = session.group()
     topics = find_internal_topics(kafka, group, session.named_topics, needed=("config", "offsets"))
@@ -41,7 +41,7 @@ def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup
 
 
 def _workers(session: Session, group: ConnectGroup) -> WorkerFacts:
-    """What the workers say of themselves; nothing where none answers, and that is not an error here."""
+    """Return the facts that a worker reports; none if no worker responds, which is not an error here."""
     if not group.members:
         return WorkerFacts()
     worker = first_to_answer(session.connect_to(group), group)

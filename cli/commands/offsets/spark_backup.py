@@ -1,4 +1,4 @@
-"""A backup of big offsets topics: lines streamed from Spark, or a directory of part files that its tasks write."""
+"""Backup of big offsets topics: lines streamed from Spark, or a directory of part files that its tasks write."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.sink_offsets.backup_file import group_lines
 
 GROUPS_PART = "part-groups.jsonl"
-"""The file of a directory's backup that has what sinks committed."""
+"""The file with the committed offsets of sinks, in a directory."""
 
 
 def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
-    """Save the offsets of ``names``, of all connectors for none, if it is Spark that reads them; says whether it did."""
+    """Save the offsets of ``names``, or of all connectors, if Spark reads them; returns whether it did."""
     sources, group, _ = sources_of(session, PATIENCE)
     engine = engine_of(session, sources)
     if not isinstance(engine, Spark):
         if out.is_dir():
             raise BadInput(f"{out} is a directory", next_step="Name a file, or give --engine spark.")
         return False
-    if any(map(is_glob, names)):  # the topics are Spark's to read, so that a glob means what is configured
+    if any(map(is_glob, names)):  # Spark reads the topics later, so a glob matches configured connectors
         names = tuple(dict.fromkeys(matching_names(sorted(sources.facts(group.id).configured or {}), names)))
     sinks = [sink for sink in _sinks(sources, group.id) if not names or sink.name in names]
     groups = [line + "\n" for line in lines_of_sinks(session, sinks, named=bool(names))]
@@ -45,7 +45,7 @@ def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
             terminal.note(f"Part files in {out}")
             return True
         found = (row.value + "\n" for row in lines.toLocalIterator(prefetchPartitions=True))
-        count = save(chain(_some(found, () if groups else names), groups), out)
+        count = save(chain(_not_empty(found, () if groups else names), groups), out)
     if str(out) != "-":
         terminal.note(f"{count} records in {out}")
     return True
@@ -57,9 +57,9 @@ def _sinks(sources: Sources, group_id: str) -> Iterable[ConfiguredConnector]:
 
 
 def lines_of_sinks(session: Session, sinks: Sequence[ConfiguredConnector], *, named: bool) -> Iterator[str]:
-    """What the groups of ``sinks`` have committed, as lines of a backup.
+    """Yield the committed offsets of the groups of ``sinks``, as lines of a backup.
 
-    Raises for a group that cannot be read where its connector was ``named``; else that is a warning.
+    Raises for a group that cannot be read if its connector was ``named``; otherwise prints a warning.
     """
 
     def failed(error: ConnectctlError) -> None:
@@ -70,8 +70,8 @@ def lines_of_sinks(session: Session, sinks: Sequence[ConfiguredConnector], *, na
     return group_lines(lambda: session.group_offsets, sinks, failed)
 
 
-def _some(lines: Iterator[str], names: tuple[str, ...]) -> Iterator[str]:
-    """``lines``. Raises ``BadInput`` where there are none of the connectors that were named: a name may be misspelled."""
+def _not_empty(lines: Iterator[str], names: tuple[str, ...]) -> Iterator[str]:
+    """Yield ``lines``. Raises ``BadInput`` if named connectors have none: a name may be misspelled."""
     first = next(lines, None)
     if first is None and names:
         raise BadInput(f"Source offsets not found: {' and '.join(names)}", next_step="See connectctl offsets show.")
@@ -81,8 +81,8 @@ def _some(lines: Iterator[str], names: tuple[str, ...]) -> Iterator[str]:
 
 
 def save(lines: Iterable[str], out: Path) -> int:
-    """Write ``lines``, each or thousands of them in a text, to ``out``, which is there whole or not at all, or to standard
-    output for ``-``; gives how many.
+    """Write ``lines``, texts of one or thousands of lines, to ``out`` atomically, or to standard output for ``-``.
+    Returns the count_ of lines.
     """
     if str(out) == "-":
         return _write(lines, sys.stdout)
@@ -99,8 +99,8 @@ def save(lines: Iterable[str], out: Path) -> int:
 
 
 def _write(lines: Iterable[str], file: TextIO) -> int:
-    number = 0
-    for some in lines:
-        file.write(some)
-        number += some.count("\n")
-    return number
+    count = 0
+    for text in lines:
+        file.write(text)
+        count += text.count("\n")
+    return count

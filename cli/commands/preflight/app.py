@@ -1,4 +1,4 @@
-"""``connectctl preflight``: what will go wrong, before it does."""
+"""``connectctl preflight``: checks a cluster before a change."""
 
 from __future__ import annotations
 
@@ -124,20 +124,20 @@ def check_run(
     acls: bool = False,
     release: Release | None = None,
 ) -> CheckRun:
-    """The checks of this session's cluster; ``acls`` also without a named principal."""
-    from connectctl.ops.checks.acls import principals as said
+    """Return the checks of this session's cluster; ``acls`` also without a named principal."""
+    from connectctl.ops.checks.acls import principals as acl_principals
     from connectctl.ops.checks.context import see
     from connectctl.ops.checks.runner import CheckRun
 
-    given = said.parse_principals(principals)
+    given = acl_principals.parse_principals(principals)
     group = session.group()
     scene = see(edges_of(session, group), group, session.named_topics, connectors)
-    known = any(said.identity(each.config) for each in scene.sources)
+    known = any(acl_principals.identity(each.config) for each in scene.sources)
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 
 
 def edges_of(session: Session, group: ConnectGroup) -> Edges:
-    """The session's edges, as preflight takes them."""
+    """Return the session's clients for preflight."""
     from connectctl.ops.checks.context import Edges
 
     driver = session.driver()

@@ -1,4 +1,4 @@
-"""``connectctl preflight --self``: which commands work whole with the principal in use, and which rights are missing."""
+"""``connectctl preflight --self``: which commands work fully with the principal in use, and which rights are missing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.core.rights import COMMANDS
 
 SHOWN = 3
-"""Rights of a command that the table names; all are in -o wide and in -o json."""
+"""The most rights of a command in the table; all are in -o wide and in -o json."""
 
 
 def check_self(
     session: Session, connectors: Sequence[str], commands: Sequence[str], options: ReportOptions
 ) -> NoReturn:
-    """Look, print, and exit with 1 where something is as bad as ``--fail-on``."""
-    found = look(session, connectors, commands)
+    """Print the result, and exit with 1 for findings of the severity of ``--fail-on`` or above."""
+    found = rights_of(session, connectors, commands)
     kept = output_findings.kept(list(findings(found)), options.ignore)
     data = {
         "clusterId": session.own_rights.cluster_id(),
@@ -37,15 +37,15 @@ def check_self(
 
 
 def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:
-    """Print kafka-acls.sh commands that add what is missing."""
+    """Print kafka-acls.sh commands that add the missing rights."""
     principal = _principal(session, principals)
-    lines = emitted(look(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
+    lines = emitted(rights_of(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
     for line in lines:
         terminal.say(line)
 
 
-def look(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
-    """What every command, or those of ``commands``, can do. Raises ``BadInput`` for a command that there is not."""
+def rights_of(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
+    """Return the rights of every command, or of ``commands``. Raises ``BadInput`` for an unknown command."""
     for command in commands:
         _check(command)
     group = _group(session)
@@ -55,7 +55,7 @@ def look(session: Session, connectors: Sequence[str], commands: Sequence[str]) -
 
 
 def _group(session: Session) -> ConnectGroup:
-    """The group, or nothing but its name where it may not be seen: that is what is asked about."""
+    """Return the group, or only its name if it may not be described: its rights are checked anyway."""
     try:
         return session.group()
     except NotAuthorized:
@@ -70,7 +70,7 @@ def _check(command: str) -> None:
 
 
 def _principal(session: Session, principals: Sequence[str]) -> str:
-    """Who is to get the rights: as given, or the user of SASL; a certificate's name the brokers map as they like."""
+    """Return the principal: as given, or the SASL user; brokers map a certificate's name by their own rules."""
     if len(principals) > 1 or any("=" in each.partition(":")[0] for each in principals):
         raise BadInput(
             "With --self give one --principal, without a role", next_step="For example --principal User:ops."

@@ -1,4 +1,4 @@
-"""``connectctl runs``: what was changed, what was interrupted, and how to resume it."""
+"""``connectctl runs``: list changes and interrupted runs, and resume them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
 
 
 def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
-    """The steps of a run of any operation; those of a roll name the workers that were taken."""
+    """Return the steps of a run of any operation; those of a roll name the workers chosen."""
     from connectctl.ops.all_steps import KINDS
     from connectctl.ops.operations.upgrade import run_state, runs
 
@@ -144,15 +144,15 @@ def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOp
 
         resume_run(session, journal, found, plan, options)
         return
-    looked, _ = look_at(session, [])
-    check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+    access, _ = look_at(session, [])
+    check_same_cluster(found, access.sources.kafka.cluster_id(), access.group_id)
     steps, start = plan.steps, first_to_do(found, plan.steps)
     left = Plan(f"resume {found.operation}", found.cluster_id, steps[start:], group_id=found.group_id)
     if options.dry_run:
         apply.show(left, options.output)
         return
     apply.confirm(session, left, yes=options.yes)
-    context = context_of(session, looked, journal)
+    context = context_of(session, access, journal)
     context.resumed = True
     results = carry_out(context, steps, found, journal, start=start)
 

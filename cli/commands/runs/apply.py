@@ -1,6 +1,6 @@
-"""``connectctl runs apply``: the plan that a dry run printed, carried out as it is written, or refused. And ``undo``.
+"""``connectctl runs apply`` executes the plan that a dry run printed, or refuses it; ``runs undo``.
 
-What it depends on is observed again and planned again, only to compare: the plan that is carried out is the saved one.
+The cluster is observed and planned again only for a comparison: the saved plan is executed.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from connectctl.ops.task_runtime.job.saved_run import SavedRun
 CONFIGURATIONS = ("create", "apply", "patch", "edit", "delete", "rollback", "undo")
 CONNECTORS = ("stop", "pause", "resume", "restart", "cure", "topics", *CONFIGURATIONS)
 VERBS = {"connectors": CONNECTORS, "loggers": ("set",)}
-"""What of an operation's plans can be applied, where not all can."""
+"""The verbs whose plans can be applied, for nouns of which not all can."""
 
 
 def apply_file(session: Session, path: Path, options: ApplyOptions) -> None:
-    """Carry out the plan in ``path``. Raises ``Refused`` for a stale one and another cluster's, ``BadInput`` for none."""
+    """Execute the plan in ``path``. Raises ``Refused`` if stale or of another cluster, ``BadInput`` if it is not a plan."""
     data = read_plan(path)
     operation = str(data.get("operation"))
     noun, _, verb = operation.partition(" ")
@@ -94,7 +94,7 @@ def _connectors(session: Session, saved: Plan, options: ApplyOptions) -> None:
 
 
 def _configurations(session: Session, cluster: ConnectorAccess, saved: Plan, options: ApplyOptions) -> None:
-    """What was read for the plan is compared; secrets, which it does not hold, are read from its files again."""
+    """Compare the plan with the current state; its secrets, which it does not contain, are read from its files again."""
     if any(isinstance(step, Change) for step in saved.steps):
         hint = "Give the files: connectctl connectors create -f FILE --offsets FILE."
         raise BadInput(
@@ -103,7 +103,7 @@ def _configurations(session: Session, cluster: ConnectorAccess, saved: Plan, opt
     named = {
         Path(step.file) for step in saved.steps if isinstance(step, CreateConnector | ChangeConnector) and step.file
     }
-    # A plan without secrets is applied on a machine that has not its files, too.
+    # A plan without secrets can be applied on a machine without its files.
     files = sorted(path for path in named if path.exists())
     given = {each.name: each for each in config_files.desired(files, reveal)}
     configs = resolved(cluster.calls, saved, given)
@@ -117,7 +117,7 @@ def _transactions(session: Session, saved: Plan, options: ApplyOptions) -> None:
 
 
 def _fence(session: Session, saved: Plan, options: ApplyOptions) -> None:
-    """The ids of a fence are looked at again: epochs move on, but not who has an id, and not which there are."""
+    """Compare the ids of a fence and their owners again; epochs may have increased."""
     if not saved.steps:
         apply.apply(session, saved, None, options)
         return
@@ -136,8 +136,8 @@ def _fence(session: Session, saved: Plan, options: ApplyOptions) -> None:
 def _offsets(session: Session, saved: Plan, options: ApplyOptions) -> None:
     from connectctl.cli.commands.offsets import execution, sink_change
 
-    def same_cluster(looked: OffsetAccess) -> None:
-        check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
+    def same_cluster(access: OffsetAccess) -> None:
+        check_where((saved.cluster_id, saved.group_id), (access.sources.kafka.cluster_id(), access.group_id))
 
     stopping = OffsetOptions(**vars(options), stop=True)
     if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:
@@ -159,7 +159,7 @@ def _offsets(session: Session, saved: Plan, options: ApplyOptions) -> None:
 
 
 def _run(session: Session, saved: Plan, options: ApplyOptions) -> None:
-    # What runs tasks is not loaded for other plans.
+    # The task runtime is not imported for other plans.
     if saved.operation == MEMBERS:
         from connectctl.cli.commands.run.execution import scene_of
         from connectctl.ops.task_runtime.job.status_report import members_context, planned_removal
@@ -182,9 +182,9 @@ def _run(session: Session, saved: Plan, options: ApplyOptions) -> None:
 
 
 def undo(session: Session, id: str, options: WaitOptions) -> None:
-    """Put back what the run ``id`` changed. Raises ``Refused`` for a run of another kind, and where others changed it since.
+    """Undo the changes of the run ``id``. Raises ``Refused`` for a run of another kind, or if others made changes since.
 
-    Other changes have commands of their own.
+    Other changes have separate commands.
     """
     journal = apply.open_journal()
     run = journal.get(id)

@@ -1,4 +1,4 @@
-"""Runs of connectors, fences and transactions, resumed: what their steps work with, and whether they may continue."""
+"""Resumes runs of connectors, fences and transactions: the context of their steps, and whether they may continue."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from connectctl.ops.task_runtime.job.left_members import OPERATION as MEMBERS
 from connectctl.ops.task_runtime.job.status_report import members_context
 
 LEAST_PATIENCE = 60.0
-"""Seconds that a connector gets to start on its workers, at least."""
+"""Least seconds for a connector to start on its workers."""
 
 
 def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
-    """Print, or carry out, what is left of ``run``.
+    """Print, or execute, the remaining steps of ``run``.
 
-    Raises ``Refused`` where the cluster is another, or not as it was agreed to.
+    Raises ``Refused`` if the cluster is another one, or has changed since the confirmation.
     """
     from connectctl.ops.task_runtime.job.steps import OPERATION
 
@@ -56,7 +56,7 @@ def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: A
 
 
 def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
-    """What the steps of ``plan`` work with, and the Kafka cluster and the group that it changes."""
+    """Return the context of the steps of ``plan``, and the Kafka cluster and the group that it changes."""
     if plan.operation == "fence":
         return _fence(session, journal, run, plan)
     if plan.operation == MEMBERS:
@@ -70,9 +70,9 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
         return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
 
     if any(isinstance(step, Change) for step in plan.steps):
-        looked, _ = execution.look_at(session, [])
-        kafka = looked.sources.kafka
-        return execution.context_of(session, looked, journal), kafka.cluster_id(), looked.group_id
+        access, _ = execution.look_at(session, [])
+        kafka = access.sources.kafka
+        return execution.context_of(session, access, journal), kafka.cluster_id(), access.group_id
     cluster = connectors_cluster.observed(session)
     context = (
         connectors_cure.context_of(session, cluster, plan)
@@ -95,15 +95,15 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
         creates = any(row.action is FenceAction.CREATE for row in left)
         request = FenceRequest(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
         now = select(observe(sources, request), request)
-        # A task that was started since the run began has taken its id back, and would fail.
+        # A task started since the run began uses its id again, and would fail.
         check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)
     return context, sources.calls.cluster_id(), group_of(session) or ""
 
 
 def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, options: ApplyOptions) -> None:
-    """Give the connector of a ``connectctl run --take-over`` that was killed back to its workers.
+    """Return the connector of a killed ``connectctl run --take-over`` to its workers.
 
-    Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
+    Only the job file runs its tasks again. Raises ``Refused`` if the run is still active, or has no connector to return.
     """
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.task_runtime.job.steps import HandBack, JobContext, hand_back_left

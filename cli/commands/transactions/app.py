@@ -1,4 +1,4 @@
-"""``connectctl transactions``: see transactions, find those that hang, end them."""
+"""``connectctl transactions``: list transactions, find hanging ones, end them."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ for command in (transactions_end.abort, transactions_end.commit):
 
 
 def _troubling(findings: Iterable[Finding]) -> bool:
-    """Whether there is more than what is good to know."""
+    """Whether a finding is a warning or an error."""
     from connectctl.ops.core.finding import Severity
 
     return any(finding.severity is not Severity.INFO for finding in findings)

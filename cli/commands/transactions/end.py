@@ -100,7 +100,7 @@ def commit(
 
 
 def searched(session: Session, topics: list[str] | None) -> Search:
-    """What hangs on ``topics``, or on all. Raises ``BadInput`` for a topic that is not there."""
+    """Find hanging transactions on ``topics``, or on all. Raises ``BadInput`` for a topic that does not exist."""
     from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of
     from connectctl.ops.operations.transactions.hanging import search
 
@@ -133,9 +133,9 @@ def _plan_open(session: Session, id: str, force: bool) -> Plan:
 def _hanging(
     session: Session, topic: str | None, partition: int | None, start: int | None, producer_id: int | None
 ) -> tuple[Hanging, tuple[Gap, ...]]:
-    """The one transaction that hangs there, and what is not seen, so that it may be alive.
+    """Return the hanging transaction of the partition, and the gaps, because of which it may still be active.
 
-    Raises ``Refused`` where none does, ``BadInput`` where several do.
+    Raises ``Refused`` if none hangs, ``BadInput`` if several do.
     """
     from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -161,7 +161,7 @@ def _plan_commit_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...]
 
 
 def plan_again(session: Session, saved: Plan) -> Plan:
-    """What ``saved`` would be if it were planned now. Raises what planning raises."""
+    """Plan the request of ``saved`` again. Raises the errors of planning."""
     from connectctl.ops.operations.transactions.abort import AbortOpen
     from connectctl.ops.operations.transactions.write_marker import AbortHanging, MarkHanging
 
