@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST = 83325
+MOST = 83039
 """Lines of Python in ``cli``, ``ops`` and ``migrations``. Whoever prunes lowers it; a feature that needs more says so."""
 
 
