@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 REDUNDANT = 2
-"""With more brokers than this, one may die and every write is still on two."""
+"""With more brokers than this, one may fail and every write is still on two."""
 SUPPORT_KEY = "exactly.once.source.support"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -66,7 +66,7 @@ def broker_properties(
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": "8388608",
         "log.index.size.max.bytes": "1048576",
-        # A broker that was killed is let in again when its old session is over, by default after 9 s.
+        # A broker that was killed is registered again when its old session expires, by default after 9 s.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
         **({"default.replication.factor": copies, "min.insync.replicas": in_sync} if len(ports) > 1 else {}),

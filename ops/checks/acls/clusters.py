@@ -1,4 +1,4 @@
-"""Looks at the Kafka clusters that workers and connectors speak to: ACLs, authorizer, topics, each asked once."""
+"""Observes the Kafka clusters that workers and connectors use: ACLs, authorizer and topics, each requested one time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Spelled = Mapping[str | None, str]
 
 @dataclass(frozen=True)
 class ClusterAcls:
-    """A Kafka cluster: its ACLs, None where it has no authorizer, and the topics that exist."""
+    """A Kafka cluster: its ACLs, None if it has no authorizer, and the topics that exist."""
 
     bootstrap: str
     cluster_id: str
@@ -93,7 +93,7 @@ def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
     try:
         authorizer = edge.authorizer()
     except ConnectctlError:
-        # The ACLs are then judged as if nothing but them decided; findings say what to do about super users.
+        # The ACLs are then evaluated as if they alone decided; findings say what to do about super users.
         authorizer = Authorizer()
     users = (authorizer.super_users or frozenset()) | said.super_users
     return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
