@@ -27,7 +27,7 @@ _EXECVE = 1.0
 
 
 def require_psutil() -> None:
-    """Raise ConnectctlError that says what to install where psutil is missing."""
+    """Raise ConnectctlError with the package to install if psutil is missing."""
     try:
         import psutil  # noqa: F401  # whether it is installed
     except ImportError as error:

@@ -137,7 +137,7 @@ def render(properties: Mapping[str, str]) -> str:
 
 
 def with_changes(text: str, changes: Mapping[str, str]) -> str:
-    """``text`` with these keys set where they stand, or at the end; every other character is kept as it is."""
+    """``text`` with these keys set in place, or at the end; every other character is unchanged."""
     for key, value in changes.items():
         text = java_properties.with_value(text, key, value)
     return text

@@ -146,7 +146,7 @@ class Security:
         }
 
     def java_options(self) -> list[str]:
-        """Options of a worker's JVM: where its REST extension looks for logins."""
+        """Options of a worker's JVM: where its REST extension reads logins from."""
         return [f"-Djava.security.auth.login.config={self._rest_login}"]
 
     def client(self, listener: str, principal: str) -> dict[str, object]:

@@ -81,7 +81,7 @@ def retrieve(
 
 
 def module_xml(dependencies: Iterable[Dependency]) -> str:
-    """The ivy.xml that asks for these dependencies."""
+    """The ivy.xml that requests these dependencies."""
     wanted = list(dependencies)
     configurations = dict.fromkeys(dependency.configuration for dependency in wanted)
     lines = [
