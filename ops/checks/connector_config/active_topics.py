@@ -17,7 +17,7 @@ from connectctl.ops.kafka.records import ConsumerRecord
 PATIENCE = 3.0
 """Seconds that the workers may take to name one connector's topics."""
 FEW = 20
-"""Connectors for which workers get one request each."""
+"""Most connectors for which workers get one request each."""
 MOST = 1_000
 """As ``FEW``, where nothing else reports them."""
 Recorded = Mapping[str, frozenset[str]]
