@@ -1,1 +1,1 @@
-"""What is wrong before anything is changed: what was observed, and pure rules over it."""
+"""Checks before any change: observations, and pure rules over them."""

@@ -1,4 +1,4 @@
-"""What several checks look at: the goal and what it means for a severity, what workers say, what was not seen."""
+"""Types that several checks use: the goal and its effect on a severity, workers' validations, failed observations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def downgrade_severity(severity: Severity, goal: Goal) -> Severity:
 
 
 class PluginSays(StrEnum):
-    """What a connector's class answers when it is asked whether it supports exactly-once with its configuration."""
+    """Whether a connector's class reports that it supports exactly-once with its configuration."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -73,7 +73,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Unseen:
-    """Something that was to be looked at and could not be: never a silent pass."""
+    """Something that could not be observed: never a silent pass."""
 
     what: str
     why: str
@@ -86,7 +86,7 @@ def unseen_by(what: str, error: ConnectctlError) -> Unseen:
 
 
 def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None:
-    """What ``ask`` gives; None where it raises ``ConnectctlError``: then ``what`` is among the ``unseen``."""
+    """What ``ask`` returns; None if it raises ``ConnectctlError``: then ``what`` is among the ``unseen``."""
     try:
         return ask()
     except ConnectctlError as e:
@@ -95,10 +95,10 @@ def answer_of(ask: Callable[[], T], unseen: list[Unseen], what: str) -> T | None
 
 
 def reason(error: ConnectctlError) -> str:
-    """What went wrong, without what to do about it: for the middle of a sentence."""
+    """The error without its next step: for the middle of a sentence."""
     return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")
 
 
 def finding_of(unseen: Unseen) -> Finding:
-    """The finding that says what was not seen."""
+    """The finding that reports what was not observed."""
     return NOT_SEEN.found(unseen.what, f"Could not be read: {unseen.why}.", unseen.next_step)

@@ -1,1 +1,1 @@
-"""Bulk work on Spark: functions from DataFrame to DataFrame, and the engine that gives them what to read."""
+"""Bulk work on Spark: functions from DataFrame to DataFrame, and the engine that supplies their input."""

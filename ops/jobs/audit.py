@@ -169,7 +169,7 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
 
 
 def summary_frame(scanned_: DataFrame) -> DataFrame:
-    """What ``scan_frame`` gives besides transactions."""
+    """The rows of ``scan_frame`` other than transactions."""
     return scanned_.where("s_producer_id IS NULL").select("what", "weight", "told", *Violation._fields)
 
 
@@ -223,7 +223,7 @@ def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
 
 
 def result_of(found: Any) -> tuple[Any, ...]:
-    """Anything that the work gives as a row of ``RESULT``."""
+    """Any result of the work as a row of ``RESULT``."""
     if isinstance(found, Violation):
         return ("violation", found.records, None, *found)
     if found is None:

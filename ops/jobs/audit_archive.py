@@ -1,4 +1,4 @@
-"""The jobs of an audit of an archive: what is in its files, and which committed records of the inputs are in none."""
+"""The jobs of an archive audit: the contents of its files, and the committed records of the inputs that are in none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def row_frame(spark: SparkSession, directory: str, files: Collection[ArchivedFil
 
 
 def contents(rows: DataFrame | None) -> dict[str, FileContent]:
-    """What is in each file that has rows."""
+    """The content of each file that has rows."""
     if rows is None:
         return {}
     numbers = "count(*), count(DISTINCT offset), min(offset), max(offset)"

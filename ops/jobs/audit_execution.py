@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditAccess:
-    """What an audit reads with. ``sources`` and ``spark`` open what only some audits need; ``progress`` draws a bar."""
+    """The clients of an audit. ``sources`` and ``spark`` open what only some audits need; ``progress`` draws a bar."""
 
     kafka: Kafka
     properties: dict[str, Any]
@@ -196,7 +196,7 @@ class _Inputs:
 
 
 def _group_positions(kafka: Kafka, request: AuditRequest, patience: float) -> GroupPositions | None:
-    """What the group has committed of the inputs; None where no inputs are compared."""
+    """The group's committed offsets of the inputs; None if no inputs are compared."""
     if not request.inputs:
         return None
     return settled_positions.positions(kafka, str(request.group), request.inputs, patience)

@@ -29,7 +29,7 @@ TASK_RECORDS = 1_000_000
 SHUFFLED_RECORDS = 10_000_000
 """Records for each Spark task behind a shuffle, which has what they come down to: transactions and runs."""
 GLANCE = 0.5
-"""Seconds between two looks at how far Spark is."""
+"""Seconds between two checks of Spark's progress."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
 
 
 def _watcher(spark: SparkSession, advance: Advance) -> Callable[[], None]:
-    """Tells how many tasks of the stages that are known so far are done."""
+    """Reports how many tasks of the stages known so far are done."""
     tracker = spark.sparkContext.statusTracker()
     stages: dict[int, tuple[int, int]] = {}
 

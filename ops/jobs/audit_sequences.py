@@ -1,4 +1,4 @@
-"""From records to runs of sequence numbers: what one reader of a part of a topic finds, on Spark or not."""
+"""Turns the records that one reader has of a part of a topic into runs of sequence numbers, on Spark or not."""
 
 from __future__ import annotations
 

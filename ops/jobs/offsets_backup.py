@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 60
 """Characters of a bad line that a message repeats."""
 SHARE_BYTES = 1 << 27
-"""What a task reads."""
+"""The input of a task."""
 
 
 def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFrame:

@@ -88,7 +88,7 @@ class Spark:
     def backup(self, sources: Sources, connectors: Sequence[str]) -> Iterator[DataFrame]:
         """The lines of a backup of ``connectors``, of all that have offsets for none, for as long as they are used.
 
-        Raises ``ConnectctlError`` where not everything can be seen.
+        Raises ``ConnectctlError`` if not everything is visible.
         """
         shown = TopicLayout(sources)
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))

@@ -65,7 +65,7 @@ class TopicLayout:
         return found
 
     def sources_of(self) -> list[Source]:
-        """The topics that were asked for."""
+        """The requested topics."""
         return list(self._topics)
 
     def fill(self, records: Mapping[Source, Collection[ConsumerRecord]]) -> dict[str, dict[Where, Any]]:

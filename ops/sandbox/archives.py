@@ -16,14 +16,14 @@ BROKER, CONNECT = "broker", "connect"
 
 
 def archive(jars: Path, kind: str, java_build: str) -> Path:
-    """Where the archive of a class path is kept; ``java_build`` is all that ``java -version`` says."""
+    """Where the archive of a class path is kept; ``java_build`` is the output of ``java -version``."""
     return jars / f"{kind}-{hashlib.sha256(java_build.encode()).hexdigest()[:12]}.jsa"
 
 
 def options(kept: Path, draft: Path | None) -> list[str]:
     """The JVM options to use the archive ``kept``, or to write ``draft`` at the end where there is none yet."""
     lenient = ["-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto"]
-    # An empty file stands for a Java that cannot write archives: it is not asked again.
+    # An empty file marks a Java that cannot write archives: it is not tried again.
     if kept.exists():
         return [*lenient, f"-XX:SharedArchiveFile={kept}"] if kept.stat().st_size else lenient
     return [*lenient, f"-XX:ArchiveClassesAtExit={draft}"] if draft else lenient

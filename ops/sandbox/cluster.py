@@ -69,7 +69,7 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
 
 
 def down(name: str) -> bool:
-    """End every process of a sandbox and remove its files; says whether there was anything. Raises TimedOut."""
+    """End every process of a sandbox and remove its files; returns whether any existed. Raises TimedOut."""
     check_name(name)
     processes.require_psutil()
     layout = SandboxLayout.of(name)
@@ -136,7 +136,7 @@ def _train(spec: SandboxSpec, layout: SandboxLayout, missing: Mapping[str, Path]
 
 
 def _start(launch: Launcher) -> None:
-    """Start everything that the record's spec asks for, and wait until it is ready."""
+    """Start all processes of the record's spec, and wait until it is ready."""
     spec, layout = launch.record.spec, launch.layout
     layout.logs.mkdir()
     listeners = tuple(access.protocols(spec))

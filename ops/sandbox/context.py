@@ -19,7 +19,7 @@ _WAYS = {"": SCRAM, "-plain": PLAIN, "-oauth": OAUTH, "-mtls": MTLS}
 
 
 def write_context(layout: SandboxLayout, record: SandboxRecord) -> None:
-    """Write ``context.yaml``, in the form of the person's own context file."""
+    """Write ``context.yaml``, in the format of the operator's context file."""
     import yaml
 
     name = f"sandbox-{layout.name}"

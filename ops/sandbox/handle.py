@@ -24,7 +24,7 @@ class Sandbox:
 
     @property
     def record(self) -> SandboxRecord:
-        """What is written down about it now. Raises ConnectctlError when it is gone."""
+        """Its current record. Raises ConnectctlError when it is gone."""
         return current(self.layout)
 
     @property

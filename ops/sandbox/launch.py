@@ -168,7 +168,7 @@ class Launcher:
             readiness.wait_for_group(self.access(), group_id, urls, check=check, deadline=deadline)
 
     def end(self, name: str, *, kill: bool, timeout: float = GRACE) -> bool:
-        """Stop a node and wait until it is gone; says whether it ended by itself, in ``timeout`` seconds."""
+        """Stop a node and wait until it is gone; returns whether it ended by itself, in ``timeout`` seconds."""
         node = self.record.node(name)
         if node.pid is None:
             return False

@@ -46,7 +46,7 @@ def write_logging(version: KafkaVersion, directory: Path) -> str:
 def telling_line(text: str) -> str:
     """The line of a log that most likely says why its process failed: the last one with an error, else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # A stack trace ends with its cause, which says more than the line that it begins with.
+    # A stack trace ends with its cause, which explains more than its first line.
     causes = [line for line in lines if line.startswith("Caused by:")]
     errors = [line for line in lines if any(word in line for word in _TELLING) and not line.startswith("at ")]
     chosen = (causes or errors or lines or ["the log is empty"])[-1]

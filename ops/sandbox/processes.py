@@ -27,7 +27,7 @@ _EXECVE = 1.0
 
 
 def require_psutil() -> None:
-    """Raise ConnectctlError that says what to install where psutil is missing."""
+    """Raise ConnectctlError with the package to install if psutil is missing."""
     try:
         import psutil  # noqa: F401  # whether it is installed
     except ImportError as error:
@@ -87,7 +87,7 @@ def usage(pid: int, created: float, root: Path) -> tuple[float, int] | None:
 def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> bool:
     """Ask a process to stop, or kill it, and wait until it is gone. Kills it after ``timeout`` seconds.
 
-    Says whether it ended by itself.
+    Returns whether it ended by itself.
     """
     import psutil
 
@@ -105,7 +105,7 @@ def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> 
 
 
 def sweep(root: Path, *, timeout: float = 15.0) -> int:
-    """Kill every process that carries the mark of ``root``, and say how many there were."""
+    """Kill every process that carries the mark of ``root``, and return their number."""
     import psutil
 
     wanted, killed = mark(root), 0
@@ -125,7 +125,7 @@ def roots() -> set[Path]:
 
 
 def marked() -> Iterator[tuple[psutil.Process, str]]:
-    """Every living process that carries a mark, with the mark."""
+    """Every running process that carries a mark, with the mark."""
     import psutil
 
     for process in psutil.process_iter():

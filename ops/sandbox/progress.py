@@ -1,4 +1,4 @@
-"""What the sandbox says while it works; the terminal decides how to show it."""
+"""Progress that the sandbox reports; the terminal decides how to show it."""
 
 from __future__ import annotations
 

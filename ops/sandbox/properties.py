@@ -11,7 +11,7 @@ from connectctl.ops.sandbox.ports import LOOPBACK
 
 PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 REDUNDANT = 2
-"""With more brokers than this, one may die and every write is still on two."""
+"""With more brokers than this, one may fail and every write is still on two."""
 SUPPORT_KEY = "exactly.once.source.support"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -62,7 +62,7 @@ def broker_properties(
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": "8388608",
         "log.index.size.max.bytes": "1048576",
-        # A broker that was killed is let in again when its old session is over, by default after 9 s.
+        # A broker that was killed is registered again when its old session expires, by default after 9 s.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
         **({"default.replication.factor": copies, "min.insync.replicas": in_sync} if len(ports) > 1 else {}),
@@ -133,7 +133,7 @@ def render(properties: Mapping[str, str]) -> str:
 
 
 def with_changes(text: str, changes: Mapping[str, str]) -> str:
-    """``text`` with these keys set where they stand, or at the end; every other character is kept as it is."""
+    """``text`` with these keys set in place, or at the end; every other character is unchanged."""
     for key, value in changes.items():
         text = java_properties.with_value(text, key, value)
     return text

@@ -58,7 +58,7 @@ def wait_for_group(
 
 
 def _silent(client: Any, url: str) -> str | None:
-    """Why a worker cannot be used yet; None when it can."""
+    """Why a worker is not ready; None if it is."""
     import httpx
 
     for path in ("/", "/connectors"):
@@ -75,7 +75,7 @@ def _unsettled(admin: Any, group_id: str, urls: set[str]) -> str | None:
     """Why a group is not the one stable group of the workers at ``urls``; None when it is."""
     try:
         with warnings.catch_warnings():
-            # Its replacement cannot see Connect's groups.
+            # Its replacement does not list Connect's groups.
             warnings.simplefilter("ignore", DeprecationWarning)
             groups = admin.list_groups(group=group_id, timeout=5.0)
     except _kafka_exception() as error:

@@ -1,4 +1,4 @@
-"""What is written down about a sandbox while it exists: ``sandbox.json``."""
+"""The stored state of a sandbox while it exists: ``sandbox.json``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SandboxRecord:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses for people and workers."""
+        """The brokers' addresses for operators and workers."""
         return self.addresses(people(self.spec))
 
     def node(self, name: str) -> Node:
@@ -79,7 +79,7 @@ class SandboxRecord:
 
 
 def people(spec: SandboxSpec) -> str:
-    """The listener for people and workers."""
+    """The listener for operators and workers."""
     return security.SCRAM if spec.secured else properties.PLAINTEXT
 
 

@@ -95,7 +95,7 @@ class Security:
         (self.directory / "format.arguments").unlink(missing_ok=True)
 
     def of_broker(self) -> dict[str, str]:
-        """Properties of the broker that is controller, too."""
+        """Properties of the broker, which is also a controller."""
         plain = " ".join(f'user_{user}="{self.password(user)}"' for user in USERS)
         scope = self.claims_file.read_text().partition("scope=")[2].split()[0]
         found = {
@@ -141,7 +141,7 @@ class Security:
         }
 
     def _rest_stores(self) -> dict[str, str]:
-        # Workers ask each other, too. All show the same certificate, so that their keystore says whom to trust as well.
+        # Workers send each other requests. All show the same certificate, so that their keystore says whom to trust as well.
         store = {"type": "PKCS12", "location": f"{self.directory / WORKER}.p12", "password": self.password(_KEYSTORE)}
         return {
             f"listeners.https.ssl.{role}.{key}": value
@@ -150,7 +150,7 @@ class Security:
         }
 
     def java_options(self) -> list[str]:
-        """Options of a worker's JVM: where its REST extension looks for logins."""
+        """Options of a worker's JVM: where its REST extension reads logins from."""
         return [f"-Djava.security.auth.login.config={self._rest_login}"]
 
     def client(self, listener: str, principal: str) -> dict[str, object]:

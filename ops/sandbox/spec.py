@@ -1,4 +1,4 @@
-"""What a sandbox is asked to be."""
+"""The requested properties of a sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 class SandboxSpec:
     """An embedded cluster: ``brokers`` brokers, and ``workers`` Connect workers of ``kafka_version`` in one group.
 
-    With three brokers, any one of them may die: all are controllers, and every internal topic has three replicas.
+    With three brokers, any one of them may fail: all are controllers, and every internal topic has three replicas.
     ``workers`` may be 0, for a broker to which connectors of another sandbox write. ``support`` is the workers'
     ``exactly.once.source.support``. ``extra_worker_properties`` and ``extra_broker_properties`` win over the sandbox's
     own. ``extra_listeners`` adds broker listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free

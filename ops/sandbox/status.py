@@ -1,4 +1,4 @@
-"""How the sandboxes of this machine are: read only, without a lock, at any moment."""
+"""The status of this machine's sandboxes: read only, without a lock, at any time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SandboxStatus:
 
 
 def status(name: str) -> SandboxStatus:
-    """How the sandbox of this name is. Raises BadInput when there is none."""
+    """The status of the sandbox of this name. Raises BadInput when there is none."""
     check_name(name)
     processes.require_psutil()
     layout = SandboxLayout.of(name)

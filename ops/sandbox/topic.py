@@ -1,4 +1,4 @@
-"""What readers find in a topic of a sandbox: committed records, from its first to what is its last now."""
+"""Reads the committed records of a sandbox's topic, from the first to the one that is the last now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A zombie to play with: a producer that believes it is still a task, as one that a worker lost sight of does."""
+"""A zombie for tests: a producer that continues as a task, like one that its worker no longer controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at the Kafka clusters that workers and connectors speak to: ACLs, authorizer, topics, each asked once."""
+"""Observes the Kafka clusters that workers and connectors use: ACLs, authorizer and topics, each requested one time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Spelled = Mapping[str | None, str]
 
 @dataclass(frozen=True)
 class ClusterAcls:
-    """A Kafka cluster: its ACLs, None where it has no authorizer, and the topics that exist."""
+    """A Kafka cluster: its ACLs, None if it has no authorizer, and the topics that exist."""
 
     bootstrap: str
     cluster_id: str
@@ -34,10 +34,10 @@ class ClusterAcls:
 def look_elsewhere(
     opened: Open, sources: Iterable[Connector], home: ClusterAcls, said: Principals
 ) -> tuple[dict[str, ClusterAcls], Spelled, list[Unseen]]:
-    """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does, by
-    bootstrap servers; for every spelling of those the one used here, for None the workers' own; what could not be seen.
+    """The clusters in connectors' overrides, by bootstrap servers, each with the overrides of the first that names it, all
+    concurrently; for each spelling of those the one used here, for None the workers' own; and failed observations.
 
-    Another listener of a known cluster is that cluster: a client that asked there may list its ACLs.
+    Another listener of a known cluster counts as that cluster: a client that connects to it may list its ACLs.
     """
     wanted: dict[str, Mapping[str, str]] = {}
     spelled: dict[str | None, str] = {None: home.bootstrap}
@@ -48,7 +48,7 @@ def look_elsewhere(
                 spelled[bootstrap] = same[0] if same else bootstrap
                 if not same:
                     wanted[bootstrap] = _overrides(connector, role)
-    answers = _at_once(opened, wanted, home, said)
+    answers = _observe_concurrently(opened, wanted, home, said)
     found, lost = {home.bootstrap: home}, []
     for bootstrap, answer in answers.items():
         if isinstance(answer, Unseen):
@@ -60,7 +60,7 @@ def look_elsewhere(
     return found, spelled, lost
 
 
-def _at_once(
+def _observe_concurrently(
     opened: Open, wanted: Mapping[str, Mapping[str, str]], home: ClusterAcls, said: Principals
 ) -> dict[str, ClusterAcls | Unseen]:
     def one(bootstrap: str) -> ClusterAcls | Unseen:
@@ -74,7 +74,7 @@ def _at_once(
 def look(
     what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None = None
 ) -> ClusterAcls | Unseen:
-    """A Kafka cluster, of which ``what`` is said where it cannot be looked at; ``home`` where it is that one."""
+    """The Kafka cluster, ``home`` if it is the same one; ``Unseen`` with ``what`` if it cannot be observed."""
     try:
         edge = opened()
         if home is not None and edge.cluster_id() == home.cluster_id:
@@ -93,7 +93,7 @@ def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
     try:
         authorizer = edge.authorizer()
     except ConnectctlError:
-        # The ACLs are then judged as if nothing but them decided; findings say what to do about super users.
+        # The ACLs are then evaluated as if they alone decided; findings say what to do about super users.
         authorizer = Authorizer()
     users = (authorizer.super_users or frozenset()) | said.super_users
     return Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)

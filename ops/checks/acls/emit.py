@@ -1,7 +1,7 @@
-"""Prints what is missing, ready to be run or applied: kafka-acls.sh commands, or YAML that can be read again.
+"""Prints the missing ACLs, ready to run or apply: kafka-acls.sh commands, or YAML that can be parsed.
 
-What a stage needs stands under its own heading: ``disabled`` what the cluster needs already as it is, ``preparing`` and
-``enabled`` what each of the two adds. Nothing here changes anything.
+Each stage has a heading: ``disabled`` for what the cluster needs in its present state, ``preparing`` and
+``enabled`` for what each of the two adds. Nothing here changes anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission
 
 KIND = "AclBindings"
 _NAMES_AT_ONCE = 50
-"""Names in one command: each command starts a JVM, and a line has an end."""
+"""Names in one command: each command starts a JVM, and the length of a line is limited."""
 _OPTION = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
 _CLIENT = '${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}'
 _HEADING = {
@@ -33,7 +33,7 @@ _HEADING = {
 class Grant:
     """Bindings to be added on one cluster for one client: of the workers (no ``connector``), or of a connector.
 
-    ``risk`` says what a prefix covers besides what it is meant for.
+    ``risk`` describes what a prefix covers in addition to its purpose.
     """
 
     cluster: str
@@ -58,7 +58,7 @@ def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unse
 
 
 def grants(facts: AclFacts, evaluations: Iterable[Evaluation], *, prefixed: bool = False) -> tuple[Grant, ...]:
-    """What has to be added, stage by stage; a binding that several clients need is given once, at the earliest."""
+    """The grants to add, by stage; a binding that several clients need is in the earliest stage only."""
     wanted: dict[tuple[int, str, str, int], list[Requirement]] = {}
     for evaluated in evaluations:
         if evaluated.lacking:
@@ -164,7 +164,7 @@ def additions(bindings: Iterable[Binding], bootstrap: str) -> Iterator[str]:
 
 
 def removal(binding: Binding, bootstrap: str) -> str:
-    """The kafka-acls.sh command that takes ``binding`` away."""
+    """The kafka-acls.sh command that removes ``binding``."""
     kind = "deny" if binding.permission is Permission.DENY else "allow"
     who = [*_option(f"--{kind}-principal", binding.principal), *_option(f"--{kind}-host", binding.host)]
     what = _what(binding.resource, binding.pattern, [binding.name])
@@ -187,12 +187,12 @@ def _what(resource: Resource, pattern: Pattern, names: Iterable[str]) -> list[st
 
 
 def _option(option: str, value: str) -> list[str]:
-    # A value that looks like an option would be taken for one.
+    # A value that looks like an option would be parsed as one.
     return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
 def _comment(text: str) -> str:
-    # A name with a line's end in it must not begin a line of its own.
+    # A name that contains a line break must not begin a new line.
     return f"# {''.join(c if c.isprintable() else '?' for c in text)}"
 
 

@@ -1,4 +1,4 @@
-"""Holds every permission that is needed against the ACLs: what is lacking, and what is there by which binding."""
+"""Compares every permission that is needed with the ACLs: what is missing, and which binding allows the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Acls, Action, Because, 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A need, and what the authorizer says to it. ``refused`` are the workers' hosts from which it is not allowed."""
+    """A required permission, and the authorizer's decision. ``refused`` are the workers' hosts that get a refusal."""
 
     need: Requirement
     decision: Decision
@@ -36,12 +36,12 @@ def _evaluated(facts: AclFacts, need: Requirement) -> Evaluation:
     assert acls is not None, "needs are made for clusters with an authorizer only"
     decisions: dict[str, Decision] = {}
     for host in facts.hosts:
-        # Hosts that no binding names are decided alike: asked once, for there may be many thousands of needs.
+        # Hosts that no binding names get the same decision: evaluated one time, as there may be thousands of needs.
         alike = host if host in acls.hosts else ANY
         if alike not in decisions:
             decisions[alike] = decide(acls, need.action, host)
     refused = tuple(h for h in facts.hosts if not decisions[h if h in acls.hosts else ANY].allowed)
-    # A deny is the one to be told: another allow would not help.
+    # A deny is the decision to report: another allow would not help.
     ordered = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
     return Evaluation(need, ordered[0], refused)
 

@@ -1,4 +1,4 @@
-"""Puts together all that the checks of ACLs look at: the clusters' bindings, the connectors' clients, and who is who."""
+"""Collects the input of the ACL checks: the clusters' bindings, the connectors' clients, and their principals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REPEATS = frozenset("*?{")
 
 @dataclass(frozen=True)
 class SourceAccess:
-    """A source connector: who its clients are and to which cluster each speaks, as bootstrap servers.
+    """A source connector: its clients' principals and the cluster that each uses, as bootstrap servers.
 
     ``ids`` is how many transactional ids it needs. ``offsets_topic`` is the one that it uses with exactly-once support;
     ``dedicated`` says that it is not the workers' one, and is used without that support, too.
@@ -52,7 +52,7 @@ class SourceAccess:
 
 @dataclass(frozen=True)
 class SinkAccess:
-    """A sink connector: who its clients are and to which cluster each speaks, as bootstrap servers.
+    """A sink connector: its clients' principals and the cluster that each uses, as bootstrap servers.
 
     ``group`` is None where only its workers can resolve it. ``topics`` are those that it names; ``regex`` is the pattern
     that it has in their place, empty where it has none.
@@ -73,7 +73,7 @@ class SinkAccess:
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """``regex``; None where it has none, or one that Python does not take."""
+        """``regex``; None if it has none, or one that Python cannot compile."""
         try:
             return re.compile(self.regex) if self.regex else None
         except re.error:
@@ -106,7 +106,7 @@ class AclFacts:
     said: Principals = field(default_factory=Principals)
 
     def guarded(self, cluster: str) -> ClusterAcls | None:
-        """The Kafka cluster at these bootstrap servers, where it could be looked at and has an authorizer."""
+        """The Kafka cluster at these bootstrap servers, if it could be observed and has an authorizer."""
         there = self.clusters.get(cluster)
         return there if there is not None and there.acls is not None else None
 
@@ -175,7 +175,7 @@ def _targets(
 
 
 def _clients(connector: Connector, spelled: Spelled, said: Principals) -> tuple[dict[Client, str], dict[Client, str]]:
-    """The principals of its clients, as far as they are known, and the clusters to which they speak."""
+    """The principals of its clients, as far as they are known, and the clusters that they use."""
     config = connector.config
     identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
     clusters = {role: spelled[config.get(f"{role.prefix}bootstrap.servers") or None] for role in CLIENTS}

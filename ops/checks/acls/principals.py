@@ -27,7 +27,7 @@ class Client(StrEnum):
 
     @property
     def prefix(self) -> str:
-        """What a connector's properties for this client begin with."""
+        """The prefix of a connector's properties for this client."""
         return f"{self.value}.override."
 
 
@@ -48,7 +48,7 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Principals:
-    """What the person said, with ``--principal``. ``super_users`` may do everything, because they say so."""
+    """The values of ``--principal``. ``super_users`` may do everything, as the operator declared."""
 
     roles: Mapping[Client, str] = field(default_factory=dict)
     connectors: Mapping[tuple[str, Client], str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Principals:
 
 @dataclass(frozen=True)
 class Identity:
-    """A principal; or None, with the reason why it cannot be known."""
+    """A principal; or None, with the reason why it is unknown."""
 
     principal: str | None
     why: str = ""

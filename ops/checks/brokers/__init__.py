@@ -1,1 +1,1 @@
-"""Brokers: what exactly-once needs of them."""
+"""Brokers: requirements of exactly-once."""

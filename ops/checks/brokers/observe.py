@@ -42,12 +42,12 @@ class ClientTimeout:
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """All that was seen. ``versions`` and ``settings`` are of the brokers that told them, by their ids.
+    """All that was seen. ``versions`` and ``settings`` are of the brokers that reported them, by their ids.
 
     ``transaction_state`` is None where the topic does not exist yet, and where it is ``log_hidden``. ``sources`` are the
     producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader, ``sessions``
-    what sinks ask for of their groups.
-    ``enabled`` is whether tasks have transactions now, None where no worker tells. ``workers`` are the workers' versions.
+    what sinks request of their groups.
+    ``enabled`` is whether tasks have transactions now, None if no worker reports it. ``workers`` are the workers' versions.
     """
 
     brokers: int
@@ -74,7 +74,7 @@ def concerned(enabled: bool | None, goal: Goal) -> bool:
 
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
-    """See what transactions need, all at once. Where nothing needs them nothing is asked."""
+    """Observe what transactions need, concurrently. Sends no requests if nothing needs them."""
     sinks = [each for each in context.checked if each.type == "sink"]
     of_workers = context.worker_property
     sessions, away = sessions_of(sinks, of_workers, context.edges.bootstrap)
@@ -130,7 +130,7 @@ def _with_bounds(context: CheckContext, facts: BrokerFacts) -> BrokerFacts:
 
 
 def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
-    """The brokers that did not tell, those with one reason in one sentence."""
+    """The brokers that did not respond, those with one reason in one sentence."""
     by_reason: dict[tuple[str, str | None], list[int]] = {}
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, ConnectctlError):
@@ -160,7 +160,7 @@ def _by_cluster(context: CheckContext) -> tuple[list[Connector], list[Unseen]]:
 def sessions_of(
     sinks: Sequence[Connector], worker_property: Callable[[str], str | None], bootstrap: str
 ) -> tuple[tuple[ClientTimeout, ...], tuple[Unseen, ...]]:
-    """The session time-outs that sinks ask for (``GroupCoordinator``, classic groups), and what is not known of other
+    """The session time-outs that sinks request (``GroupCoordinator``, classic groups), and what is not known of other
     clusters.
 
     Java's default of 45 s is not among them: the brokers' own bounds take it. With the protocol of KIP-848 the brokers

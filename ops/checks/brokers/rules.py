@@ -1,4 +1,4 @@
-"""BROKER001 …: what exactly-once needs of the brokers, checked on what was seen of them. Pure."""
+"""BROKER001 …: whether the observed brokers meet the requirements of exactly-once. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topics that source connectors write to: by their configurations, and by what their workers saw (KIP-558)."""
+"""The topics that source connectors write to: by their configurations, and as workers recorded (KIP-558)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from connectctl.ops.kafka.records import ConsumerRecord
 PATIENCE = 3.0
 """Seconds that the workers may take to name one connector's topics."""
 FEW = 20
-"""Connectors that workers are asked about one by one."""
+"""Most connectors for which workers get one request each."""
 MOST = 1_000
 """As ``FEW``, where nothing else reports them."""
 Recorded = Mapping[str, frozenset[str]]

@@ -1,4 +1,4 @@
-"""What the rules for configurations look at, and how Connect reads a property's text (``ConfigDef.parseType``)."""
+"""The input of the configuration rules, and how Connect reads a property's text (``ConfigDef.parseType``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_TOPIC = 249
 
 @dataclass(frozen=True)
 class Subject:
-    """One configuration to judge, and what is known beside it.
+    """One configuration to evaluate, and what else is known.
 
     ``validations`` are the workers' answers; none where they were not asked. ``offsets_topic`` is the workers'
     ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
@@ -145,7 +145,7 @@ def invalid(name: str, value: object, why: str) -> str:
 
 
 def number_problem(name: str, value: str, type_: str = "INT", least: int | None = None) -> str | None:
-    """What Connect says of ``value`` where it is not a number of that type, or smaller than ``least``; None: it is fine."""
+    """Connect's error if ``value`` is not a number of that type, or is smaller than ``least``; None if it is valid."""
     text = value.strip()
     if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
         return invalid(name, value, f"Not a number of type {type_}")
@@ -155,14 +155,14 @@ def number_problem(name: str, value: str, type_: str = "INT", least: int | None 
 
 
 def boolean_problem(name: str, value: str) -> str | None:
-    """What Connect says of ``value`` where it is neither true nor false."""
+    """Connect's error if ``value`` is neither true nor false."""
     if value.strip().lower() in ("true", "false"):
         return None
     return invalid(name, value, "Expected value to be either true or false")
 
 
 def word_problem(name: str, value: str, words: tuple[str, ...], *, any_case: bool = False) -> str | None:
-    """What Connect says of ``value`` where it is none of ``words``."""
+    """Connect's error if ``value`` is none of ``words``."""
     text = value.strip()
     if text in words or (any_case and text.upper() in words):
         return None

@@ -8,7 +8,7 @@ from functools import partial
 from connectctl.ops.checks.connector_config.observe import boolean_problem, listed, number_problem, word_problem
 
 Check = Callable[[str, str], str | None]
-"""What Connect says of a property's value, by name and value; None where it takes it."""
+"""Connect's error for a property's value, by name and value; None if it is valid."""
 
 
 def _number(type_: str, least: int | None = None) -> Check:

@@ -35,7 +35,7 @@ _SHORT = 160
 
 @dataclass(frozen=True)
 class _Said:
-    """One of the workers' own errors, and who says it."""
+    """One of the workers' own errors, and the workers that report it."""
 
     property: str
     text: str
@@ -110,7 +110,7 @@ def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
 
 def _stands(hit: Hit, subject: Subject, said: Sequence[_Said]) -> bool:
     """Whether the hit counts: what validation decides was also said, where anybody was asked."""
-    # A worker that gave up on the whole configuration has not looked at the rest of it.
+    # A worker that rejected the whole configuration has not validated the rest of it.
     whole = any("" not in answer.errors for answer in subject.answers)
     return not hit.validated or not whole or any(_same(hit, each) for each in said)
 
@@ -185,7 +185,7 @@ def creation(name: str, initial_state: str | None, *, with_offsets: bool) -> Ite
 
 
 def repeated(name: str, lines: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
-    """CONFIG031, for each property with the lines on which it stands."""
+    """CONFIG031, for each property with its line numbers."""
     for each, at in lines.items():
         where = ", ".join(map(str, at))
         message = f"{each} is set {len(at)} times, on lines {where}; the last one counts."

@@ -1,4 +1,4 @@
-"""What every worker says of configurations: its own validation, and the same as it would be with exactly-once enabled.
+"""Each worker's validation of configurations: as configured, and as it would be with exactly-once enabled.
 
 A validation touches nothing outside the worker. It is asked once as the configuration is, and once with
 ``exactly.once.support=required``, to which every worker since 3.3 answers with what the connector's class says. Where the
@@ -31,7 +31,7 @@ from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError
 
 PATIENCE = 8.0
-"""Seconds that a worker may take for one validation; a plugin may look at its source meanwhile."""
+"""Seconds that a worker may take for one validation; a plugin may read its source meanwhile."""
 MOST_AT_ONCE = 16
 MOST = 500
 """Questions in one check, a configuration and a worker each: one to three requests."""
@@ -89,7 +89,7 @@ def questions(urls: Sequence[str], configs: Configs, most: int | None = None) ->
 
 
 def unasked(urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], configs: Configs) -> Iterator[Unseen]:
-    """That some configurations were validated by no worker, because that many are not asked about."""
+    """Reports the configurations that no worker validated, because requests are limited."""
     left = [name for name, said in answers.items() if not said and (configs[name].get("connector.class") or "").strip()]
     if left and urls:
         asked = -(-sum(map(len, answers.values())) // len(urls))
@@ -99,7 +99,7 @@ def unasked(urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], co
 
 
 def unseen(answers: Mapping[str, Sequence[Validation]]) -> Iterator[Unseen]:
-    """The workers that gave no answer, each once, with the connectors that it was asked about."""
+    """The workers that did not respond, one time each, with the connectors that were to be validated."""
     silent: dict[tuple[str, str], list[str]] = {}
     for name, validations in answers.items():
         for each in validations:
@@ -125,7 +125,7 @@ def _validation(calls: ConnectCalls, url: str, config: Mapping[str, str | None])
 
 
 def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None], found: Validation) -> Validation:
-    """What the worker says when exactly-once is required."""
+    """The worker's errors when exactly-once is required."""
     required = {**config, SUPPORT: "required"}
     clients = any(name.startswith(("consumer.override.", "admin.override.")) for name in config)
     probe = {**required, OFFSETS_TOPIC: config.get(OFFSETS_TOPIC) or "connectctl-probe"} if clients else required

@@ -1,1 +1,1 @@
-"""Consumers of what source connectors write."""
+"""Consumers of source connectors' topics."""

@@ -1,6 +1,6 @@
-"""Who reads what source connectors write, and what shows with which isolation level: looked at, not judged.
+"""Observes the consumers of source connectors' topics, and the evidence of their isolation levels; evaluates nothing.
 
-No request tells a consumer's ``isolation.level``. What shows it: the configuration of sinks and mirrors, the setting of a
+No request returns a consumer's ``isolation.level``. Evidence of it: the configuration of sinks and mirrors, the setting of a
 share group, and a committed offset beyond the last stable offset, which no read_committed reader can have reached.
 """
 
@@ -30,7 +30,7 @@ ISOLATION = "isolation.level"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 _MIRROR_CLASS = "MirrorSourceConnector"
 _EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
-"""What a mirror leaves out where ``topics.exclude`` says nothing (``DefaultTopicFilter``)."""
+"""The topics that a mirror excludes if ``topics.exclude`` is not set (``DefaultTopicFilter``)."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ReaderConnector:
 
 @dataclass(frozen=True)
 class ReadBeyondLso:
-    """A committed offset above the last stable offset, which was asked for later; ``end`` is the high watermark."""
+    """A committed offset above the last stable offset, which was requested later; ``end`` is the high watermark."""
 
     place: TopicPartition
     committed: int
@@ -64,7 +64,7 @@ class ReaderFacts:
     """All that was seen. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
 
     ``sources`` are the source connectors whose topics may be read, with their topics on the workers' Kafka cluster.
-    ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None where no worker tells.
+    ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None if no worker reports it.
     """
 
     sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
 
 
 def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset[str]]:
-    """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
+    """The topics of each source connector: those that it wrote to, and those that its configuration names."""
     far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
         names = some_of(sorted(each.name for each in far), FEW)
@@ -133,7 +133,7 @@ def _written(context: CheckContext, unseen: list[Unseen]) -> dict[str, frozenset
     active, silent = active_topics(context.edges.calls, [each.name for each in near], reported)
     missing = [each.name for each in near if each.name not in active]
     recorded = {name: reported[name] for name in missing if name in reported} if reported else {}
-    # What the status topic tells is as good; without it only the configurations are left.
+    # The status topic has the same data; without it only the configurations remain.
     unseen += [] if recorded else silent
     return {
         each.name: frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config)))
@@ -210,7 +210,7 @@ def _beyond(
 ) -> dict[str, tuple[ReadBeyondLso, ...]]:
     """Where groups committed further than read_committed readers get.
 
-    The last stable offset is asked for after the commits were, and never goes back: what was beyond it is beyond it still.
+    The last stable offset is requested after the commits and never decreases: a commit above it was above it before.
     """
     places = sorted({place for group in groups for place in group.committed if place.topic in topics})
     bounds = answer_of(lambda: calls.bounds(places) if places else {}, unseen, "last stable offsets") or {}

@@ -25,14 +25,14 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 TRANSACTION_STATE = "__transaction_state"
 DEFAULT_PARTITIONS = 50
-"""``transaction.state.log.num.partitions`` where the topic is not seen."""
+"""``transaction.state.log.num.partitions`` if the topic is not visible."""
 _MOST_TASKS = 10_000
-"""No connector has more tasks; a tasks.max beyond it is a way to say "as many as you like"."""
+"""No connector has more tasks; a larger tasks.max means "no limit"."""
 
 
 @dataclass(frozen=True)
 class Coordinators:
-    """The brokers that lead ``__transaction_state``, by partition, None for none. Empty where the topic was not seen."""
+    """The brokers that lead ``__transaction_state``, by partition, None for none. Empty if the topic was not visible."""
 
     leaders: Mapping[int, int | None] = field(default_factory=dict)
     brokers: int = 1
@@ -66,7 +66,7 @@ class FencedSource:
 
 @dataclass(frozen=True)
 class FencingFacts:
-    """All that was seen. ``enabled`` is whether tasks have transactional ids now, None where no worker tells.
+    """All that was seen. ``enabled`` is whether tasks have transactional ids now, None if no worker reports it.
 
     ``versions`` are the workers'; ``rounds`` are those that are due or under way; ``topic_seen`` says whether the ids'
     coordinators are known or taken to be dealt out evenly.
@@ -84,7 +84,7 @@ class FencingFacts:
 
 
 def observe(context: CheckContext, now: float) -> FencingFacts:
-    """See what fencing will be about; ``now`` in seconds since the epoch."""
+    """Observe the fencing that is due; ``now`` in seconds since the epoch."""
     unseen: list[Unseen] = []
     coordinators = _coordinators(context, unseen)
     reach = {each.name: ids_of(each, context.state) for each in context.sources}
@@ -189,7 +189,7 @@ def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
 
 
 def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[FencingRound, ...]:
-    """The rounds that the config topic says are due, of connectors that have tasks."""
+    """The rounds that are due by the config topic, of connectors that have tasks."""
     if not context.enabled or context.state is None:
         return ()
     found, workers = [], max(1, len(context.view.workers))

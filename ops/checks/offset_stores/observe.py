@@ -1,4 +1,4 @@
-"""Which offset store every source connector has, now and under the goal, and what is in it: looked at, not judged."""
+"""Observes the offset store of each source connector, now and under the goal, and its contents; evaluates nothing."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class _Visit:
 
 
 def _clusters(workers: _Workers, found: Sequence[ConnectorStore]) -> tuple[dict[str, SeenCluster], tuple[Unseen, ...]]:
-    """Every Kafka cluster that a client of a connector is sent to, all asked at once."""
+    """Every Kafka cluster that a connector's client uses, observed concurrently."""
     visits = {workers.bootstrap: _Visit("", {}, {workers.offsets.offsets_topic})}
     for each in found:
         for client, there in workers.clients(each.config).items() if _matters(each) else ():

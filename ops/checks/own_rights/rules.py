@@ -100,7 +100,7 @@ def commands(reads: RightsReads, acls: AclReads, places: Places, wanted: Sequenc
 
 
 class _Granted:
-    """What brokers say, asked once for all commands."""
+    """The brokers' responses, requested one time for all commands."""
 
     def __init__(self, reads: RightsReads, acls: AclReads, places: Places) -> None:
         self._places = places
@@ -108,7 +108,7 @@ class _Granted:
             self.unrestricted = acls.bindings() is None
         except ConnectctlError:
             self.unrestricted = False
-        # A name that is not in use: what is not allowed for it is not allowed for every name.
+        # An unused name: an operation that is not allowed for it is not allowed for every name.
         self._unused_group = f"{uuid.uuid4().hex}-connectctl"
         topics = self._of(Resource.TOPIC)
         self._cluster = reads.on_cluster()
@@ -218,7 +218,7 @@ def _by_right(found: Sequence[OfCommand], state: RightState) -> dict[Right, list
 
 
 def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Iterator[str]:
-    """kafka-acls.sh commands that add what is missing; what is not known follows as comments, to be decided by a person."""
+    """kafka-acls.sh commands that add what is missing; unknown ones follow as comments, for the operator to decide."""
     yield "#!/bin/sh"
     yield f"# Rights that connectctl lacks as {_printable(principal)}."
     yield "# Set CLIENT_PROPERTIES to a Java properties file if the brokers require credentials."

@@ -20,7 +20,7 @@ RESUME = Rule("TASK009", Severity.WARNING)
 
 
 def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Finding]:
-    """All findings about tasks, besides what was not seen.
+    """All findings about tasks, except failed observations.
 
     ``for_version`` is the release that is planned; None: the next that changes anything.
     """
@@ -72,7 +72,7 @@ def doomed(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
 
 
 def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
-    """TASK004: no worker enforces tasks.max yet, or none tells its version; the next release does."""
+    """TASK004: no worker enforces tasks.max yet, or none reports its version; the next release does."""
     if not tasks.too_large or tasks.enforce is False or seen.enforcing:
         return
     if for_version is not None and not enforces(for_version):
@@ -143,7 +143,7 @@ def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Ite
 
 
 def too_many_on_resume(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
-    """TASK009: what it generated last would be too much now."""
+    """TASK009: the task configs that it generated last would be too many now."""
     if not tasks.too_large_on_resume or tasks.enforce is False:
         return
     message = f"It is STOPPED. When it last ran it had {tasks.last} tasks, and tasks.max is {tasks.limit}."

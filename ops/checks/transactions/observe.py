@@ -1,4 +1,4 @@
-"""How source connectors set the bounds of their transactions, and what their coordinators show of them: looked at only."""
+"""The transaction boundaries of source connectors, and the state that their coordinators report: read only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 BROKER_LIMIT_MS = 900_000
-"""``transaction.max.timeout.ms`` of brokers that do not say otherwise."""
+"""``transaction.max.timeout.ms`` of brokers that report no other value."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class TransactionFacts:
 
     @cached_property
     def by_store(self) -> Counter[tuple[str, str]]:
-        """How many connectors have their offsets in a topic."""
+        """The number of connectors that store offsets in each topic."""
         return Counter(each.store for each in self.connectors)
 
 
 def observe(context: CheckContext, now: float) -> TransactionFacts:
-    """See the transactions of all connectors of ``context``; ``now`` in seconds since the epoch."""
+    """Observe the transactions of all connectors of ``context``; ``now`` in seconds since the epoch."""
     failed = {each.name: _failed(context, each) for each in context.sources}
     seen, unseen = _described(context, [task for tasks in failed.values() for task in tasks])
     found = []
@@ -98,7 +98,7 @@ def paced(
         interval = _number(context.worker_property("offset.flush.interval.ms"))
     live = {known.timeout_ms for n, known in tasks.items() if _is_its_own(each, n, known)}
     if timeout is None:
-        # The coordinator keeps what the producer asked for, wherever that was set.
+        # The coordinator stores the value that the producer requested, wherever that was set.
         timeout = min(live) if live else _number(context.worker_property("producer.transaction.timeout.ms"))
     return TransactionPacing(
         name=each.name,

@@ -19,7 +19,7 @@ from connectctl.ops.kafka.transactions import Transaction
 NEAR = 0.75
 """The share of its time-out that an interval may take before the rest is short for sending what it gathered."""
 LONG = 0.5
-"""The share of its time-out for which a transaction may be open before it is worth a word."""
+"""The share of its time-out for which a transaction may be open before it is reported."""
 BLOCKING_MS = 300_000
 """A time-out that is too long to wait for when tasks start."""
 
@@ -108,7 +108,7 @@ def _expired(facts: TransactionFacts, each: TransactionPacing, task: FailedTask,
 
 
 def blocks_others(facts: TransactionFacts, each: TransactionPacing) -> Finding | None:
-    """TXN008, for a time-out that was made long, and neighbours on the same topic."""
+    """TXN008, for a time-out that was made long, and other connectors on the same topic."""
     if not each.timeout_configured or each.timeout_ms < BLOCKING_MS:
         return None
     others = facts.by_store[each.store] - 1

@@ -1,4 +1,4 @@
-"""What is seen of the workers as a group: who leads, who writes the config topic, and who else uses the same topics."""
+"""Observes the workers as a group: the leader, the writers of the config topic, and other groups on the same topics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE = 2.0
 ANSWER = 3.0
 """Seconds that one worker may take to list its connectors."""
 PAUSES = (0.7, 1.5)
-"""Seconds between looks at lists that differ: a worker may be a moment behind."""
+"""Seconds between reads of lists that differ: a worker may lag briefly."""
 CLOCKS = 60.0
 """Seconds by which the clocks of workers and brokers may differ."""
 
@@ -90,7 +90,7 @@ class WorkersSeen:
 
 
 def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transactions: TransactionCalls) -> WorkersSeen:
-    """Look at the workers of ``view``; never raises for one thing that it could not see."""
+    """Observe the workers of ``view``; never raises for a single observation that fails."""
     watch = _Watch(view, kafka, transactions)
     with ThreadPoolExecutor(1) as pool:
         lists = pool.submit(_lists, calls, view.workers)
@@ -116,7 +116,7 @@ def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transacti
 
 
 def _lists(calls: ConnectCalls, workers: Sequence[Worker]) -> dict[str, frozenset[str]]:
-    """The connectors that each worker lists; looked at again where they differ."""
+    """The connectors that each worker lists; read again if they differ."""
     answering = [worker for worker in workers if worker.problem is None]
     with ThreadPoolExecutor(max(1, len(answering))) as pool:
 
@@ -135,7 +135,7 @@ def _list(calls: ConnectCalls, url: str) -> frozenset[str] | None:
 
 
 class _Watch:
-    """The Kafka side of a look. What cannot be seen is kept in ``unseen``."""
+    """Observes the Kafka side. Failed observations are added to ``unseen``."""
 
     def __init__(self, view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> None:
         self._view = view
@@ -145,7 +145,7 @@ class _Watch:
         self.unseen: list[Unseen] = []
 
     def leader(self) -> tuple[Transaction | None, bool]:
-        """The leader's transactional id, and whether it could be asked for."""
+        """The leader's transactional id, and whether it could be requested."""
         what = f"the leader's transactional id {self._id}"
         try:
             found = describe_ids(self._transactions, [self._id])[self._id]
@@ -161,7 +161,7 @@ class _Watch:
         return None, False
 
     def config(self, leader: Transaction | None) -> ConfigTopic | None:
-        """The config topic and its writers; None where the topic is not known or cannot be read."""
+        """The config topic and its writers; None if the topic is unknown or cannot be read."""
         topic = self._topic(Role.CONFIG)
         if topic is None:
             return None

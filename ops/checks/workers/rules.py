@@ -40,11 +40,11 @@ PLAIN = (3, 2, 0)
 LONG = 60.0
 """Seconds after which a leader's open transaction is worth a warning: Connect's own time-out."""
 _NAMED = 3
-"""How many names a message gives before it only counts."""
+"""The number of names that a message lists before it only counts."""
 
 
 def check(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
-    """All findings about the workers as a group, besides what was not seen."""
+    """All findings about the workers as a group, except failed observations."""
     yield from too_old(seen, goal)
     yield from protocol(seen)
     yield from leader_behind(seen)
@@ -111,7 +111,7 @@ def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
 
 
 def without_id(seen: WorkersSeen) -> Iterator[Finding]:
-    """WORKER007: the leader is enabled, and Kafka does not know its transactional id."""
+    """WORKER007: the leader is enabled, and Kafka has no state of its transactional id."""
     leading = seen.leading
     if leading is not None and leading.support is Support.ENABLED and seen.proof is Proof.ABSENT:
         id = leader_id(seen.group.id)
@@ -179,7 +179,7 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
 
 
 def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
-    """WORKER013: a neighbour that runs our connectors and has no other config topic; more evidence makes it certain."""
+    """WORKER013: another group that runs our connectors and has no other config topic; more evidence makes it certain."""
     for neighbour in seen.other_groups:
         if seen.config is None or neighbour.id not in seen.groups_sharing_topics:
             continue
@@ -195,7 +195,7 @@ def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
 
 
 def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
-    """WORKER014: states in our status topic that a neighbour's worker wrote about what it runs."""
+    """WORKER014: states in our status topic that another group's worker wrote about what it runs."""
     for neighbour in seen.other_groups:
         if names := _reported_by(seen, neighbour):
             message = f"{neighbour.id} writes the states of {some_of(names, _NAMED)} to the status topic of this group."

@@ -182,7 +182,7 @@ def _arrange(draft: Path) -> None:
 
 
 class _Counter:
-    """Counts the lines by which Ivy says that it found a module or fetched a jar."""
+    """Counts the lines in which Ivy reports that it found a module or fetched a jar."""
 
     def __init__(self, stage: str, total: int, on_progress: OnProgress):
         self._stage, self._done, self._total, self._on_progress = stage, 0, total, on_progress

@@ -81,6 +81,7 @@ def retrieve(
 
 
 def module_xml(dependencies: Iterable[Dependency]) -> str:
+    """The ivy.xml that requests these dependencies."""
     wanted = list(dependencies)
     configurations = dict.fromkeys(dependency.configuration for dependency in wanted)
     lines = [

@@ -1,4 +1,4 @@
-"""Which Kafka versions the embedded cluster can run, and what each of them has.
+"""The Kafka versions that the embedded cluster can run, and the features of each.
 
 The one place that names versions of jars. Sources: the artifacts in the default Maven repository (each version in
 :data:`TRIED` was resolved and started), KIP-618 (exactly-once source support, 3.3), KIP-898 (``plugin.discovery``,
@@ -35,7 +35,7 @@ class KafkaVersion:
 
     @property
     def has_exactly_once_source(self) -> bool:
-        """Whether workers know ``exactly.once.source.support`` (KIP-618, released in 3.3.0)."""
+        """Whether workers support ``exactly.once.source.support`` (KIP-618, released in 3.3.0)."""
         return (self.major, self.minor) >= (3, 3)
 
     @property
