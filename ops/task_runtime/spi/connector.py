@@ -1,15 +1,15 @@
-"""What a person writes to get records into Kafka: connectors and tasks in the shape of Connect's own, in Python.
+"""The interfaces of source connectors and their tasks in Python, modelled on those of Kafka Connect.
 
-The names and the order of calls are those of ``org.apache.kafka.connect.source``: a connector says what its configuration
-is and splits it into tasks, a task polls records that carry their place in the source. An offset is what ``start`` finds
-again through ``context.offsets`` after whatever happened.
+The names and the order of calls are those of ``org.apache.kafka.connect.source``: a connector defines its configuration and
+splits it into tasks; a task polls records with their source partitions and offsets. ``start`` reads the committed offsets
+through ``context.offsets``, also after a failure.
 
-Where it runs: the connector in the driver, each task in a Python process of an executor, on a thread of its own beside other
-tasks. Nothing of either is pickled: executors import the class by its name and get the task's configuration, strings only
-(``task_configs``). So a task shares no object with its connector, and with other tasks only what is global to the process.
+The connector runs in the driver. Each task runs on its own thread in a Python process of an executor, together with other
+tasks. Neither is pickled: executors import the class by its name and receive the task's configuration, strings only
+(``task_configs``). So a task shares no object with its connector, and with other tasks only globals of the process.
 
-How long: a task object is made, started, polled and stopped for each lease (``run --lease``, 30 s), and anew behind each
-commit whose outcome is unknown. What it has to keep from one to the next belongs into its offsets.
+A task object is created, started, polled and stopped for each lease (``run --lease``, 30 s); a new one is also created after
+a commit with an unknown outcome. State that must survive belongs in the task's offsets.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
 Partition = Mapping[str, Any]
-"""A source partition: a JSON object with plain values, to which one task belongs at a time."""
+"""A source partition: a JSON object with plain values, assigned to one task at a time."""
 Offset = Mapping[str, Any]
-"""A source offset: a JSON object with plain values; what it means is the connector's business."""
+"""A source offset: a JSON object with plain values; only the connector interprets it."""
 
 
 class RetriableError(ConnectctlError):
-    """``RetriableException``: what failed may succeed later, and the task continues. Raised by ``poll``, it stands for no
-    records, and ``poll`` is called again at once; wait before raising it. Raised by ``put`` of a sink, it asks for the same
-    records again, after ``context.timeout``. Anything else that a task raises fails it.
+    """``RetriableException``: the failed call may succeed later, and the task continues. If ``poll`` raises it, the poll
+    counts as one without records and is repeated immediately, so wait before raising it. If ``put`` of a sink raises it,
+    the same records are delivered again after ``context.timeout``. Any other exception fails the task.
     """
 
 
@@ -56,12 +56,12 @@ class TransactionBoundaries(StrEnum):
 
 @dataclass(eq=False, slots=True)  # frozen, it would take five times as long to make, and there is one for each record
 class SourceRecord:
-    """A record and its place in the source. ``source_offset`` is where to resume *after* it; None adds none.
+    """A record with its source partition and offset. ``source_offset`` is where to resume *after* it; None adds no offset.
 
-    ``partition`` is the Kafka partition; None leaves it to Java's partitioner: by the bytes of the key, any without one.
+    ``partition`` is the Kafka partition; with None, Java's partitioner chooses: by the bytes of the key, any without one.
     ``timestamp`` is in milliseconds since the epoch; None or -1 is the time of sending. ``headers`` are names with values.
 
-    ``key``, ``value`` and the values of headers are what the converters take; None is null, a value of None a tombstone:
+    ``key``, ``value`` and header values have the types that the converters accept; None is null, a None value a tombstone:
 
     - ``StringConverter`` (default): str; bool, int, float, dict and list as JSON; bytes as they are
     - ``JsonConverter``: bool, int, float, str, dict, list and tuple of these, bytes as base64; with ``schemas.enable``, the
@@ -69,8 +69,8 @@ class SourceRecord:
     - ``ByteArrayConverter``: bytes
     - ``SimpleHeaderConverter`` (default of headers): as ``StringConverter``
 
-    Anything else, such as a datetime or a Decimal, fails the task. Records are told apart by identity, as Java's are, and
-    are not changed any more once ``poll`` has given them.
+    Other types, such as datetime or Decimal, fail the task. Records are compared by identity, as in Java. Do not modify
+    them after ``poll`` has returned them.
     """
 
     source_partition: Partition
@@ -85,10 +85,10 @@ class SourceRecord:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceRecords:
-    """Values of one source partition for one topic, in their order: what ``poll`` may give in place of a list of records,
-    and many times as quick. The last one's offset stands for all.
+    """Values of one source partition for one topic, in their order: ``poll`` may return it instead of a list of records,
+    which is many times faster. ``source_offset`` is that of the last value.
 
-    ``commit_record`` hears of none of them, and a transaction that the task defines can end only behind all of them.
+    ``commit_record`` is called for none of them, and a transaction that the task defines can end only after all of them.
     """
 
     source_partition: Partition
@@ -101,32 +101,32 @@ class SourceRecords:
 
 
 Batch = Sequence[SourceRecord] | SourceRecords
-"""What one poll gives."""
+"""The records that one poll returns."""
 
 
 class OffsetReader(Protocol):
     """``OffsetStorageReader``: the offsets that were committed before the task was started."""
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The offset of ``partition``, None where there is none."""
+        """The offset of ``partition``, None if it has none."""
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Every source partition of the connector that has an offset."""
 
 
 class TransactionContext(Protocol):
-    """``TransactionContext`` of KIP-618: how a task says where its transactions end. None where it may not."""
+    """``TransactionContext`` of KIP-618: a task ends its transactions through it. None if the task may not."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """End the transaction after ``record``, or after the batch that ``poll`` returns next."""
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """The same, but discard the transaction's records. Their offsets are committed all the same."""
+        """The same, but discard the transaction's records. Their offsets are still committed."""
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task gets before it is started."""
+    """The context that a task receives before ``start``."""
 
     offsets: OffsetReader
     configs: Mapping[str, str]
@@ -136,52 +136,52 @@ class TaskContext:
 class SourceTask(ABC):
     """One task. Every method and property is called by the same thread; ``context`` is set before ``start``.
 
-    The order is ``start``, then ``poll`` again and again, and behind each transaction ``commit_record`` for each of its
-    records and ``commit``; ``stop`` at the end. A process that is killed calls none of them: what has to last is in the
+    The order is ``start``, then ``poll`` repeatedly, and after each transaction ``commit_record`` for each of its records
+    and ``commit``; ``stop`` at the end. A killed process calls none of them: state that must survive belongs in the
     offsets.
 
-    What a method raises fails the task, with its trace in the status topic: what it has not committed is aborted, and comes
-    again when the connector is run again. Only ``RetriableError`` of ``poll`` does not. Kafka's failures are no business of
-    the task: the runtime settles them, and starts a new task where it has to read the committed offsets.
+    An exception in a method fails the task, with its trace in the status topic: uncommitted records are aborted, and
+    delivered again when the connector runs again. Only ``RetriableError`` of ``poll`` does not. The runtime handles
+    Kafka's failures, and starts a new task if it has to read the committed offsets.
     """
 
     context: TaskContext
 
     @abstractmethod
     def start(self, configs: Mapping[str, str]) -> None:
-        """Begin where ``context.offsets`` says. ``configs`` is one of ``task_configs``; durations and sizes in it have the
-        units of their properties. What is opened here is closed in ``stop``, which is called also where this raises.
+        """Begin at the offsets of ``context.offsets``. ``configs`` is one of ``task_configs``; durations and sizes have the
+        units of their properties. Close in ``stop`` what is opened here; ``stop`` is also called if this raises.
         """
 
     @abstractmethod
     def poll(self) -> Batch | None:
-        """The next records, None or nothing where there are none for now; may wait for up to a second or so. A longer wait
-        delays the end of the run, and of a transaction that is open; ``transaction.timeout.ms`` ends one that takes too
-        long. With ``transaction.boundary.latency.ms`` it delays no transaction, unless the task has ``update_offsets``.
+        """Return the next records, or None or nothing if none are available; may wait for about a second. A longer wait
+        delays the end of the run and of an open transaction; ``transaction.timeout.ms`` ends one that takes too long. With
+        ``transaction.boundary.latency.ms`` it delays no transaction, unless the task has ``update_offsets``.
 
-        Records of a source partition come in the order of their offsets. They may be asked for again: not what was given is
-        done, but what is committed. Raises ``RetriableError`` for what may pass: it is polled again at once, and the run is
-        not idle meanwhile, so wait before raising it. Anything else that it raises fails the task.
+        Return the records of a source partition in the order of their offsets. Returned records may be requested again
+        until they are committed. Raises ``RetriableError`` for a temporary failure: ``poll`` is called again immediately,
+        and the run is not idle meanwhile, so wait before raising it. Any other exception fails the task.
         """
 
     def commit_record(self, record: SourceRecord) -> None:  # noqa: B027  # a hook that most tasks do not need
-        """``record`` is committed, or was left out. Called after the transaction, before ``commit``."""
+        """Note that ``record`` is committed, or was left out. Called after the transaction, before ``commit``."""
 
     def commit(self) -> None:  # noqa: B027  # a hook that most tasks do not need
-        """The offsets of all records so far are committed."""
+        """Note that the offsets of all records so far are committed."""
 
     def update_offsets(
         self, offsets: list[tuple[dict[str, Any], dict[str, Any]]]
     ) -> list[tuple[Partition, Offset | None]] | None:
-        """KIP-910: offsets to commit besides ``offsets``, or in their place, just before they are written.
+        """Return offsets to commit in addition to ``offsets`` or instead of them, just before they are written (KIP-910).
 
-        An offset of None is a tombstone. What is left out is committed as it was; None or nothing changes nothing.
+        An offset of None is a tombstone. Omitted offsets are committed unchanged; None or nothing changes nothing.
         """
         return None
 
     @property
     def finished(self) -> bool:
-        """Whether ``poll`` will never return anything again. Connect's tasks never are; bounded sources may be."""
+        """Whether ``poll`` will never return records again. Connect's tasks never finish; bounded sources may."""
         return False
 
     @property
