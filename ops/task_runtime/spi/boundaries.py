@@ -94,7 +94,7 @@ class Boundaries:
         self.pace = None if latency is None else LatencyPace(latency)
 
     def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
-        """Return the segments of a batch; an empty one may also end a transaction. ``polled`` is its time, by default now."""
+        """Return the segments of a batch; an empty one may also end a transaction. ``polled`` is its time, else now."""
         if self.pace is not None:
             return [self._paced(self.pace, batch, polled)]
         if self.requests is None:
@@ -114,7 +114,7 @@ class Boundaries:
         return segments
 
     def last(self) -> End | None:
-        """How the open transaction ends when the task stops; one that the task defines ends only if the task requested it."""
+        """How the open transaction ends when the task stops; one defined by the task ends only if the task requested it."""
         return End.COMMIT if self.requests is None else self.requests.of_batch()
 
     def _paced(self, pace: LatencyPace, batch: Batch, polled: float | None) -> Segment:

@@ -186,7 +186,7 @@ class SourceTask(ABC):
 
     @property
     def lag(self) -> int | None:
-        """How much is left to read, in a unit of the source's own; None where that cannot be known. For people only."""
+        """How much is left to read, in a unit of the source; None if unknown. Only displayed."""
         return None
 
     def stop(self) -> None:  # noqa: B027  # a hook that most tasks do not need
@@ -195,8 +195,8 @@ class SourceTask(ABC):
 
 @dataclass(frozen=True)
 class Setting:
-    """One property of a connector's configuration, as ``ConfigDef`` has it: a string, whose unit ``help`` says. ``default``
-    is documentation: a property that is missing is missing from ``configs``.
+    """One property of a connector's configuration, as in ``ConfigDef``: a string, with its unit in ``help``. ``default`` is
+    documentation: a missing property is also missing from ``configs``.
     """
 
     name: str
@@ -206,7 +206,7 @@ class Setting:
 
 
 def not_above_zero(configs: Mapping[str, str], *names: str) -> dict[str, list[str]]:
-    """An error message for each property of ``names`` that has a value which is not a whole number above 0."""
+    """Return an error message for each property of ``names`` whose value is not a whole number above 0."""
     found = {}
     for name in names:
         value = configs.get(name, "1").strip()
@@ -217,16 +217,16 @@ def not_above_zero(configs: Mapping[str, str], *names: str) -> dict[str, list[st
 
 @dataclass(frozen=True)
 class ConnectorContext:
-    """What a connector gets before it is looked at or started: ``target`` is the Kafka that its records go to."""
+    """The context that a connector receives before any call: ``target`` is the Kafka cluster that its records go to."""
 
     target: Kafka
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a start will do besides running tasks, and what people should know beforehand; lines of text.
+    """The changes that a start makes before tasks run, and notes for the user; lines of text.
 
-    ``tasks`` is how many there will be. Where it is None, a connector without ``steps`` is started to be asked for them.
+    ``tasks`` is the number of tasks. If it is None, a connector without ``steps`` is started to determine them.
     """
 
     steps: Sequence[str] = ()
@@ -236,8 +236,8 @@ class Outlook:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a task is made of that has a supply of its own: ``configs`` are the task's, ``timeout`` is in seconds.
-    ``stats`` is where it counts what the task loop cannot.
+    """The arguments for ``supply``, which reads in bulk: ``configs`` are the task's, ``timeout`` is in seconds. It counts in
+    ``stats`` what the task loop cannot count.
     """
 
     connector: str
@@ -249,39 +249,36 @@ class SourceContext:
 
 
 class Connector(ABC):
-    """What all kinds of connectors share: a configuration, and how it is split into tasks. ``context`` is set before it is
-    used.
-    """
+    """The base of all connectors: a configuration that is split into tasks. ``context`` is set before the first call."""
 
     context: ConnectorContext
     task: type
     settings: Sequence[Setting] = ()
     converts: bool = True
-    """Whether its values go through ``value.converter``."""
+    """Whether ``value.converter`` converts its values."""
 
     def __init__(self) -> None:
         self.configs: Mapping[str, str] = {}
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Error messages by property; none where the configuration will do. What it raises is an error message, too."""
+        """Return error messages by property; none if the configuration is valid. An exception is also an error message."""
         missing = [s.name for s in self.settings if s.required and not configs.get(s.name)]
         return {name: [f'Missing required configuration "{name}" which has no default value.'] for name in missing}
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
-        """Look at what ``start`` will find, and change nothing; ``configs`` were validated."""
+        """Return what ``start`` will do, without changing anything; ``configs`` were validated."""
         return Outlook()
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Take the configuration; look at the system behind it, if need be. What it changes is in ``Outlook.steps``: without
-        them it is called, with ``task_configs`` and ``stop`` behind it, for ``--dry-run`` and before every run, too.
+        """Start with this configuration; query the source or target system if necessary. List changes in ``Outlook.steps``:
+        without steps, ``start``, ``task_configs`` and ``stop`` are also called for ``--dry-run`` and before every run.
         """
         self.configs = configs
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """A configuration for each task, at most ``max_tasks`` (KIP-1004): strings, which executors get as they are. A
-        source partition belongs to one of the tasks, and to the same one in each call with the same configuration, where it
-        can.
+        """Return a configuration for each task, at most ``max_tasks`` (KIP-1004): strings, passed unchanged to executors. A
+        source partition belongs to one task, if possible to the same one in each call with the same configuration.
         """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
@@ -289,20 +286,20 @@ class Connector(ABC):
 
 
 class SourceConnector(Connector):
-    """A kind of source, whose tasks are polled or supply records in bulk."""
+    """A source connector, whose tasks are polled or supply records in bulk."""
 
     task: type[SourceTask]
 
     @classmethod
     def supply(cls, share: SourceContext) -> TaskRecordSource | None:
-        """Records in bulk, in place of a task that is polled; None where tasks are polled.
+        """Return a supply of records in bulk, instead of a polled task; None if tasks are polled.
 
-        The callbacks of polled tasks, ``commit_record``, ``commit`` and ``update_offsets``, are not called then.
+        With a supply, ``commit_record``, ``commit`` and ``update_offsets`` are not called.
         """
         return None
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        """Whether it is exactly-once with ``configs``; None where the connector does not say."""
+        """Whether it is exactly-once with ``configs``; None if unknown."""
         return None
 
     def can_define_transaction_boundaries(self, configs: Mapping[str, str]) -> TransactionBoundaries | None:

@@ -1,7 +1,7 @@
-"""What a person writes to make records of records: a class with ``process``, or a function of one DataFrame to another.
+"""The interface of transforms: a class with ``process``, or a function from one DataFrame to another.
 
 A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for each task, and the group's
-offsets in its transactions; or, as before that proposal, one for each input partition. The order of the records of one
+offsets in its transactions; or, as before KIP-447, one producer for each input partition. The order of the records of a
 partition is kept.
 """
 
