@@ -133,7 +133,7 @@ def metrics(total: Totals) -> Metrics:
 
 
 def copy_metrics(meter: TaskMeter) -> Metrics:
-    """Return the metrics of a topic copy, which Connect does not have. ``lost`` are offsets, at most as many records."""
+    """Return the metrics of a topic copy; Connect has none. ``lost`` are offsets, at most as many records."""
     return {
         "copy-batch-unopened-total": meter.unopened,
         "copy-batch-opened-total": meter.opened,

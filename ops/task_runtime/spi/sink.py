@@ -86,7 +86,7 @@ class SinkTaskContext(Protocol):
         """
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Deliver no records of these partitions until ``resume``. Raises ``ConnectctlError`` for one that is not assigned."""
+        """Deliver no records of these until ``resume``. Raises ``ConnectctlError`` for one that is not assigned."""
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Deliver their records again. Raises ``ConnectctlError`` for one that is not assigned."""
@@ -95,7 +95,7 @@ class SinkTaskContext(Protocol):
         """Commit before the next ``put``, rather than at ``offset.flush.interval.ms``."""
 
     def timeout(self, milliseconds: int) -> None:
-        """Call ``put`` again after this time at the latest, or, after a ``RetriableError``, at the earliest."""
+        """Call ``put`` again after this time at the latest; after a ``RetriableError``, at the earliest."""
 
     def is_closing(self) -> bool:
         """Whether this ``pre_commit`` is the last one for its partitions, which are closed afterwards (KIP-275). False at all

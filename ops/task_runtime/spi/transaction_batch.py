@@ -78,7 +78,8 @@ class ColumnBatch:
 
 @dataclass(frozen=True, slots=True)
 class CopiedMessages:
-    """Records read by librdkafka from another topic: they keep partition, key, value, headers and timestamp. One without a timestamp gets the time of sending."""
+    """Records read by librdkafka from another topic: they keep partition, key, value, headers and
+    timestamp. One without a timestamp gets the time of sending."""
 
     topic: str
     messages: Sequence[Any]
