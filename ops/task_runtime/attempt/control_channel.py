@@ -107,7 +107,7 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
 
 
 class DriverChannel:
-    """The driver's end. ``messages`` has the last message of each task, by its number; ``stop`` is also sent to later ones."""
+    """The driver's end. ``messages``: the last of each task, by its number; ``stop`` is also sent to later ones."""
 
     def __init__(self, host: str, bind: str | None = None):
         self.messages: dict[int, Mapping[str, Any]] = {}

@@ -39,7 +39,7 @@ def task_kernel(
     ledger: Ledger,
     remedies: str = REMEDIES,
 ) -> ExactlyOnceTask:
-    """Return the loop of a task with producers of ``kind``; ``properties`` are librdkafka defaults that ``spec`` overrides."""
+    """Return the loop of a task with producers of ``kind``; ``properties`` are defaults that ``spec`` overrides."""
     id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
