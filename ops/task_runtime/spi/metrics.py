@@ -97,7 +97,7 @@ class Totals(Protocol):
 
 
 def metrics(total: Totals) -> Metrics:
-    """Return the metrics of a task. Sizes are in records, times in milliseconds, and ``…-percentage`` is a share of 1, as Kafka's.
+    """Return a task's metrics: sizes in records, times in milliseconds, ``…-percentage`` a share of 1, as Kafka's.
 
     ``source-record-active-count`` is as of the task's last report. Connect only logs failed writes to the global offsets
     topic with a dedicated one, and has no metric: ``global-offset-unwritten-count`` are source partitions.

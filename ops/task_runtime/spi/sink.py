@@ -81,8 +81,8 @@ class SinkTaskContext(Protocol):
         """The reporter; None if neither a dead letter topic nor ``errors.log.enable`` is configured."""
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue reading at ``offsets`` of assigned partitions, before the next ``put``. For a sink that stores its offsets
-        with its data; may be called in ``open``.
+        """Continue reading at ``offsets`` of assigned partitions, before the next ``put``. For a sink that stores
+        its offsets with its data; may be called in ``open``.
         """
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -98,8 +98,8 @@ class SinkTaskContext(Protocol):
         """Call ``put`` again after this time at the latest; after a ``RetriableError``, at the earliest."""
 
     def is_closing(self) -> bool:
-        """Whether this ``pre_commit`` is the last one for its partitions, which are closed afterwards (KIP-275). False at all
-        other times.
+        """Whether this ``pre_commit`` is the last one for its partitions, which are closed afterwards (KIP-275). False
+        at all other times.
         """
 
 
@@ -140,8 +140,8 @@ class SinkTask(ABC):
         return offsets
 
     def transaction_records(self, offsets: GroupOffsets) -> Sequence[ProducerRecord]:
-        """Return records for the transaction that commits ``offsets``, some or all of them just returned by ``pre_commit``; for
-        connectors that are ``exactly_once``. Called again with the same offsets if the transaction is repeated.
+        """Return records for the transaction that commits ``offsets``, some or all of them just returned by ``pre_commit``;
+        for connectors that are ``exactly_once``. Called again with the same offsets if the transaction is repeated.
         """
         return ()
 

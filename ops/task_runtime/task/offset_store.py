@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class CommittedOffsets:
-    """The offsets of ``connector`` in one topic. Every ``refresh`` continues where the last one ended.
+    """The offsets of ``connector`` in one topic. Every ``refresh`` continues from the last one.
 
-    ``reached`` are end offsets that earlier readers found: an end offset below them, or below the position read here, is
+    ``reached`` are end offsets that earlier readers found: a lower end offset, or one below the position read here, is
     not accepted.
     """
 
