@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class CommittedOffsets:
-    """The offsets of ``connector`` in one topic. Every ``refresh`` continues from the last one.
+    """The offsets of ``connector`` in a topic. Every ``refresh`` continues from the last one.
 
-    ``reached`` are end offsets that earlier readers found: a lower end offset, or one below the position read here, is
+    ``reached`` are end offsets that earlier readers found: a lower one, or one below the position read here, is
     not accepted.
     """
 
@@ -107,7 +107,7 @@ class CommittedOffsets:
         key = parse_key(raw)
         if not isinstance(key, SourceKey) or key.connector != self._connector:
             return
-        # A record outside the partition of Java's partitioner is from another tool: one in the right partition wins.
+        # A record outside the partition of Java's partitioner is from another tool: one in the right one wins.
         at_home = message.partition() == java_partition(raw, partitions)
         known = self._newest.get(raw)
         if known is None or at_home or not known[0]:

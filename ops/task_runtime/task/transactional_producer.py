@@ -58,7 +58,7 @@ class UnknownOutcome(Exception):
 
 
 class Expired(UnknownOutcome):
-    """The coordinator aborted the transaction, which was open for longer than its timeout, and no other producer took over."""
+    """The coordinator aborted the transaction, open for longer than its timeout; no other producer took over."""
 
 
 class Rebalancing(UnknownOutcome):
