@@ -39,8 +39,8 @@ class CommittedOffsets:
         self.reached = reached or KnownEnds()
 
     def refresh(self, patience: float) -> None:
-        """Read to the current end. Raises ``TimedOut`` if an open transaction blocks it for ``patience`` s, or the end offset
-        of a partition is unknown; ``ConnectctlError`` if the topic was recreated.
+        """Read to the current end. Raises ``TimedOut`` if an open transaction blocks it for ``patience`` s, or the end
+        offset of a partition is unknown; ``ConnectctlError`` if the topic was recreated.
         """
         ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
         pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
