@@ -190,7 +190,7 @@ class Believing(CommittedOffsets):
 
     def refresh(self, patience: float) -> None:
         read_to = tuple(self._positions.get(p, 0) for p in self._kafka.partitions(self.topic))
-        self._hold_against(read_to)
+        self._check_complete(read_to)
 
 
 @pytest.mark.parametrize(

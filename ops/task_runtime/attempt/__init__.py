@@ -1,1 +1,1 @@
-"""An attempt of a task in its process, and what it shares with others there."""
+"""An attempt of a task in its process, and the clients it shares with other tasks there."""

@@ -1,4 +1,4 @@
-"""One reading for many tasks of a process, which all would ask the same brokers the same at the same time."""
+"""One read for many tasks of a process that would send the same requests to the same brokers at the same time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class CoalescedRead(Generic[T]):
-    """A reading for many threads: each gets what a reading found, or raised, that began after the thread asked for it."""
+    """A read shared by threads: each gets the result, or the exception, of a read that began after the thread's call."""
 
     def __init__(self, read: Callable[[], T]):
         self._read = read
@@ -33,14 +33,14 @@ class CoalescedRead(Generic[T]):
             return self._found[0]
 
     def _begin(self) -> None:
-        """Read, without the lock: others may ask meanwhile, and are late for this one."""
+        """Read, without the lock: calls made meanwhile wait for the next read."""
         self._begun += 1
         self._changed.release()
         found: list[T] = []
         raised: BaseException | None = None
         try:
             found.append(self._read())
-        except BaseException as e:  # noqa: BLE001  # whoever waits for it has to hear it, too
+        except BaseException as e:  # noqa: BLE001  # raised in every thread that waits for it
             raised = e
         finally:
             self._changed.acquire()
@@ -50,7 +50,7 @@ class CoalescedRead(Generic[T]):
 
 @dataclass
 class _Shared:
-    reading: CoalescedRead[Any]
+    read: CoalescedRead[Any]
     users: int = 0
 
 
@@ -59,12 +59,12 @@ _shared: dict[Hashable, _Shared] = {}
 
 
 def coalesced(key: Hashable, read: Callable[[], T]) -> T:
-    """What ``read`` finds, beginning after this call; threads that ask for the same ``key`` meanwhile share a reading."""
+    """Return the result of a ``read`` that begins after this call; concurrent calls with the same ``key`` share one."""
     with _lock:
         shared = _shared.setdefault(key, _Shared(CoalescedRead(read)))
         shared.users += 1
     try:
-        found: T = shared.reading()
+        found: T = shared.read()
         return found
     finally:
         with _lock:

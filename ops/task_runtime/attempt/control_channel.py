@@ -1,7 +1,7 @@
-"""A line between a run's driver and its tasks: they tell how far they are, it tells them to stop.
+"""The connection between a run's driver and its tasks: tasks report their progress, the driver stops them.
 
-One TCP connection for each attempt of a task. Nothing of the guarantees rests on it: a task that cannot connect works on
-until its lease ends. One whose driver is gone hears so at once, and ends.
+One TCP connection for each attempt of a task. No guarantee depends on it: a task that cannot connect continues until its
+lease ends. A task whose driver has exited detects it immediately, and ends.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
 STOP, LEASE_OVER = "stop", "lease-over"
-"""What the driver says to tasks: to end for good, or because the leases of a round end together."""
+"""The driver's commands to tasks: end the run, or end because the leases of a round end together."""
 HEARTBEAT = 1.0
-"""Seconds between two words of a task."""
+"""Seconds between two messages of a task."""
 
 
 @dataclass(frozen=True)
 class DriverAddress:
-    """Where the driver listens, and the word by which it knows its own tasks."""
+    """The address on which the driver listens, and the token that authenticates its tasks."""
 
     host: str
     port: int
@@ -40,7 +40,7 @@ class DriverAddress:
 
 
 class SocketListener:
-    """Where a driver is reached by its tasks: ``serve`` gets each connection, on a thread of its own."""
+    """The driver's listener for its tasks: ``serve`` is called with each connection, on a separate thread."""
 
     def __init__(self, host: str, bind: str | None, serve: Callable[[socket.socket], None]):
         self._server = socket.create_server((bind or host, 0))
@@ -63,7 +63,7 @@ class SocketListener:
 
 
 class QuestionListener(SocketListener):
-    """Where a driver answers its tasks: ``answer`` gets each question, on a thread of its connection."""
+    """The driver's listener for requests of tasks: ``answer`` gets each request, on the connection's thread."""
 
     def __init__(self, host: str, bind: str | None, answer: Callable[[Mapping[str, Any]], Any]):
         self._answer = answer
@@ -89,7 +89,7 @@ def ask(
     connect: float = CONNECT_TIMEOUT,
     answer: float | None = None,
 ) -> Any:
-    """What the driver answers, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` where it does not."""
+    """Return the driver's response, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` without one."""
     asked = json.dumps({"word": address.token, **question}).encode() + b"\n"
     with socket.create_connection((address.host, address.port), connect) as line, line.makefile("rb") as words:
         line.settimeout(answer or connect)
@@ -98,7 +98,7 @@ def ask(
 
 
 def driver_address(spark: SparkSession) -> tuple[str, str | None]:
-    """Where executors reach the driver, and where it listens for them."""
+    """Return the host at which executors reach the driver, and the address that it binds."""
     conf: Any = spark.conf
     host = conf.get("spark.driver.host", None)
     if host is None:
@@ -107,7 +107,7 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
 
 
 class DriverChannel:
-    """The driver's end. ``messages`` is what each task last said, by its number; ``stop`` is sent to all, now and later."""
+    """The driver's end. ``messages``: the last of each task, by its number; ``stop`` is also sent to later ones."""
 
     def __init__(self, host: str, bind: str | None = None):
         self.messages: dict[int, Mapping[str, Any]] = {}
@@ -118,20 +118,20 @@ class DriverChannel:
         self.address = self._listener.address
 
     def stop(self) -> None:
-        """Tell every task to end between two transactions."""
+        """Stop every task between two transactions."""
         with self._lock:
             self._stopping = True
             for line in self._lines:
                 _send_line(line, STOP)
 
     def end_leases(self) -> None:
-        """Tell those tasks that are there that their leases are over; those of the next round hear nothing of it."""
+        """End the leases of the connected tasks, not of those of the next round."""
         with self._lock:
             for line in self._lines:
                 _send_line(line, LEASE_OVER)
 
     def close(self) -> None:
-        """Hang up; tasks that are still there end."""
+        """Close all connections; tasks that are still connected end."""
         self._listener.close()
         with self._lock:
             for line in self._lines:
@@ -148,8 +148,8 @@ class DriverChannel:
                     if self._stopping:
                         _send_line(line, STOP)
                 while word := words.readline(LONGEST_LINE):
-                    said = json.loads(word)
-                    self.messages[int(said["task"])] = said
+                    message = json.loads(word)
+                    self.messages[int(message["task"])] = message
             except (OSError, ValueError, KeyError):
                 return
             finally:
@@ -163,12 +163,12 @@ def _send_line(line: socket.socket, word: str) -> None:
 
 
 class TaskChannel:
-    """A task's end; made in a task. Any thread of it may say something, and one listens."""
+    """The task's end; created in the task. Any of its threads may send, and one receives."""
 
     def __init__(self, address: DriverAddress):
         self._stopped = False
         self.lease_over = False
-        """Whether the driver ends the lease, as far as ``stopped`` has read."""
+        """Whether the driver has ended the lease, as of the last read of ``stopped``."""
         self._received = b""
         self._lock = threading.Lock()
         self._line: socket.socket | None = None
@@ -179,7 +179,7 @@ class TaskChannel:
 
     @property
     def stopped(self) -> bool:
-        """Whether the driver wants an end, or is gone."""
+        """Whether the driver has requested the end, or has exited."""
         while not self._stopped and self._line is not None:
             try:
                 readable, _, _ = select.select([self._line], [], [], 0)
@@ -193,7 +193,7 @@ class TaskChannel:
             self._received += received
             words = self._received.split(b"\n")
             self._received = words.pop()
-            self._stopped = not received or STOP.encode() in words  # nothing is heard where the other side is closed
+            self._stopped = not received or STOP.encode() in words  # empty if the driver closed the connection
             self.lease_over = self.lease_over or LEASE_OVER.encode() in words
         return self._stopped
 

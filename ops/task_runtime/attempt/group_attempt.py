@@ -1,4 +1,4 @@
-"""What a task of a transform is put together from: its member of the consumer group, and its supply of records."""
+"""Builds the parts of a transform's task: its consumer group member and its record source."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FROM_RECORDS = 500
-"""``max.poll.records`` from which a table is quicker as columns than record by record; 500 is the default. Measured over a
+"""``max.poll.records`` from which columns are faster than single records; 500 is the default. Measured over a
 whole task with 256-byte records of four partitions, in microseconds of processor time for each: 500 in a poll 10.6 against
-14.2, 2000 8.9 against 18.9, 5000 8.5 against 17.7. Below, each poll costs more than its records.
+14.2, 2000 8.9 against 18.9, 5000 8.5 against 17.7. Below, a poll costs more than its records.
 """
 
 
@@ -44,7 +44,7 @@ def group_ledger(
 def member_factory(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats, stopped: Callable[[], bool]
 ) -> Callable[[], TaskMember]:
-    """Makes members of a task, with the task's transactional id as their instance id."""
+    """Return a factory of a task's members, with the task's transactional id as ``group.instance.id``."""
     reads = _reads(spec)
     id_ = task_id(spec.group, spec.connector, task)
     others = [task_id(spec.group, spec.connector, n) for n in range(spec.tasks) if n != task]
@@ -59,7 +59,7 @@ def member_factory(
 
 
 def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
-    """Whether a transform's output stays columns on its way to the producer, which brings nothing for small polls."""
+    """Whether a transform's output is passed to the producer as columns, which is not faster for small polls."""
     kind = connector_class(spec.path)
     return (
         issubclass(kind, TransformConnector)
@@ -72,7 +72,7 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
 
 
 def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TaskProducer]:
-    """The kind of producer of a transform and of an exactly-once sink; properties that only librdkafka heeds are kept."""
+    """Return the producer class for a transform or exactly-once sink; it supports all properties in ``spec``."""
     return batch_producer_class(kafka, spec.delivery, spec.config, GroupIdempotentProducer)
 
 

@@ -1,8 +1,8 @@
-"""Which attempt of a task is the newest, where Spark runs several at once: copies by speculation, and stages tried again.
+"""The newest attempt of a task, if Spark runs several at once: speculative copies, and retried stages.
 
-They have one transactional id, so that the newest fences the others. Spark takes the result of whichever comes to its
-end first, and one that was fenced does so early: its end would count for the task, while the copy still writes. So an
-attempt that was fenced asks the driver; where there is a newer one, it fails, and Spark waits for the other.
+They have one transactional id, so the newest fences the others. Spark uses the result of the attempt that ends first, and
+a fenced one ends early: its result would count for the task, while the copy still writes. So a fenced attempt queries
+the driver; if there is a newer attempt, it fails, and Spark waits for the newer one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, Q
 
 
 class Superseded(Exception):
-    """Another attempt of the same task has taken over: no end of this one is the task's."""
+    """Another attempt of the same task has taken over: the result of this one does not count."""
 
 
 class AttemptRegistry(QuestionListener):
-    """The driver's end: open while a frame is written."""
+    """The driver's end: open while a DataFrame is written."""
 
     def __init__(self, host: str, bind: str | None = None):
         self._newest: dict[int, int] = {}
@@ -35,18 +35,18 @@ class AttemptRegistry(QuestionListener):
 
 
 class Attempt:
-    """An attempt's end: ``number`` is Spark's own of it, which no other has."""
+    """The attempt's end: ``number`` is Spark's unique number of the attempt."""
 
     def __init__(self, address: DriverAddress, task: int, number: int):
         self._address, self._task, self._number = address, task, number
 
     def begin(self) -> None:
-        """Be the newest, before anything older is fenced."""
+        """Register as the newest, before any older attempt is fenced."""
         self._ask(begins=True)
 
     @property
     def is_superseded(self) -> bool:
-        """Whether there is a newer one. A driver that cannot be asked has given the frame up: then nothing depends on it."""
+        """Whether there is a newer one. If the driver does not respond, it has abandoned the DataFrame: False then."""
         newest = self._ask(begins=False)
         return newest is not None and newest != self._number
 

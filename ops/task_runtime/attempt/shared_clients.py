@@ -1,8 +1,8 @@
-"""What the tasks of one process share: clients that ask and read, and the readings themselves.
+"""Clients, and results of reads, that the tasks of one process share.
 
-A hundred tasks that start at once would else read the same two topics to their ends four hundred times. What makes a task
-safe is not who reads, but when: the end is taken after the task asked. So those who ask while a reading is under way wait
-for the next one, and all of them share that.
+Otherwise a hundred tasks that start together would read the same two topics to their ends four hundred times. A read is
+safe for a task if the end offset is determined after the task's call. So calls made during a read wait for the next one,
+and share it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PRIMARY, GLOBAL = "offsets", "behind"
 
 @dataclass(frozen=True)
 class StoreSnapshot:
-    """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
+    """The offsets of a connector as of one read; immutable, also while others read further."""
 
     values: Mapping[bytes, bytes]
     positions: Mapping[bytes, Position] = field(default_factory=dict)
@@ -42,14 +42,14 @@ class StoreSnapshot:
 
 
 class OffsetsView:
-    """The offset store as one task sees it: as it was found when the task last asked."""
+    """The offset store as of a task's last refresh."""
 
     def __init__(self, read: CoalescedRead[StoreSnapshot]):
         self._read = read
         self._snapshot = StoreSnapshot({})
 
     def refresh(self, patience: float) -> None:
-        """Read what is committed. The read has a time-out of its own."""
+        """Read the committed offsets. The read has its own timeout."""
         self._snapshot = self._read()
 
     def value(self, key: bytes) -> bytes | None:
@@ -60,7 +60,7 @@ class OffsetsView:
 
     @property
     def reached(self) -> Mapping[str, KnownEnds]:
-        """How far the offsets topics reached when the task last asked, as ``TaskSpec.reached`` has it."""
+        """The ends of the offsets topics at the last refresh, as in ``TaskSpec.reached``."""
         return self._snapshot.reached
 
     def known(self) -> frozenset[bytes]:
@@ -72,7 +72,7 @@ class SharedClients:
 
     def __init__(self, spec: TaskSpec):
         self.home = Kafka(spec.home, timeout=spec.timeout)
-        # A connection takes a moment to be made: where both are one cluster, one does.
+        # Connecting takes time: one client if both are the same cluster.
         self.target = self.home if spec.target == spec.home else Kafka(spec.target, timeout=spec.timeout)
         self._largest: dict[str, int] = {}
         self._asking = threading.Lock()
@@ -85,7 +85,7 @@ class SharedClients:
         self.stale_because = CoalescedRead(GenerationCheck(self.home, spec.generation, spec.patience).stale_because)
 
     def largest_batches(self, topics: Collection[str]) -> dict[str, int]:
-        """``Kafka.largest_batches`` of the target, asked once for all tasks where it could be told."""
+        """Return ``Kafka.largest_batches`` of the target; known values are requested once for all tasks."""
         with self._asking:
             if missing := [topic for topic in topics if topic not in self._largest]:
                 self._largest |= self.target.largest_batches(missing)

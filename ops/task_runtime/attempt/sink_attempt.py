@@ -1,7 +1,7 @@
-"""A sink's task for the time of a lease: its member of the consumer group, its loop, and a new attempt after each doubt.
+"""A sink's task for one lease: its group member, its loop, and a new attempt after each unknown outcome.
 
-The order, where it is exactly once, is the source task's: is this generation the newest? initialise the producer of the
-slot's transactional id; the generation again; join; read on from the stable offsets.
+If it is exactly once, the order is the source task's: check that this generation is the newest; initialise the producer
+of the slot's transactional id; check the generation again; join; continue at the stable offsets.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 SETTLED_WITHIN = 10.0
-"""Seconds that a rebalance may take which is under way as a lease ends."""
+"""Seconds to wait for a rebalance that is in progress when a lease ends."""
 
 
 @dataclass(frozen=True)
 class ReadRecords(TransactionBatch):
-    """What a round of a sink's loop had: no records to write, but ``count`` that were read."""
+    """The result of one round of a sink's loop: no records to write, ``count`` records read."""
 
     count: int = 0
 
@@ -51,7 +51,7 @@ class ReadRecords(TransactionBatch):
 
 
 class SinkRounds:
-    """The loop of one attempt as a supply of records: what a lease is counted and timed by."""
+    """The loop of one attempt as a record source, by which a lease counts records and time."""
 
     producer_properties: Mapping[str, str] = {}  # never changed
     ended = False
@@ -67,16 +67,16 @@ class SinkRounds:
         self.worker.start(self._patience)
 
     def next_batch(self) -> TransactionBatch | None:
-        """One round of the loop; None where there was nothing."""
+        """Run one round of the loop; None without records."""
         assert self.worker is not None
         count = self.worker.iterate(LONGEST_POLL, self._most)
         return ReadRecords(more=True, count=count) if count else None
 
     def final_batch(self) -> None:
-        """Nothing: what is open is committed as the task is closed."""
+        """Nothing: closing the task commits."""
 
     def committed(self, batch: TransactionBatch) -> None:
-        """Nothing is asked for."""
+        """Nothing: the loop commits."""
 
     @property
     def lag(self) -> int | None:
@@ -87,12 +87,12 @@ class SinkRounds:
         return self.member is None or self.worker is None or self.member.has_more or self.worker.redelivering
 
     def close(self) -> None:
-        """Nothing: each attempt closes its own."""
+        """Nothing: each attempt closes its own task."""
 
 
 @dataclass
 class SinkAttempts:
-    """The attempts of one task in a lease. ``stopped`` says that the lease is over."""
+    """The attempts of one task in a lease. ``stopped``: whether the lease is over."""
 
     spec: TaskSpec
     shared: SharedClients
@@ -101,15 +101,15 @@ class SinkAttempts:
     stats: TaskStats
     rounds: SinkRounds
     begin: Callable[[Any], None]
-    """Begins the lease's time, with the first attempt that has its partitions."""
+    """Starts the lease's time, with the first attempt that is assigned its partitions."""
     poll: Callable[[], TransactionBatch | None]
     stopped: Callable[[], bool]
     sleep: Callable[[float], None] = time.sleep
     _counted: int = field(default=0, init=False)
 
     def run(self) -> TaskResult:
-        """Until the lease is over or another attempt has the slot. Raises what the task raises, and ``TimedOut`` where
-        doubts did not end within the patience.
+        """Run until the lease is over or another attempt has the slot. Raises the task's exceptions, and ``TimedOut`` if no
+        attempt succeeds within the patience.
         """
         progress, pause = self.stats.progress, FIRST_PAUSE
         most = max(self.spec.patience, self.spec.outage)
@@ -136,7 +136,7 @@ class SinkAttempts:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _attempt(self) -> str | None:
-        """One member's life; why the generation is stale, None where the lease is over."""
+        """Run one group member. Return why the generation is stale; None if the lease is over."""
         spec, kind = self.spec, connector_class(self.spec.path)
         assert issubclass(kind, SinkConnector)
         with self._producer() as producer:
@@ -197,7 +197,7 @@ class SinkAttempts:
 
     @contextmanager
     def _producer(self) -> Iterator[TaskProducer | None]:
-        """The slot's producer, initialised, where the sink is exactly once."""
+        """Yield the slot's initialised producer if the sink is exactly once, else None."""
         spec = self.spec
         if not spec.delivery.exactly_once:
             yield None

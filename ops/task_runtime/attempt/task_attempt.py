@@ -1,4 +1,4 @@
-"""A task for the time of a lease: everything it needs as plain values, put together where it runs."""
+"""A task for one lease, built from plain values in the process in which it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TaskLimits:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task did in a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had nothing to do at the end."""
+    """A task's report of a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had no records at the end."""
 
     task: int
     reason: str
@@ -77,14 +77,14 @@ class TaskReport:
     unwritten: Collection[str] = ()
     unwritten_because: str | None = None
     sink: Mapping[str, float] = field(default_factory=dict)
-    """What a sink's meter counted."""
+    """The counters of a sink's meter."""
     latency: Mapping[str, Any] = field(default_factory=dict)
-    """What its meter of latencies counted."""
+    """The counters of its latency meter."""
     lines: Collection[str] = ()
-    """What people should know of what it did."""
+    """Messages for the user."""
     assigned: Collection[str] = ()
     known: Collection[str] = ()
-    """The partitions that its member of a consumer group had at the end, and at any time."""
+    """The partitions assigned to its group member at the end, and at any time."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -95,11 +95,11 @@ class TaskReport:
 
     @property
     def json(self) -> str:
-        """It as text, for its way through Spark."""
+        """The report as text, to be sent through Spark."""
         return json.dumps(asdict(self))
 
     def __post_init__(self) -> None:
-        # In the words of plugins and of their systems. On the driver, which knows the job's secrets, once more.
+        # Texts of plugins and their systems. The driver, which has the job's secrets, masks them again.
         for name in ("detail", "trace", "unwritten_because"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, masked(text))
@@ -124,7 +124,7 @@ class TaskReport:
 
 
 class TimeboxedSource:
-    """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
+    """A record source that ends with the lease, and reports to the driver."""
 
     def __init__(self, source: TaskRecordSource, task: int, stats: TaskStats, limits: TaskLimits, channel: TaskChannel):
         self._source, self._task, self._stats, self._limits, self._channel = source, task, stats, limits, channel
@@ -138,7 +138,7 @@ class TimeboxedSource:
             self._source.resume(stored)
         finally:  # a source that cannot be reached is not idle
             self._active = time.monotonic()
-        # A lease begins with the first resumption: to get there may take as long as a dead predecessor's transaction.
+        # A lease begins with the first resumption, which may have to wait for the transaction of a killed predecessor.
         self._began = self._began or self._active
 
     def next_batch(self) -> TransactionBatch | None:
@@ -165,10 +165,10 @@ class TimeboxedSource:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing has come for as long as the terms allow."""
+        """Whether there were no records for the limit's time."""
         if self._limits.idle is None or self._began is None:
             return False
-        # At the last look: nobody knows of the time since, which may be long where the machine is busy.
+        # As of the last poll: the time since is unknown, and may be long if the machine is busy.
         return self._looked - self._active >= self._limits.idle
 
     def should_stop(self) -> bool:
@@ -177,7 +177,7 @@ class TimeboxedSource:
             self._reported = now
             self.report()
         late = self._began is not None and now - self._began >= self._limits.seconds
-        if late and not self._over:  # the round ends once all tasks have ended: until then nobody has this one's work
+        if late and not self._over:  # the round ends after all tasks: until then this one's work is not assigned
             self._over = True
             self._send()
         enough = self._limits.records is not None and self._stats.records >= self._limits.records
@@ -185,27 +185,27 @@ class TimeboxedSource:
 
     def report(self) -> None:
         self._lag = None
-        with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
+        with suppress(Exception):  # a plugin's error in lag does not end its task
             self._lag = self._source.lag
         self._send()
 
     def heartbeat(self) -> None:
-        """Tell the driver that the task waits, on another thread, where its own is in a call that does not return."""
+        """Report from another thread that the task waits, if its own thread is in a call that does not return."""
         if time.monotonic() - self._reported >= 2 * HEARTBEAT and self._stats.progress.message is not None:
             self._send()
 
     def _send(self) -> None:
         counts = self._stats
-        said: dict[str, Any] = {
+        message: dict[str, Any] = {
             "task": self._task,
             "records": counts.records,
             "transactions": counts.transactions,
             "lag": self._lag,
         }
-        said |= {"begun": self._began is not None, "over": self._over}
+        message |= {"begun": self._began is not None, "over": self._over}
         if counts.latency.promise is not None:
-            said |= {"latency": counts.latency.summary}
-        self._channel.send(said if (waits := counts.progress.message) is None else {**said, "waiting": waits})
+            message |= {"latency": counts.latency.summary}
+        self._channel.send(message if (waits := counts.progress.message) is None else {**message, "waiting": waits})
 
 
 def run(
@@ -216,9 +216,9 @@ def run(
     address: DriverAddress,
     shared: SharedClients | None = None,
 ) -> TaskReport:
-    """One task for one lease, with what it shares with those ``shared``.
+    """Run one task for one lease; ``shared`` are the clients that it shares with other tasks.
 
-    Raises nothing that the task, the source or Kafka did: that is in the report.
+    Errors of the task, the source and Kafka are not raised, but reported.
     """
     promise = LatencyMeter(promise=spec.delivery.latency)
     counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)), latency=promise)
@@ -226,7 +226,7 @@ def run(
     try:
         ended, idle = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
         return TaskReport.of(task, ended.reason.value, counts, detail=ended.detail, idle=idle)
-    except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
+    except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would retry the task
         if line.stopped:  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
             return TaskReport.of(task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}")
         detail, trace = failure_texts(e)
@@ -236,7 +236,7 @@ def run(
 
 
 def failure_texts(error: Exception) -> tuple[str, str]:
-    """What a report says of ``error``, which is being handled, and its trace: an error that is for people has no other."""
+    """Return detail and trace of the handled ``error``; a ``ConnectctlError`` has no trace of its own."""
     if isinstance(error, ConnectctlError):
         return str(error), str(error)
     return f"{type(error).__name__}: {error}", traceback.format_exc()[-LONGEST_TRACE:]
@@ -287,14 +287,14 @@ def _run(
 def source_producer_class(
     kafka: Kafka, supply: TaskRecordSource, delivery: DeliverySettings, config: Mapping[str, str]
 ) -> type[TaskProducer]:
-    """The kind of producer to ``kafka`` for what ``supply`` gives: batches of another topic, or records."""
+    """Return the producer class for the batches of another topic, or the records, of ``supply``."""
     if getattr(supply, "copies_batches", False):
         return BatchCopyProducer
     return batch_producer_class(kafka, delivery, config, IdempotentProducer)
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:
-    """The connector's own supply for a task, or its task to poll."""
+    """Return the connector's own supply for a task, or a polled task."""
     connector, delivery = connector_class(spec.path), spec.delivery
     assert issubclass(connector, SourceConnector)
     own = connector.supply(SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout, stats))

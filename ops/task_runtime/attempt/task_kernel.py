@@ -1,4 +1,4 @@
-"""A task's kernel, put together from what its specification says: producers of its transactional id, and its ledger."""
+"""Builds a task's loop from its specification: producers of its transactional id, and its ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
 
 _TEXT = ("utf-8", "surrogateescape")
-"""How keys of offsets are text, whatever their bytes."""
+"""The encoding of offset keys as text, for any bytes."""
 
 
 def task_kernel(
@@ -39,7 +39,7 @@ def task_kernel(
     ledger: Ledger,
     remedies: str = REMEDIES,
 ) -> ExactlyOnceTask:
-    """The kernel of a task with a producer of ``kind``; ``properties`` are librdkafka's, where ``spec`` has no others."""
+    """Return the loop of a task with producers of ``kind``; ``properties`` are defaults that ``spec`` overrides."""
     id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
@@ -81,7 +81,7 @@ def task_kernel(
 
 @contextmanager
 def source_ledger(spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats) -> Iterator[SourceOffsetsLedger]:
-    """The source offsets of a task; how far they reach afterwards is in ``stats``."""
+    """Yield the source offsets of a task, and then store in ``stats`` how far they reach."""
     behind = None
     if spec.global_offsets:
         stats.unwritten = spec.unwritten.get(task, ())
@@ -92,7 +92,7 @@ def source_ledger(spec: TaskSpec, shared: SharedClients, task: int, stats: TaskS
     try:
         yield ledger
     finally:
-        # What comes after it, on whatever machine, is not to read less.
+        # A later attempt, on any machine, must not read less.
         stats.reached = {w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
         if behind is not None:
             behind.close()

@@ -1,4 +1,4 @@
-"""What a task is given where it runs, as plain values."""
+"""The specification of a connector's tasks, as plain values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class TaskSpec:
     """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
 
-    ``offsets`` is the topic that is written in the transaction, ``global_offsets`` the global one where that is another;
-    ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
-    seconds, and so is ``outage``: for how long Kafka may be away.
+    ``offsets`` is the topic that is written in the transaction, ``global_offsets`` the global one if it is another;
+    ``reached`` are the known ends of both. ``path`` is the connector's ``module:Class``. ``patience`` and ``outage``, the
+    time for which Kafka may be unavailable, are in seconds.
     """
 
     group: str
@@ -37,10 +37,10 @@ class TaskSpec:
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     outage: float = 0.0
     waited: Mapping[int, float] = field(default_factory=dict)
-    """For how many seconds a task got no further when its last lease ended."""
+    """Seconds without progress of a task when its last lease ended."""
     unwritten: Mapping[int, Collection[str]] = field(default_factory=dict)
     """The keys, as text, that a task's last lease could not write to ``global_offsets``."""
     subscription: Subscription | None = None
-    """What a sink or transform reads; None for a source."""
+    """The topics that a sink or transform reads; None for a source."""
     tasks: int = 1
-    """How many tasks the connector has."""
+    """The number of the connector's tasks."""

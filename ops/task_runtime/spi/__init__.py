@@ -1,1 +1,1 @@
-"""What connectors of ``run`` implement and are given."""
+"""The interfaces that connectors of ``run`` implement and use."""

@@ -1,6 +1,6 @@
-"""Where transactions begin and end: poll, interval, or as the task says (KIP-618, ``TransactionBoundaryManager``).
+"""Transaction boundaries: poll, interval, or defined by the task (KIP-618, ``TransactionBoundaryManager``).
 
-Or so early that a promised latency is kept, which Connect has not.
+With a promised latency, a transaction ends early enough to keep it; Connect does not have this.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Segment:
-    """Records of one batch that belong to one transaction; ``end`` None where it continues behind them.
+    """Records of one batch that belong to one transaction; ``end`` is None if the transaction continues after them.
 
-    ``asks`` is whether the task is asked for its offsets (KIP-910) at an end, should there be no record in the transaction.
+    ``asks``: at an end, ``update_offsets`` (KIP-910) is called even if the transaction has no records.
     """
 
     records: Batch
@@ -39,9 +39,9 @@ class Segment:
 
 
 class Requests:
-    """What a task asked of its transactions, as its ``TransactionContext``. Each request is answered once.
+    """A task's requests to commit or abort transactions: its ``TransactionContext``. Each request is returned once.
 
-    Raises ``ConnectctlError`` where one transaction is to be both committed and aborted.
+    Raises ``ConnectctlError`` if both a commit and an abort of one transaction are requested.
     """
 
     def __init__(self) -> None:
@@ -69,11 +69,11 @@ class Requests:
 
 
 class Boundaries:
-    """Cuts batches into transactions. ``interval`` is in seconds, for the boundary INTERVAL; ``latency``, too: with it a
-    transaction takes what is polled until its oldest record has to be committed, or until the interval is over.
+    """Divides batches into transactions. ``interval`` (boundary INTERVAL) and ``latency`` are in seconds. With ``latency`` a
+    transaction accepts polled records until its oldest record has to be committed, or until the interval is over.
 
-    A task that has nothing is asked for its offsets (KIP-910) at most once each ``flush_interval`` seconds, or whenever it
-    asks for a commit itself. A worker's ``ExactlyOnceWorkerSourceTask`` asks at each poll of an empty list.
+    ``update_offsets`` (KIP-910) of a task without records is called at most once each ``flush_interval`` seconds, or when
+    the task requests a commit. A worker's ``ExactlyOnceWorkerSourceTask`` calls it after each poll that returns no records.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Boundaries:
         self.pace = None if latency is None else LatencyPace(latency)
 
     def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
-        """The batch in segments; an empty batch may end a transaction, too. ``polled`` is when, where not now."""
+        """Return the segments of a batch; an empty one may also end a transaction. ``polled`` is its time, else now."""
         if self.pace is not None:
             return [self._paced(self.pace, batch, polled)]
         if self.requests is None:
@@ -114,7 +114,7 @@ class Boundaries:
         return segments
 
     def last(self) -> End | None:
-        """How what is open ends when the task is stopped: a task's own transaction only if it has asked for its end."""
+        """How the open transaction ends when the task stops; one defined by the task ends only if the task requested it."""
         return End.COMMIT if self.requests is None else self.requests.of_batch()
 
     def _paced(self, pace: LatencyPace, batch: Batch, polled: float | None) -> Segment:
@@ -128,13 +128,13 @@ class Boundaries:
         return Segment(batch, None)
 
     def patience(self) -> float | None:
-        """Seconds for which the open transaction can wait for another batch, from 0; None where nothing is open."""
+        """Return how many seconds the open transaction can wait for another batch, at least 0; None if none is open."""
         if self.pace is None or self.pace.deadline is None:
             return None
         return max(0.0, self.pace.deadline - self._now())
 
     def ready(self) -> None:
-        """The next batch is asked for."""
+        """Note that the next batch is requested."""
         if self.pace is not None:
             self.pace.ready(self._now())
 
@@ -151,7 +151,7 @@ class Boundaries:
         return due
 
     def _asks(self, batch: Batch, now: float) -> bool:
-        """Whether the last question is long enough ago for one without records; one with records is always asked."""
+        """Whether to call ``update_offsets``: always with records, else if the last call is ``flush_interval`` ago."""
         asks = self._asked is None or now - self._asked >= self._flush_interval
         if batch or asks:
             self._asked = now

@@ -1,15 +1,15 @@
-"""What a person writes to get records into Kafka: connectors and tasks in the shape of Connect's own, in Python.
+"""The interfaces of source connectors and their tasks in Python, modelled on those of Kafka Connect.
 
-The names and the order of calls are those of ``org.apache.kafka.connect.source``: a connector says what its configuration
-is and splits it into tasks, a task polls records that carry their place in the source. An offset is what ``start`` finds
-again through ``context.offsets`` after whatever happened.
+The names and the order of calls are those of ``org.apache.kafka.connect.source``: a connector defines its configuration and
+splits it into tasks; a task polls records with their source partitions and offsets. ``start`` reads the committed offsets
+through ``context.offsets``, also after a failure.
 
-Where it runs: the connector in the driver, each task in a Python process of an executor, on a thread of its own beside other
-tasks. Nothing of either is pickled: executors import the class by its name and get the task's configuration, strings only
-(``task_configs``). So a task shares no object with its connector, and with other tasks only what is global to the process.
+The connector runs in the driver. Each task runs on its own thread in a Python process of an executor, together with other
+tasks. Neither is pickled: executors import the class by its name and receive the task's configuration, strings only
+(``task_configs``). So a task shares no object with its connector, and with other tasks only globals of the process.
 
-How long: a task object is made, started, polled and stopped for each lease (``run --lease``, 30 s), and anew behind each
-commit whose outcome is unknown. What it has to keep from one to the next belongs into its offsets.
+A task object is created, started, polled and stopped for each lease (``run --lease``, 30 s); a new one is also created after
+a commit with an unknown outcome. State that must survive belongs in the task's offsets.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
 Partition = Mapping[str, Any]
-"""A source partition: a JSON object with plain values, to which one task belongs at a time."""
+"""A source partition: a JSON object with plain values, assigned to one task at a time."""
 Offset = Mapping[str, Any]
-"""A source offset: a JSON object with plain values; what it means is the connector's business."""
+"""A source offset: a JSON object with plain values; only the connector interprets it."""
 
 
 class RetriableError(ConnectctlError):
-    """``RetriableException``: what failed may succeed later, and the task continues. Raised by ``poll``, it stands for no
-    records, and ``poll`` is called again at once; wait before raising it. Raised by ``put`` of a sink, it asks for the same
-    records again, after ``context.timeout``. Anything else that a task raises fails it.
+    """``RetriableException``: the failed call may succeed later, and the task continues. If ``poll`` raises it, the poll
+    counts as one without records and is repeated immediately, so wait before raising it. If ``put`` of a sink raises it,
+    the same records are delivered again after ``context.timeout``. Any other exception fails the task.
     """
 
 
@@ -56,12 +56,12 @@ class TransactionBoundaries(StrEnum):
 
 @dataclass(eq=False, slots=True)  # frozen, it would take five times as long to make, and there is one for each record
 class SourceRecord:
-    """A record and its place in the source. ``source_offset`` is where to resume *after* it; None adds none.
+    """A record with its source partition and offset. ``source_offset`` is where to resume *after* it; None adds no offset.
 
-    ``partition`` is the Kafka partition; None leaves it to Java's partitioner: by the bytes of the key, any without one.
+    ``partition`` is the Kafka partition; with None, Java's partitioner chooses: by the bytes of the key, any without one.
     ``timestamp`` is in milliseconds since the epoch; None or -1 is the time of sending. ``headers`` are names with values.
 
-    ``key``, ``value`` and the values of headers are what the converters take; None is null, a value of None a tombstone:
+    ``key``, ``value`` and header values have the types that the converters accept; None is null, a None value a tombstone:
 
     - ``StringConverter`` (default): str; bool, int, float, dict and list as JSON; bytes as they are
     - ``JsonConverter``: bool, int, float, str, dict, list and tuple of these, bytes as base64; with ``schemas.enable``, the
@@ -69,8 +69,8 @@ class SourceRecord:
     - ``ByteArrayConverter``: bytes
     - ``SimpleHeaderConverter`` (default of headers): as ``StringConverter``
 
-    Anything else, such as a datetime or a Decimal, fails the task. Records are told apart by identity, as Java's are, and
-    are not changed any more once ``poll`` has given them.
+    Other types, such as datetime or Decimal, fail the task. Records are compared by identity, as in Java. Do not modify
+    them after ``poll`` has returned them.
     """
 
     source_partition: Partition
@@ -85,10 +85,10 @@ class SourceRecord:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SourceRecords:
-    """Values of one source partition for one topic, in their order: what ``poll`` may give in place of a list of records,
-    and many times as quick. The last one's offset stands for all.
+    """Values of one source partition for one topic, in their order: ``poll`` may return it instead of a list of records,
+    which is many times faster. ``source_offset`` is that of the last value.
 
-    ``commit_record`` hears of none of them, and a transaction that the task defines can end only behind all of them.
+    ``commit_record`` is called for none of them, and a transaction that the task defines can end only after all of them.
     """
 
     source_partition: Partition
@@ -101,32 +101,32 @@ class SourceRecords:
 
 
 Batch = Sequence[SourceRecord] | SourceRecords
-"""What one poll gives."""
+"""The records that one poll returns."""
 
 
 class OffsetReader(Protocol):
     """``OffsetStorageReader``: the offsets that were committed before the task was started."""
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The offset of ``partition``, None where there is none."""
+        """The offset of ``partition``, None if it has none."""
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Every source partition of the connector that has an offset."""
 
 
 class TransactionContext(Protocol):
-    """``TransactionContext`` of KIP-618: how a task says where its transactions end. None where it may not."""
+    """``TransactionContext`` of KIP-618: a task ends its transactions through it. None if the task may not."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """End the transaction after ``record``, or after the batch that ``poll`` returns next."""
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """The same, but discard the transaction's records. Their offsets are committed all the same."""
+        """The same, but discard the transaction's records. Their offsets are still committed."""
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task gets before it is started."""
+    """The context that a task receives before ``start``."""
 
     offsets: OffsetReader
     configs: Mapping[str, str]
@@ -136,57 +136,57 @@ class TaskContext:
 class SourceTask(ABC):
     """One task. Every method and property is called by the same thread; ``context`` is set before ``start``.
 
-    The order is ``start``, then ``poll`` again and again, and behind each transaction ``commit_record`` for each of its
-    records and ``commit``; ``stop`` at the end. A process that is killed calls none of them: what has to last is in the
+    The order is ``start``, then ``poll`` repeatedly, and after each transaction ``commit_record`` for each of its records
+    and ``commit``; ``stop`` at the end. A killed process calls none of them: state that must survive belongs in the
     offsets.
 
-    What a method raises fails the task, with its trace in the status topic: what it has not committed is aborted, and comes
-    again when the connector is run again. Only ``RetriableError`` of ``poll`` does not. Kafka's failures are no business of
-    the task: the runtime settles them, and starts a new task where it has to read the committed offsets.
+    An exception in a method fails the task, with its trace in the status topic: uncommitted records are aborted, and
+    delivered again when the connector runs again. Only ``RetriableError`` of ``poll`` does not. The runtime handles
+    Kafka's failures, and starts a new task if it has to read the committed offsets.
     """
 
     context: TaskContext
 
     @abstractmethod
     def start(self, configs: Mapping[str, str]) -> None:
-        """Begin where ``context.offsets`` says. ``configs`` is one of ``task_configs``; durations and sizes in it have the
-        units of their properties. What is opened here is closed in ``stop``, which is called also where this raises.
+        """Begin at the offsets of ``context.offsets``. ``configs`` is one of ``task_configs``; durations and sizes have the
+        units of their properties. Close in ``stop`` what is opened here; ``stop`` is also called if this raises.
         """
 
     @abstractmethod
     def poll(self) -> Batch | None:
-        """The next records, None or nothing where there are none for now; may wait for up to a second or so. A longer wait
-        delays the end of the run, and of a transaction that is open; ``transaction.timeout.ms`` ends one that takes too
-        long. With ``transaction.boundary.latency.ms`` it delays no transaction, unless the task has ``update_offsets``.
+        """Return the next records, or None or nothing if none are available; may wait for about a second. A longer wait
+        delays the end of the run and of an open transaction; ``transaction.timeout.ms`` ends one that takes too long. With
+        ``transaction.boundary.latency.ms`` it delays no transaction, unless the task has ``update_offsets``.
 
-        Records of a source partition come in the order of their offsets. They may be asked for again: not what was given is
-        done, but what is committed. Raises ``RetriableError`` for what may pass: it is polled again at once, and the run is
-        not idle meanwhile, so wait before raising it. Anything else that it raises fails the task.
+        Return the records of a source partition in the order of their offsets. Returned records may be requested again
+        until they are committed. Raises ``RetriableError`` for a temporary failure: ``poll`` is called again immediately,
+        and the run is not idle meanwhile, so wait before raising it. Any other exception fails the task.
         """
 
     def commit_record(self, record: SourceRecord) -> None:  # noqa: B027  # a hook that most tasks do not need
-        """``record`` is committed, or was left out. Called after the transaction, before ``commit``."""
+        """Note that ``record`` is committed, or was left out. Called after the transaction, before ``commit``."""
 
     def commit(self) -> None:  # noqa: B027  # a hook that most tasks do not need
-        """The offsets of all records so far are committed."""
+        """Note that the offsets of all records so far are committed."""
 
     def update_offsets(
         self, offsets: list[tuple[dict[str, Any], dict[str, Any]]]
     ) -> list[tuple[Partition, Offset | None]] | None:
-        """KIP-910: offsets to commit besides ``offsets``, or in their place, just before they are written.
+        """Return offsets to commit in addition to ``offsets`` or instead of them, just before they are written (KIP-910).
 
-        An offset of None is a tombstone. What is left out is committed as it was; None or nothing changes nothing.
+        An offset of None is a tombstone. Omitted offsets are committed unchanged; None or nothing changes nothing.
         """
         return None
 
     @property
     def finished(self) -> bool:
-        """Whether ``poll`` will never return anything again. Connect's tasks never are; bounded sources may be."""
+        """Whether ``poll`` will never return records again. Connect's tasks never finish; bounded sources may."""
         return False
 
     @property
     def lag(self) -> int | None:
-        """How much is left to read, in a unit of the source's own; None where that cannot be known. For people only."""
+        """How much is left to read, in a unit of the source; None if unknown. Only displayed."""
         return None
 
     def stop(self) -> None:  # noqa: B027  # a hook that most tasks do not need
@@ -195,8 +195,8 @@ class SourceTask(ABC):
 
 @dataclass(frozen=True)
 class Setting:
-    """One property of a connector's configuration, as ``ConfigDef`` has it: a string, whose unit ``help`` says. ``default``
-    is documentation: a property that is missing is missing from ``configs``.
+    """One property of a connector's configuration, as in ``ConfigDef``: a string, with its unit in ``help``. ``default`` is
+    documentation: a missing property is also missing from ``configs``.
     """
 
     name: str
@@ -206,7 +206,7 @@ class Setting:
 
 
 def not_above_zero(configs: Mapping[str, str], *names: str) -> dict[str, list[str]]:
-    """An error message for each property of ``names`` that has a value which is not a whole number above 0."""
+    """Return an error message for each property of ``names`` whose value is not a whole number above 0."""
     found = {}
     for name in names:
         value = configs.get(name, "1").strip()
@@ -217,16 +217,16 @@ def not_above_zero(configs: Mapping[str, str], *names: str) -> dict[str, list[st
 
 @dataclass(frozen=True)
 class ConnectorContext:
-    """What a connector gets before it is looked at or started: ``target`` is the Kafka that its records go to."""
+    """The context that a connector receives before any call: ``target`` is the Kafka cluster that its records go to."""
 
     target: Kafka
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a start will do besides running tasks, and what people should know beforehand; lines of text.
+    """The changes that a start makes before tasks run, and notes for the user; lines of text.
 
-    ``tasks`` is how many there will be. Where it is None, a connector without ``steps`` is started to be asked for them.
+    ``tasks`` is the number of tasks. If it is None, a connector without ``steps`` is started to determine them.
     """
 
     steps: Sequence[str] = ()
@@ -236,8 +236,8 @@ class Outlook:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a task is made of that has a supply of its own: ``configs`` are the task's, ``timeout`` is in seconds.
-    ``stats`` is where it counts what the task loop cannot.
+    """The arguments for ``supply``, which reads in bulk: ``configs`` are the task's, ``timeout`` is in seconds. It counts in
+    ``stats`` what the task loop cannot count.
     """
 
     connector: str
@@ -249,39 +249,36 @@ class SourceContext:
 
 
 class Connector(ABC):
-    """What all kinds of connectors share: a configuration, and how it is split into tasks. ``context`` is set before it is
-    used.
-    """
+    """The base of all connectors: a configuration that is split into tasks. ``context`` is set before the first call."""
 
     context: ConnectorContext
     task: type
     settings: Sequence[Setting] = ()
     converts: bool = True
-    """Whether its values go through ``value.converter``."""
+    """Whether ``value.converter`` converts its values."""
 
     def __init__(self) -> None:
         self.configs: Mapping[str, str] = {}
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """Error messages by property; none where the configuration will do. What it raises is an error message, too."""
+        """Return error messages by property; none if the configuration is valid. An exception is also an error message."""
         missing = [s.name for s in self.settings if s.required and not configs.get(s.name)]
         return {name: [f'Missing required configuration "{name}" which has no default value.'] for name in missing}
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
-        """Look at what ``start`` will find, and change nothing; ``configs`` were validated."""
+        """Return what ``start`` will do, without changing anything; ``configs`` were validated."""
         return Outlook()
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Take the configuration; look at the system behind it, if need be. What it changes is in ``Outlook.steps``: without
-        them it is called, with ``task_configs`` and ``stop`` behind it, for ``--dry-run`` and before every run, too.
+        """Start with this configuration; query the source or target system if necessary. List changes in ``Outlook.steps``:
+        without steps, ``start``, ``task_configs`` and ``stop`` are also called for ``--dry-run`` and before every run.
         """
         self.configs = configs
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """A configuration for each task, at most ``max_tasks`` (KIP-1004): strings, which executors get as they are. A
-        source partition belongs to one of the tasks, and to the same one in each call with the same configuration, where it
-        can.
+        """Return a configuration for each task, at most ``max_tasks`` (KIP-1004): strings, passed unchanged to executors. A
+        source partition belongs to one task, if possible to the same one in each call with the same configuration.
         """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
@@ -289,20 +286,20 @@ class Connector(ABC):
 
 
 class SourceConnector(Connector):
-    """A kind of source, whose tasks are polled or supply records in bulk."""
+    """A source connector, whose tasks are polled or supply records in bulk."""
 
     task: type[SourceTask]
 
     @classmethod
     def supply(cls, share: SourceContext) -> TaskRecordSource | None:
-        """Records in bulk, in place of a task that is polled; None where tasks are polled.
+        """Return a supply of records in bulk, instead of a polled task; None if tasks are polled.
 
-        The callbacks of polled tasks, ``commit_record``, ``commit`` and ``update_offsets``, are not called then.
+        With a supply, ``commit_record``, ``commit`` and ``update_offsets`` are not called.
         """
         return None
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        """Whether it is exactly-once with ``configs``; None where the connector does not say."""
+        """Whether it is exactly-once with ``configs``; None if unknown."""
         return None
 
     def can_define_transaction_boundaries(self, configs: Mapping[str, str]) -> TransactionBoundaries | None:

@@ -1,4 +1,4 @@
-"""From a task's values to bytes, as Connect's own converters write them."""
+"""Converts a task's values to bytes, as Connect's converters write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector's configuration says of its producer and its transactions, in terms of a task here. Pure."""
+"""The settings of a task's producer and transactions, from the connector's configuration. Pure."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class DeliverySettings:
 
 
 def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
-    """What ``config``, which was validated, asks for."""
+    """Return the settings of a validated source ``config``."""
     once = exactly_once(config)
     boundary = Boundary(config.get(BOUNDARY, "poll").lower())
     flush = int(config.get(FLUSH, DEFAULT_INTERVAL_MS))
@@ -157,12 +157,12 @@ def target_cluster(config: Mapping[str, str], own: str) -> tuple[str, dict[str, 
 
 
 def exactly_once(config: Mapping[str, str]) -> bool:
-    """Whether the job asks for nothing less."""
+    """Whether the job uses exactly-once delivery."""
     return config.get(SUPPORT, "enabled").strip().lower() == "enabled"
 
 
 def check(how: DeliverySettings) -> None:
-    """Raises ``BadInput`` for a value that librdkafka does not take, although Java's client might."""
+    """Raise ``BadInput`` for a value that librdkafka does not accept, although Java's client might."""
     from confluent_kafka import KafkaException, Producer
 
     known = {**_RENAMED, **{name: name for name in _SAME}}
@@ -182,7 +182,7 @@ def check(how: DeliverySettings) -> None:
 
 
 def idle_for_columns(config: Mapping[str, str]) -> list[str]:
-    """The properties that librdkafka's producer would heed, and one of columns does not."""
+    """Return the properties that librdkafka's producer supports, and one of columns does not."""
     given = client_overrides(config, "producer").keys()
     return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - COLUMNAR_PROPERTIES)
 

@@ -1,4 +1,4 @@
-"""What a sink's configuration says of records that fail: ``errors.*``, as ``SinkConnectorConfig`` has it (KIP-298). Pure."""
+"""A sink's settings for records that fail: ``errors.*``, as in ``SinkConnectorConfig`` (KIP-298). Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ErrorSettings:
-    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is for dead letters, None where there are none; its
-    ``replication_factor`` is -1 for that of the brokers, None where it is not given.
+    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is the dead letter topic, None without one; its
+    ``replication_factor`` is -1 for the brokers' default, None if not configured.
     """
 
     tolerate_all: bool = False
@@ -31,7 +31,7 @@ class ErrorSettings:
 
 
 def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
-    """Raises ``BadInput`` for an invalid value, and for a dead letter topic that is one of ``topics``."""
+    """Parse ``errors.*``. Raises ``BadInput`` for an invalid value, or a dead letter topic that is one of ``topics``."""
     tolerance = configs.get("errors.tolerance", "none").lower()
     if tolerance not in {"none", "all"}:
         raise _invalid("errors.tolerance", tolerance, "none or all")

@@ -1,4 +1,4 @@
-"""How long records take from their poll until readers with read_committed see them, as a histogram that adds up.
+"""A histogram of the time from a record's poll until read_committed consumers can read it. Histograms can be added.
 
 Buckets grow by a sixteenth of a doubling, so that a quantile is at most 4.5 % too high, and never too low. Times beyond the
 last bucket, an hour and more, are counted in it.
@@ -18,12 +18,12 @@ BUCKETS = 26 * PER_DOUBLING
 """The last one ends after 1.9 hours."""
 MOST_POLLS = 4096
 EDGES = range(3, 20)
-"""The edges that Prometheus gets, in doublings of ``SHORTEST``: 0.8 ms to 52 s."""
+"""The edges exported to Prometheus, in doublings of ``SHORTEST``: 0.8 ms to 52 s."""
 
 
 class OpenPolls:
-    """When the records of the open transaction were polled, and how many. Of very many polls, neighbours count as one, at
-    the time of the earlier: what was measured is never too short.
+    """The polls of the open transaction: time and number of records. Very many polls are merged in pairs, at the time of
+    the earlier one: a measured time is never too short.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class OpenPolls:
             self._polls = [(at, one + other) for (at, one), (_, other) in zip(even, odd, strict=True)]
 
     def took(self, now: float) -> list[tuple[float, int]]:
-        """How long they have been there, and how many."""
+        """Return the seconds since each poll, and its number of records."""
         return [(now - at, records) for at, records in self._polls]
 
     def clear(self) -> None:
@@ -45,10 +45,10 @@ class OpenPolls:
 
 @dataclass
 class LatencyMeter:
-    """Records by how long they took, in one lease or in all; ``longest`` is in seconds.
+    """Numbers of records by latency, in one lease or in all; ``longest`` is in seconds.
 
-    ``promise`` is in seconds, None where none was made. ``missed`` are committed transactions that had a record which took
-    longer than that.
+    ``promise`` is in seconds, None without a promise. ``missed`` counts committed transactions with a record that took
+    longer.
     """
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class LatencyMeter:
     promise: float | None = None
 
     def committed(self, took: Sequence[tuple[float, int]]) -> None:
-        """A transaction is, with so many records that took so many seconds each."""
+        """Count a committed transaction; ``took`` has pairs of seconds and number of records."""
         for seconds, records in took:
             bucket = bucket_of(seconds)
             self.counts[bucket] = self.counts.get(bucket, 0) + records
@@ -72,7 +72,7 @@ class LatencyMeter:
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> float | None:
-        """Seconds in which ``share`` of the records could be seen; None where none was measured."""
+        """Return the seconds within which ``share`` of the records were readable; None without records."""
         left = math.ceil(self.records * share)
         for bucket in sorted(self.counts):
             left -= self.counts[bucket]
@@ -82,23 +82,23 @@ class LatencyMeter:
 
     @property
     def broken(self) -> bool:
-        """Whether more than one in a hundred records took longer than was promised."""
+        """Whether more than one in a hundred records took longer than promised."""
         p99 = self.quantile(0.99)
         return self.promise is not None and p99 is not None and p99 > self.promise
 
     @property
     def summary(self) -> dict[str, Any]:
-        """As tasks tell their driver while they work."""
+        """The summary that a running task reports to its driver."""
         return {"promise": self.promise, "p99": self.quantile(0.99), "records": self.records, "missed": self.missed}
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """For each of Prometheus' edges, in seconds, how many records took no longer."""
+        """Yield each of Prometheus' edges, in seconds, and how many records took no longer."""
         for doublings in EDGES:
             last = doublings * PER_DOUBLING
             yield SHORTEST * 2**doublings, sum(n for bucket, n in self.counts.items() if bucket <= last)
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Add another one's, as a dictionary of these fields: JSON makes its keys texts."""
+        """Add another meter, a dictionary of these fields; keys of ``counts`` are strings in JSON."""
         for bucket, records in other.get("counts", {}).items():
             self.counts[int(bucket)] = self.counts.get(int(bucket), 0) + records
         self.total += other.get("total", 0.0)
@@ -108,19 +108,19 @@ class LatencyMeter:
 
 
 def bucket_of(seconds: float) -> int:
-    """The number of the bucket of ``seconds``: that with the first edge which is not below."""
+    """Return the number of the bucket of ``seconds``: the first whose edge is not below."""
     if seconds <= SHORTEST:
         return 0
     return min(BUCKETS, math.ceil(math.log2(seconds / SHORTEST) * PER_DOUBLING - 1e-9))
 
 
 def edge(bucket: int) -> float:
-    """The longest time in it, in seconds."""
+    """Return the longest time of a bucket, in seconds."""
     return float(SHORTEST * 2 ** (bucket / PER_DOUBLING))
 
 
 def latency_metrics(total: LatencyMeter, last: LatencyMeter) -> dict[str, int | float | None]:
-    """What Connect has no metrics for, in milliseconds: of the whole run in ``total``, and of its ``last`` lease."""
+    """Return latencies in milliseconds of the run (``total``) and of its ``last`` lease; Connect has no such metrics."""
     found: dict[str, int | float | None] = {
         "poll-to-visible-p50-time-ms": in_ms(total.quantile(0.5)),
         "poll-to-visible-p99-time-ms": in_ms(total.quantile(0.99)),

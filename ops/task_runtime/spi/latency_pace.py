@@ -1,9 +1,9 @@
-"""When a transaction has to end for its oldest record to be visible in time. Pure: every method is given the time.
+"""When a transaction has to end so that its oldest record is readable in time. Pure: the time is an argument.
 
-A transaction that is to be committed at the last moment needs to know how long that takes: to write what is still on its
-way, the offsets, and the coordinator's answer. What the last ones took is a good guess, and the slow ones among them count:
-of each duration the pace keeps the longest, which fades as later ones are shorter. So transactions become smaller where a
-broker becomes slow, down to one for each batch, and larger once it is quick again.
+To commit as late as possible, the duration of the commit must be estimated: writing the outstanding records and the
+offsets, and the coordinator's response. The estimate is the longest recent duration, which decays as later ones are
+shorter. So transactions become smaller if a broker becomes slow, down to one for each batch, and larger when it is fast
+again.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FADING = 16
-"""Of how many shorter durations each takes a part off the longest."""
+"""Each shorter duration reduces the longest by this fraction of the difference."""
 RESERVE = 0.1
-"""The part of the promise that is kept free: brokers write markers behind their answer, and readers have to fetch."""
+"""The reserved part of the promise: brokers write markers after their response, and consumers have to fetch."""
 REST = 0.02
-"""Seconds for which the loop rests behind a poll that gave nothing."""
+"""Seconds for which the loop pauses after a poll without records."""
 FIRST = 0.25
-"""The part of the promise that the first commit is taken to need."""
+"""The assumed duration of the first commit, as a part of the promise."""
 
 
 @dataclass
 class FadingMaximum:
-    """The longest of the last durations, in seconds."""
+    """The longest of the recent durations, in seconds."""
 
     value: float = 0.0
 
@@ -32,15 +32,15 @@ class FadingMaximum:
 
 @dataclass
 class LatencyPace:
-    """Keeps the transactions of a task short enough for ``promise``. Times are in seconds, of any one clock."""
+    """Keeps the transactions of a task short enough for ``promise``. Times are in seconds, all of one clock."""
 
     promise: float
     oldest: float | None = None
     """When the oldest record of the open transaction was polled."""
     commit: FadingMaximum = field(init=False)
-    """From the decision to end a transaction until readers can see it."""
+    """From the decision to end a transaction until it is readable."""
     handling: FadingMaximum = field(default_factory=FadingMaximum)
-    """From a batch until the next one can be asked for: it may be the one behind which it is too late."""
+    """From a batch until the next one can be requested: after that batch it may be too late."""
     _given: float | None = None
     _decided: float | None = None
 
@@ -52,14 +52,14 @@ class LatencyPace:
         self._given, self._decided = at, None
 
     def ready(self, now: float) -> None:
-        """The next batch is asked for: what was given before is on its way."""
+        """Note that the next batch is requested: the previous one was handed to the producer."""
         if self._given is not None:
             self.handling.observe(now - self._given)
             self._given = None
 
     @property
     def deadline(self) -> float | None:
-        """When the open transaction is to be ended, which may be past; None where none is open."""
+        """When the open transaction is to end, which may be in the past; None if none is open."""
         if self.oldest is None:
             return None
         return self.oldest + self.promise * (1 - RESERVE) - self.commit.value - self.handling.value
@@ -68,11 +68,11 @@ class LatencyPace:
         return self.deadline is not None and now >= self.deadline
 
     def decided(self, now: float) -> None:
-        """It ends now, for whatever reason."""
+        """Note that the transaction ends now."""
         self._decided, self._given = now, None
 
     def ended(self, now: float) -> None:
-        """It is committed, or aborted as the task wished."""
+        """Note that the transaction is committed, or aborted as the task requested."""
         if self._decided is not None and self.oldest is not None:
             self.commit.observe(now - self._decided)
         self.oldest = self._decided = self._given = None

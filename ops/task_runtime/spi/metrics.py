@@ -1,8 +1,8 @@
-"""What a task's metrics are: Connect's own, by Connect's own names, as far as there is the same thing here.
+"""The metrics of a task, under the names of Connect's where Connect has the same metric.
 
 Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics`` and ``connector-task-metrics``. Totals and extremes are
-those of the whole run. Rates are left to whoever draws them: they are the totals' slopes. Without exactly-once, what is
-between two flushes of offsets counts as a transaction.
+those of the whole run. There are no rates: derive them from the totals. Without exactly-once, the records
+between two flushes of offsets count as a transaction.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms, l
 from connectctl.ops.task_runtime.spi.sink_meter import CommitMeter, SinkMeter, mean, sink_metrics
 
 Metrics = dict[str, int | float | None]
-"""Values by Connect's names; None where nothing was measured yet, for which Connect has NaN."""
+"""Values by Connect's names; None if nothing was measured yet, for which Connect has NaN."""
 
 
 @dataclass
 class TaskMeter(CommitMeter):
-    """What a task counts besides its transactions, in one lease or in all. Times are in seconds.
+    """A task's counters other than its transactions, in one lease or in all. Times are in seconds.
 
-    ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
-    because a new instance polls them again. ``empty`` are transactions that had nothing but offsets. ``global_failures`` are
-    offsets that the global offsets topic behind a dedicated one refused; they are sent again. ``lag`` are records that a
-    member of a consumer group has left to read, None where that is not known, and for all other tasks. ``unopened`` and
-    ``opened`` are batches that a copy has sent, ``lost`` offsets that its source had deleted before they were copied.
+    ``settled`` are completed records: committed, aborted as the task requested (``discarded``), or dropped because a new
+    instance polls them again. ``empty`` are transactions with offsets only. ``global_failures`` are offsets of a dedicated
+    topic that the global offsets topic rejected; they are sent again. ``lag`` is the number of records that a consumer
+    group member has left to read, None if unknown, and for all other tasks. ``unopened`` and ``opened`` are batches that a
+    copy has sent, ``lost`` offsets that its source had deleted before they were copied.
     """
 
     polled: int = 0
@@ -47,11 +47,11 @@ class TaskMeter(CommitMeter):
 
     @property
     def active(self) -> int:
-        """How many records were polled and are not settled yet."""
+        """The number of polled records that are not settled yet."""
         return self.polled - self.settled
 
     def poll(self, size: int, seconds: float) -> None:
-        """The source gave a batch. An empty one is none, as in Connect."""
+        """Count a polled batch; an empty one does not count, as in Connect."""
         if not size:
             return
         self.polled += size
@@ -62,7 +62,7 @@ class TaskMeter(CommitMeter):
         self.most_active = max(self.most_active, self.active)
 
     def batch(self, unopened: bool, batches: int) -> None:  # a callback
-        """A copy sent ``batches`` of the source, ``unopened`` or made anew."""
+        """Count ``batches`` of the source that a copy sent, ``unopened`` or rebuilt."""
         self.unopened += batches * unopened
         self.opened += batches * (not unopened)
 
@@ -71,17 +71,17 @@ class TaskMeter(CommitMeter):
         self.empty += not size
 
     def discard(self, size: int) -> None:
-        """``size`` records were written and aborted, as the task wished."""
+        """Count ``size`` records that were written and aborted, as the task requested."""
         self.settled += size
         self.discarded += size
 
     def forget(self) -> None:
-        """Whatever is in hand is polled again."""
+        """Note that all uncommitted records are polled again."""
         self.settled = self.polled
 
 
 class Totals(Protocol):
-    """What a task did so far."""
+    """The totals of a task so far."""
 
     records: int
     transactions: int
@@ -97,10 +97,10 @@ class Totals(Protocol):
 
 
 def metrics(total: Totals) -> Metrics:
-    """The metrics of a task. Sizes are in records, times in milliseconds, and ``…-percentage`` is a share of 1, as Kafka's.
+    """Return a task's metrics: sizes in records, times in milliseconds, ``…-percentage`` a share of 1, as Kafka's.
 
-    ``source-record-active-count`` is what was in hand when the task last reported. Connect has none for the global offsets
-    topic behind a dedicated one, where it only logs: ``global-offset-unwritten-count`` are source partitions.
+    ``source-record-active-count`` is as of the task's last report. Connect only logs failed writes to the global offsets
+    topic with a dedicated one, and has no metric: ``global-offset-unwritten-count`` are source partitions.
     """
     sizes: Metrics = {
         "transaction-size-min": 0 if total.meter.empty else total.smallest,
@@ -108,7 +108,7 @@ def metrics(total: Totals) -> Metrics:
         "transaction-size-avg": mean(total.records, total.transactions),
     }
     if total.sink is not None:
-        return sizes | sink_metrics(total.sink, None, None)  # of what a task has now nothing is known behind its lease
+        return sizes | sink_metrics(total.sink, None, None)  # the current values of a task are unknown after its lease
     meter = total.meter
     attempts = meter.commits + meter.failed_commits
     return sizes | {
@@ -133,7 +133,7 @@ def metrics(total: Totals) -> Metrics:
 
 
 def copy_metrics(meter: TaskMeter) -> Metrics:
-    """What a topic copy has besides: Connect has no counterpart. ``lost`` are offsets, as many records at most."""
+    """Return the metrics of a topic copy; Connect has none. ``lost`` are offsets, at most as many records."""
     return {
         "copy-batch-unopened-total": meter.unopened,
         "copy-batch-opened-total": meter.opened,
@@ -142,11 +142,11 @@ def copy_metrics(meter: TaskMeter) -> Metrics:
 
 
 def group_metrics(total: Totals) -> Metrics:
-    """What a task has besides that reads as a member of a consumer group, as transforms do.
+    """Return the additional metrics of a task that is a consumer group member, such as a transform.
 
-    ``records-lag`` is Kafka's consumer's, summed over the partitions assigned. The others have no counterpart in Connect:
-    transactions that were committed and aborted, and the milliseconds for which the task has been waiting for Kafka,
-    0 where it does not.
+    ``records-lag`` is that of Kafka's consumer, summed over the assigned partitions. Connect does not have the others:
+    committed and aborted transactions, and the milliseconds for which the task has been waiting for Kafka, 0 if it does
+    not wait.
     """
     return {
         "records-lag": total.meter.lag,

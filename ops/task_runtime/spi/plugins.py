@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.spi.connector import Connector
 from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
 
 GROUP = "connectctl.connectors"
-"""Entry points of this group give a connector class under the name that ``connector.class`` has."""
+"""The group of entry points that name connector classes for ``connector.class``."""
 _FILE_STREAM = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
 _FILE_SINK = "connectctl.ops.task_runtime.connectors.filestream_sink:FileStreamSink"
 _TOPIC_COPY = "connectctl.ops.task_runtime.connectors.topic_copy.connector:TopicCopy"
@@ -48,32 +48,32 @@ _SHAPES = "Use one of these names, or MODULE:CLASS of a Python class."
 
 
 def known_connectors() -> dict[str, str]:
-    """The connectors that can be named, each with its ``module:Class``."""
+    """Return the connectors that have a name, each with its ``module:Class``."""
     found = {point.name: point.value for point in metadata.entry_points(group=GROUP)}
     return found | BUILT_IN
 
 
 def path_of(name: str) -> str:
-    """``module:Class`` for a ``connector.class``. Raises ``BadInput`` for an unknown name."""
+    """Return ``module:Class`` for a ``connector.class``. Raises ``BadInput`` for an unknown name."""
     if ":" in name:
         return name
-    there = known_connectors()
-    if name not in there:
-        near = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
+    known = known_connectors()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise BadInput(
             f"Failed to find any class that implements Connector and which name matches {name}",
-            why=f"available: {', '.join(sorted(there))}",
+            why=f"available: {', '.join(sorted(known))}",
             next_step=hint + _SHAPES,
             code="unknown-class",
         )
-    return there[name]
+    return known[name]
 
 
 def connector_class(path: str, directory: Path | None = None) -> type[Connector]:
-    """The class at ``module:Class``. Raises ``BadInput`` where it cannot be imported or is not a ``Connector``.
+    """Return the class at ``module:Class``. Raises ``BadInput`` if it cannot be imported or is not a ``Connector``.
 
-    ``directory`` is the job file's, for a hint that names what lies there.
+    ``directory`` is that of the job file, whose modules the hint lists.
     """
     module, _, name = path.partition(":")
     try:
@@ -98,39 +98,39 @@ def connector_class(path: str, directory: Path | None = None) -> type[Connector]
 
 
 def _modules_hint(module: str, directory: Path | None) -> str:
-    """Where a module is looked for, and what there is."""
+    """Return where modules are searched, and which exist."""
     if directory is None:
         return _SHAPES
-    there = modules_in(directory)
-    near = difflib.get_close_matches(module, there, n=1)
+    modules = modules_in(directory)
+    near = difflib.get_close_matches(module, modules, n=1)
     found = "No module is in the directory of the job file"
-    if there:
-        found = f"Modules in the directory of the job file: {some_of(there, MOST_NAMED)}"
+    if modules:
+        found = f"Modules in the directory of the job file: {some_of(modules, MOST_NAMED)}"
     guess = f"Did you mean {near[0]}? " if near and near[0] != module else ""
     return f"{guess}{found}. Install other modules, or list their wheel or zip under plugins."
 
 
 def _classes_hint(module: str) -> str:
-    """The connectors in a module that was imported."""
-    there = [
+    """Return the connectors of an imported module, as a hint."""
+    names = [
         name
         for name, each in vars(sys.modules[module]).items()
         if isinstance(each, type) and issubclass(each, Connector | Transform) and not isabstract(each)
     ]
-    if not there:
+    if not names:
         return f"The module has no connectors. {_SHAPES}"
-    return f"Connectors in the module: {', '.join(sorted(there))}."
+    return f"Connectors in the module: {', '.join(sorted(names))}."
 
 
 def importable(archives: Iterable[Path]) -> None:
-    """Let this process import from wheels and zips, and find the entry points of those."""
+    """Make wheels and zips importable in this process, with their entry points."""
     for archive in archives:
         if str(archive) not in sys.path:
             sys.path.insert(0, str(archive))
 
 
 def task_class(path: str) -> str:
-    """What task configs have as ``task.class``: Java's own where a worker could resume the tasks, else Python's."""
+    """Return ``task.class`` for task configs: Java's class if a worker could resume the tasks, else Python's."""
     if path in _JAVA_TASKS:
         return _JAVA_TASKS[path]
     task = connector_class(path).task

@@ -1,4 +1,4 @@
-"""From the bytes of a record to a sink's values, as Connect's own converters read them.
+"""Converts the bytes of a record to a sink's values, as Connect's converters read them.
 
 Source: ``toConnectData`` of ``StringConverter``, ``ByteArrayConverter`` and ``JsonConverter``.
 """

@@ -1,9 +1,9 @@
-"""What a person writes to get records out of Kafka: sinks in the shape of Connect's own, in Python.
+"""The interfaces of sink connectors and their tasks in Python, modelled on those of Kafka Connect.
 
 The names and the order of calls are those of ``org.apache.kafka.connect.sink``, with ``is_closing`` of KIP-275. A record
-may come again, with the same topic, partition and offset, as long as its offset is not committed.
+may be delivered again, with the same topic, partition and offset, until its offset is committed.
 
-Where it runs, what is pickled (nothing) and how long a task lives is as for sources (``connector.py``).
+Execution, pickling (none) and the lifetime of a task are as for sources (``connector.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Schema = Mapping[str, Any]
 
 
 class TimestampType(StrEnum):
-    """Who gave a record its timestamp."""
+    """The origin of a record's timestamp: its producer or the broker."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -35,12 +35,12 @@ class TimestampType(StrEnum):
 
 @dataclass(eq=False, slots=True)  # frozen, it would take five times as long to make, and there is one for each record
 class SinkRecord:
-    """A record of a topic, converted. ``timestamp`` is in milliseconds since the epoch, None where there is none.
+    """A record of a topic, converted. ``timestamp`` is in milliseconds since the epoch, None if it has none.
 
-    ``key``, ``value`` and values of headers are what the converters read: ``StringConverter`` (default) str,
-    ``JsonConverter`` what JSON has (with ``schemas.enable``, the default, the payload, with bytes, Decimal and datetime
-    where its schema says so), ``ByteArrayConverter`` bytes; None is null. ``offset`` and ``partition`` are Kafka's numbers.
-    Schemas are None where a converter has none. ``original`` is confluent-kafka's message, for a dead letter.
+    ``key``, ``value`` and header values are the converters' results: ``StringConverter`` (default) str, ``JsonConverter``
+    JSON's types (with ``schemas.enable``, the default, the payload, with bytes, Decimal and datetime if its schema
+    requires it), ``ByteArrayConverter`` bytes; None is null. ``offset`` and ``partition`` are Kafka's numbers.
+    Schemas are None if the converter has none. ``original`` is confluent-kafka's message, for a dead letter.
     """
 
     topic: str
@@ -57,16 +57,16 @@ class SinkRecord:
 
 
 class ErrantRecordReporter(Protocol):
-    """``ErrantRecordReporter`` of KIP-610: records that the task cannot handle, and that are not to end it."""
+    """``ErrantRecordReporter`` of KIP-610: reports records that the task cannot process, without failing the task."""
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """Log ``record`` and send it to the dead letter topic, as ``errors.*`` says; no offset is committed before it is
-        written. Raises ``ConnectctlError`` where ``errors.tolerance`` is none.
+        """Log ``record`` and send it to the dead letter topic, as configured by ``errors.*``; no offset is committed before
+        it is written. Raises ``ConnectctlError`` if ``errors.tolerance`` is none.
         """
 
 
 class SinkTaskContext(Protocol):
-    """``SinkTaskContext``: what a task can ask of its runtime. Used by the task's thread only."""
+    """``SinkTaskContext``: a task's requests to its runtime. Used by the task's thread only."""
 
     @property
     def configs(self) -> Mapping[str, str]:
@@ -74,89 +74,89 @@ class SinkTaskContext(Protocol):
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are the task's own now; during ``pre_commit`` of those that are closed, these as well."""
+        """The partitions assigned to the task; during ``pre_commit`` of partitions being closed, these as well."""
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """None where neither a dead letter topic nor ``errors.log.enable`` is configured."""
+        """The reporter; None if neither a dead letter topic nor ``errors.log.enable`` is configured."""
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from ``offsets`` of the task's own partitions, before the next ``put``. For a sink that keeps its offsets
-        with its data; a call in ``open`` counts.
+        """Continue reading at ``offsets`` of assigned partitions, before the next ``put``. For a sink that stores
+        its offsets with its data; may be called in ``open``.
         """
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Get no records of these partitions until ``resume``. Raises ``ConnectctlError`` for one that is not assigned."""
+        """Deliver no records of these until ``resume``. Raises ``ConnectctlError`` for one that is not assigned."""
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Get their records again. Raises ``ConnectctlError`` for one that is not assigned."""
+        """Deliver their records again. Raises ``ConnectctlError`` for one that is not assigned."""
 
     def request_commit(self) -> None:
         """Commit before the next ``put``, rather than at ``offset.flush.interval.ms``."""
 
     def timeout(self, milliseconds: int) -> None:
-        """Call ``put`` again after this time, at the latest; after a ``RetriableError``, not before."""
+        """Call ``put`` again after this time at the latest; after a ``RetriableError``, at the earliest."""
 
     def is_closing(self) -> bool:
-        """KIP-275: whether this ``pre_commit`` is the last one for its partitions, which are closed afterwards. False at all
-        other times.
+        """Whether this ``pre_commit`` is the last one for its partitions, which are closed afterwards (KIP-275). False
+        at all other times.
         """
 
 
 class SinkTask(ABC):
     """One task. Every method is called by the same thread; ``context`` is set before ``start``.
 
-    What a method raises fails the task: partitions are closed, and what is not committed comes again when the connector is
-    run again. Only ``RetriableError`` of ``put``, and whatever ``pre_commit`` or ``flush`` raise, do not: those records
-    come again.
+    An exception in a method fails the task: partitions are closed, and uncommitted records are delivered again when the
+    connector runs again. ``RetriableError`` of ``put`` and exceptions of ``pre_commit`` or ``flush`` do not: those records
+    are delivered again.
     """
 
     context: SinkTaskContext
 
     @abstractmethod
     def start(self, configs: Mapping[str, str]) -> None:
-        """Take the configuration; no partition is assigned yet."""
+        """Start with this configuration; no partition is assigned yet."""
 
     def open(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  # a hook that most tasks do not need
-        """``partitions`` were added to the task's own; their records come afterwards."""
+        """Prepare for ``partitions``, which were assigned in addition; their records are delivered afterwards."""
 
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Take ``records``, in the order of each partition; there may be none. Raises ``RetriableError`` to get the same
-        ones again after ``context.timeout``, else a second; no others come before. Anything else that it raises fails the
-        task. It may take as long as ``max.poll.interval.ms`` of the consumer allows.
+        """Process ``records``, in the order of each partition; may be empty. Raises ``RetriableError`` to receive the same
+        records again after ``context.timeout``, by default a second, and no others before. Any other exception fails the
+        task. A call may take as long as ``max.poll.interval.ms`` of the consumer allows.
         """
 
     def flush(self, offsets: GroupOffsets) -> None:  # noqa: B027  # a hook that sinks that pre_commit do not need
-        """Write everything that ``put`` took; ``offsets`` are of the next records."""
+        """Write all records that ``put`` accepted; ``offsets`` are those of the next records."""
 
     def pre_commit(self, offsets: GroupOffsets) -> GroupOffsets:
-        """The offsets that can be committed, of those ``offsets`` that ``put`` took; none, to commit nothing.
+        """Return the offsets that can be committed, of the ``offsets`` that ``put`` accepted; none, to commit nothing.
 
-        Where it raises, its partitions are read again from what is committed: all of them, while closing those of
-        ``offsets`` alone, by whoever has them next.
+        If it raises, partitions are read again from their committed offsets: all of them, or, when closing, those of
+        ``offsets``, by the next task that they are assigned to.
         """
         self.flush(offsets)
         return offsets
 
     def transaction_records(self, offsets: GroupOffsets) -> Sequence[ProducerRecord]:
-        """Of a connector that is ``exactly_once``: records for the transaction that commits ``offsets``, of which
-        ``pre_commit`` just gave some or all. Called again with the same offsets where the transaction has to be repeated.
+        """Return records for the transaction that commits ``offsets``, some or all of them just returned by ``pre_commit``;
+        for connectors that are ``exactly_once``. Called again with the same offsets if the transaction is repeated.
         """
         return ()
 
     def committed(self, offsets: GroupOffsets) -> None:  # noqa: B027  # a hook that most sinks do not need
-        """``offsets`` are committed, and so are their ``transaction_records``; not called where that is unknown."""
+        """Note that ``offsets`` and their ``transaction_records`` are committed; not called if the outcome is unknown."""
 
     def close(self, partitions: Collection[TopicPartition]) -> None:  # noqa: B027  # a hook that most do not need
-        """``partitions`` are not the task's own any more; let go of what belongs to them, without writing."""
+        """Release the resources of ``partitions``, which are no longer assigned, without writing."""
 
     def stop(self) -> None:  # noqa: B027  # a hook that most tasks do not need
-        """Let go of what was opened in ``start``. Every partition was closed before."""
+        """Close what ``start`` opened. Every partition was closed before."""
 
 
 class SinkConnector(Connector):
-    """A kind of sink, whose tasks share the partitions of its topics as one consumer group."""
+    """A sink connector, whose tasks share the partitions of its topics as one consumer group."""
 
     task: type[SinkTask]
     exactly_once: bool = False
@@ -164,7 +164,7 @@ class SinkConnector(Connector):
 
     @classmethod
     def internal_topics(cls, name: str) -> Mapping[str, Mapping[str, str]]:
-        """Topics of the connector ``name`` that a run creates where they are missing, with their configuration; one
-        partition each.
+        """Return the topics of the connector ``name`` that a run creates if missing, with their configuration; one partition
+        each.
         """
         return {}

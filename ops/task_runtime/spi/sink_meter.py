@@ -1,4 +1,4 @@
-"""What a sink task's metrics are: Connect's own, by Connect's own names, as far as there is the same thing here.
+"""The metrics of a sink task, under the names of Connect's where Connect has the same metric.
 
 Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics`` and ``task-error-metrics``.
 Rates are left to whoever draws them: they are the totals' slopes. Here a commit is over when it returns, so that none is
@@ -75,7 +75,7 @@ class SinkMeter(CommitMeter):
     skipped: int = 0
 
     def put(self, size: int, seconds: float) -> None:
-        """``put`` took a batch. An empty one is none."""
+        """Count a batch that ``put`` accepted. An empty one does not count."""
         if size:
             self.sent += size
             self.puts += 1

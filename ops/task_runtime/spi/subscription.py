@@ -1,4 +1,4 @@
-"""Which topics a sink or transform reads: ``topics`` or ``topics.regex``, as ``SinkConnectorConfig`` has them. Pure."""
+"""The topics that a sink or transform reads: ``topics`` or ``topics.regex``, as in ``SinkConnectorConfig``. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOPICS, REGEX = "topics", "topics.regex"
 
 @dataclass(frozen=True)
 class Subscription:
-    """The topics, by name or by a pattern for their whole name, and how they are read."""
+    """The topics, by name or by a pattern for the whole name, and the settings of the consumer."""
 
     consumer: ConsumerSettings
     topics: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Subscription:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """As librdkafka subscribes: ``^`` begins a pattern."""
+        """The arguments of librdkafka's subscribe: ``^`` begins a pattern."""
         return self.topics if self.regex is None else (f"^({self.regex})$",)
 
     def __str__(self) -> str:
@@ -29,18 +29,18 @@ class Subscription:
 
 
 def subscription(name: str, config: Mapping[str, str]) -> Subscription:
-    """That of the connector ``name``. Raises ``BadInput`` for settings of the consumer."""
+    """Return the subscription of the connector ``name``. Raises ``BadInput`` for settings of the consumer."""
     regex = config.get(REGEX, "").strip() or None
     return Subscription(consumer_settings(name, config), input_topics(config), regex)
 
 
 def input_topics(config: Mapping[str, str]) -> tuple[str, ...]:
-    """Those named by ``topics``, each once."""
+    """Return the topics named by ``topics``, without duplicates."""
     return tuple(dict.fromkeys(each.strip() for each in config.get(TOPICS, "").split(",") if each.strip()))
 
 
 def input_problems(config: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with both properties, in the words of ``SinkConnectorConfig``."""
+    """Yield the problems of both properties, with the messages of ``SinkConnectorConfig``."""
     regex = config.get(REGEX, "").strip()
     names = input_topics(config)
     if bool(names) == bool(regex):

@@ -1,4 +1,4 @@
-"""What becomes of more tasks than ``tasks.max`` (KIP-1004). Pure; the words are those of ``TooManyTasksException``."""
+"""Enforces ``tasks.max`` (KIP-1004). Pure; the messages are those of ``TooManyTasksException``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TaskConfig = Mapping[str, str]
 
 @dataclass(frozen=True)
 class TasksMaxResult:
-    """Which tasks run. ``failed`` is the connector's failure, ``tasks_failed`` that of all its tasks."""
+    """The tasks that run. ``failed`` is the connector's failure, ``tasks_failed`` that of all its tasks."""
 
     tasks: Sequence[TaskConfig]
     failed: str | None = None
@@ -19,7 +19,7 @@ class TasksMaxResult:
 
 
 def limit(config: Mapping[str, str]) -> int:
-    """``tasks.max``, which was validated."""
+    """Return ``tasks.max`` of a validated configuration."""
     return int(config.get("tasks.max", "1"))
 
 
@@ -30,7 +30,7 @@ def enforced(config: Mapping[str, str]) -> bool:
 def evaluate(
     connector: str, config: Mapping[str, str], generated: Sequence[TaskConfig], existing: Sequence[TaskConfig]
 ) -> TasksMaxResult:
-    """The tasks to run: those ``generated`` now, or those that ``existing`` from before while the new ones are too many."""
+    """Return the tasks to run: those ``generated`` now, or the ``existing`` ones if the new ones are too many."""
     most = limit(config)
     if len(generated) <= most:
         return TasksMaxResult(generated)
@@ -45,7 +45,7 @@ def evaluate(
 
 
 def too_many(connector: str, tasks: int, most: int) -> str:
-    """What a connector, or a set of tasks, that is too large fails with."""
+    """Return the failure of a connector with too many tasks."""
     return (
         f"The connector {connector} has generated {tasks} tasks, which is greater than {most}, the maximum number of tasks "
         "it is configured to create. This behaviour should be considered a bug and is disallowed. If necessary, it can be "

@@ -1,4 +1,4 @@
-"""What one transaction of a task holds, and how a task comes to its end: values that the kernel and its supplies share."""
+"""The content of a transaction and the result of a task: values shared by the task loop and record sources."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Offsets = Mapping[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
-    """A record on its way to a topic. ``partition`` None leaves the choice to Java's partitioner; ``timestamp`` in ms."""
+    """A record to produce. With ``partition`` None, Java's partitioner chooses; ``timestamp`` is in ms."""
 
     topic: str
     key: bytes | None
@@ -36,7 +36,7 @@ class ProducerRecord:
 @dataclass(frozen=True, slots=True)
 class RecordLists:
     """Many records for one topic without headers and timestamps: a list of each part. ``keys`` and ``partitions`` are empty
-    where no record has one; what is None or left out is chosen as for ``ProducerRecord``.
+    if no record has one; a missing partition is chosen as for ``ProducerRecord``.
     """
 
     topic: str
@@ -49,7 +49,7 @@ class RecordLists:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """As librdkafka takes them: dictionaries with ``value``, and ``key`` and ``partition`` where there is one."""
+        """The arguments of librdkafka: dictionaries with ``value``, and ``key`` and ``partition`` if present."""
         found: list[dict[str, Any]] = [{"value": value} for value in self.values]
         for name, column in (("key", self.keys), ("partition", self.partitions)):
             for message, each in zip(found, column, strict=False):
@@ -78,9 +78,8 @@ class ColumnBatch:
 
 @dataclass(frozen=True, slots=True)
 class CopiedMessages:
-    """Records that were read from another topic, as librdkafka gave them: they keep partition, key, value, headers and
-    timestamp. One without a timestamp gets the time at which it is sent.
-    """
+    """Records read by librdkafka from another topic: they keep partition, key, value, headers and
+    timestamp. One without a timestamp gets the time of sending."""
 
     topic: str
     messages: Sequence[Any]
@@ -89,7 +88,7 @@ class CopiedMessages:
 @dataclass(frozen=True, slots=True)
 class CopiedBatches:
     """Record batches of one topic of the source, for the same partitions of ``topic``. ``describe_record`` names a record of
-    the source by its partition and its offset; ``count`` hears whether batches were sent unopened, and how many they were.
+    the source by its partition and its offset; ``count`` is called with whether batches were sent unopened, and how many.
     """
 
     topic: str
@@ -103,14 +102,14 @@ class CopiedBatches:
 
 @dataclass(frozen=True, slots=True)
 class TransactionBatch:
-    """One transaction: records, and the offsets that stand for them, as the task's ledger takes them.
+    """One transaction or a part of it: records and their offsets, in the form of the task's ledger.
 
-    With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
-    source continues behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
-    ``more`` the transaction continues with the next step, whose offsets then stand for all of it. ``describe_record`` names
-    the record of the source by its number in the order of ``records``, ``record_batches`` and ``copies``. ``origins`` are
-    the parts of ``records`` with the input partitions that they were made of; empty where one producer writes them all.
-    ``polled`` is when the records were, by the monotonic clock; None is when the step is given.
+    With ``abort`` the records are sent and aborted, and the offsets committed in a separate transaction, so that the
+    source continues after the discarded records (KIP-618, "Connector-defined transaction boundaries"). With ``more`` the
+    transaction continues with the next batch, whose offsets then cover all of it. ``describe_record`` names the source's
+    record by its number in the order of ``records``, ``record_batches`` and ``copies``. ``origins`` are the parts of
+    ``records`` by the input partitions that they derive from; empty if one producer writes them all. ``polled`` is the
+    time of the poll, by the monotonic clock; None is the time at which the batch is returned.
     ``copied_batches`` are for a producer of batches (``batch_copy_producer``).
     """
 
@@ -133,13 +132,13 @@ class TransactionBatch:
 
     @property
     def size(self) -> int:
-        """How many records it has, offsets not counted."""
+        """The number of records, without offsets."""
         copied = (copies.messages for copies in self.copies)
         many: Iterable[Sized] = (*self.record_batches, *copied, *self.copied_batches)
         return len(self.records) + sum(map(len, many))
 
     def record_name(self, number: int) -> str | None:
-        """Which record of the source it is, by its number; None where unknown."""
+        """Return the name of the source's record with this number; None if unknown."""
         if self.describe_record is not None:
             return self.describe_record(number)
         number -= len(self.records)
@@ -152,66 +151,66 @@ class TransactionBatch:
 
 
 class RecordSource(Protocol):
-    """Where a task's records come from: a polled source, or the rows of a DataFrame."""
+    """The source of a task's records: a polled source, or the rows of a DataFrame."""
 
     def resume(self, stored: StoredOffsets) -> None:
-        """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
+        """Begin, or begin again, at the stored offsets: they determine whether pending records were committed."""
 
     def next_batch(self) -> TransactionBatch | None:
-        """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
+        """Return the next batch; None if there is none now. Never blocks for longer than a poll."""
 
     def final_batch(self) -> TransactionBatch | None:
-        """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
+        """Return the end of the open transaction when no more batches are requested; None if it cannot be committed."""
 
     def committed(self, batch: TransactionBatch) -> None:
-        """``next_batch``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
+        """Note that ``batch``, with all before it that had ``more``, is committed, or aborted as requested."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether no more records will follow."""
 
 
 class TaskRecordSource(RecordSource, Protocol):
-    """A supply that one task has for itself, for as long as a lease."""
+    """A record source of one task, for one lease."""
 
     @property
     def lag(self) -> int | None:
-        """How much is left to read, where that is known. For people only."""
+        """How much is left to read; None if unknown. Only displayed."""
 
     @property
     def has_more(self) -> bool:
-        """Whether the source has more, or may have: while it does, a task that is given nothing is not idle."""
+        """Whether the source has or may have more records: until it has none, a task without records is not idle."""
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """librdkafka's properties that suit these records, where the connector's configuration says nothing else."""
+        """Default properties of librdkafka for these records; the connector's configuration overrides them."""
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
 
 
 class StoredOffsets(Protocol):
     """The offsets that were committed when the task's producer was initialised."""
 
     def value(self, key: bytes) -> bytes | None:
-        """The newest value of ``key``, a raw key of an offsets topic; None where there is none, or a tombstone."""
+        """Return the newest value of ``key``, a raw key of an offsets topic; None without one or for a tombstone."""
 
     def known(self) -> frozenset[bytes]:
-        """The raw keys of this connector that have a value."""
+        """Return the raw keys of this connector that have a value."""
 
 
 class RefreshableOffsets(StoredOffsets, Protocol):
     """Stored offsets that can be read again."""
 
     def refresh(self, patience: float) -> None:
-        """Read to an end that is taken now. Raises ``TimedOut`` where it cannot be reached within ``patience`` seconds."""
+        """Read to the current end offset. Raises ``TimedOut`` if it is not reached within ``patience`` seconds."""
 
     def position(self, key: bytes) -> tuple[int, int] | None:
-        """Partition and offset of the newest record of ``key`` that was found in its place, be it a tombstone."""
+        """Return partition and offset of the newest record of ``key`` in its own partition, also of a tombstone."""
 
 
 class EndReason(StrEnum):
-    """How a task came to its end. FENCED and STALE are normal: another one has taken over, or is about to."""
+    """Why a task ended. FENCED and STALE are normal: another task has taken over, or is about to."""
 
     ENDED = "ended"
     STOPPED = "stopped"
@@ -221,7 +220,7 @@ class EndReason(StrEnum):
 
 @dataclass
 class TaskStats:
-    """What a task did, for its metrics, and what it is ``progress``. Sizes are records per committed transaction."""
+    """A task's counters for its metrics, and its ``progress``. Sizes are records per committed transaction."""
 
     records: int = 0
     transactions: int = 0
@@ -232,27 +231,27 @@ class TaskStats:
     doubts: list[str] = field(default_factory=list)
     meter: TaskMeter = field(default_factory=TaskMeter)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
-    """How far the offsets topics are known to reach, as ``TaskSpec.reached`` has it."""
+    """The known ends of the offsets topics, as in ``TaskSpec.reached``."""
     progress: TaskProgress = field(default_factory=TaskProgress)
     unwritten: Collection[str] = ()
-    """The keys, as text, whose newest offset the global offsets topic behind a dedicated one may lack."""
+    """The keys, as text, whose newest offset in the dedicated offsets topic may be missing in the global one."""
     unwritten_because: str | None = None
     sink: SinkMeter = field(default_factory=SinkMeter)
     latency: LatencyMeter = field(default_factory=LatencyMeter)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
-    """What people should know of a sink's task, the newest of it."""
+    """The newest messages of a sink's task for the user."""
     assigned: Collection[str] = ()
-    """The partitions that its member of the consumer group has, or had when the lease ended."""
+    """The partitions assigned to its group member, or assigned when the lease ended."""
     known: Collection[str] = ()
-    """All that its member has had in the lease."""
+    """All partitions assigned to its member during the lease."""
 
     def assign(self, partitions: Collection[object]) -> None:
-        """``partitions`` are all that its member has from now on."""
+        """Note that ``partitions`` are now all that its member is assigned."""
         self.assigned = {str(partition) for partition in partitions}
         self.known = {*self.known, *self.assigned}
 
     def commit(self, size: int) -> None:
-        """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""
+        """Count a committed transaction with ``size`` records; one with offsets only has no size."""
         self.records += size
         self.transactions += 1
         self.meter.commit(size)
@@ -264,7 +263,7 @@ class TaskStats:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The end of a task, with the reason where there is one to tell."""
+    """The end of a task, with details if there are any."""
 
     reason: EndReason
     stats: TaskStats

@@ -1,7 +1,7 @@
-"""What a person writes to make records of records: a class with ``process``, or a function of one DataFrame to another.
+"""The interface of transforms: a class with ``process``, or a function from one DataFrame to another.
 
 A transform is a loop of consume, process and produce, exactly once by KIP-447: one producer for each task, and the group's
-offsets in its transactions; or, as before that proposal, one for each input partition. The order of the records of one
+offsets in its transactions; or, as before KIP-447, one producer for each input partition. The order of the records of a
 partition is kept.
 """
 
@@ -35,8 +35,8 @@ class Guarantee(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """A record that was read, or one to write. ``timestamp`` is in ms since the epoch. To write, ``topic`` None stands for
-    the job's output topic and ``partition`` None for the choice of Java's partitioner; ``offset`` has no meaning then.
+    """A record that was read, or one to write. ``timestamp`` is in ms since the epoch. In one to write, ``topic`` None is
+    the job's output topic, with ``partition`` None Java's partitioner chooses, and ``offset`` has no meaning.
     """
 
     value: bytes | None
@@ -63,13 +63,13 @@ class Records(Sequence[Record]):
     @cached_property
     def _objects(self) -> list[Record]:
         return [
-            Record(m.value(), m.key(), m.topic(), m.partition(), m.headers() or (), _when(m), m.offset())
+            Record(m.value(), m.key(), m.topic(), m.partition(), m.headers() or (), _timestamp(m), m.offset())
             for m in self._messages
         ]
 
     @cached_property
     def arrow(self) -> pa.Table:
-        """As columns: topic, partition, offset, timestamp (ms), key, value and headers."""
+        """The records as columns: topic, partition, offset, timestamp (ms), key, value and headers."""
         import pyarrow as pa
 
         headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -78,7 +78,7 @@ class Records(Sequence[Record]):
             (m.topic() for m in self._messages),
             (m.partition() for m in self._messages),
             (m.offset() for m in self._messages),
-            (_when(m) for m in self._messages),
+            (_timestamp(m) for m in self._messages),
             (m.key() for m in self._messages),
             (m.value() for m in self._messages),
             ([{"key": k, "value": v} for k, v in m.headers() or ()] for m in self._messages),
@@ -87,11 +87,11 @@ class Records(Sequence[Record]):
 
     @property
     def pandas(self) -> Any:
-        """The same columns as a DataFrame of pandas."""
+        """The same columns as a pandas DataFrame."""
         return self.arrow.to_pandas()
 
     def by_partition(self) -> Iterable[Records]:
-        """The records of each partition by themselves."""
+        """Return the records of each partition separately."""
         found: dict[tuple[str, int], list[Any]] = {}
         for m in self._messages:
             found.setdefault((m.topic(), m.partition()), []).append(m)
@@ -99,40 +99,40 @@ class Records(Sequence[Record]):
 
 
 Output = Any
-"""What ``process`` gives: ``Record``s, or columns (a table of Arrow or a DataFrame of pandas) with ``value`` and, if it has
-them, key, topic, partition, timestamp and headers; or several of these. None stands for no record."""
+"""The result of ``process``: ``Record``s, or columns (an Arrow table or a pandas DataFrame) with ``value`` and optionally
+key, topic, partition, timestamp and headers; or several of these. None is no record."""
 
 
 class Transform(ABC):
-    """One task. Every method is called by the same thread. It may be started again, and has to forget what it holds then:
-    whatever is not yet committed is given once more. Nothing of it is pickled: executors import its class by name, and a
-    function of DataFrames as well.
+    """One task. Every method is called by the same thread. It may be started again and must discard its state then:
+    uncommitted records are delivered again. It is not pickled: executors import its class, or its function of DataFrames,
+    by name.
 
-    What a method raises fails the task, and the open transaction is aborted; there is nothing that is retried. Keys and
-    values are bytes: converters are not asked.
+    An exception in a method fails the task and aborts the open transaction; nothing is retried. Keys and values are
+    bytes: converters are not used.
     """
 
     settings: ClassVar[Sequence[Setting]] = ()
     columnar: ClassVar[bool] = False
-    """Whether ``process`` gives columns alone. They are written as whole record batches then, without an object for each
-    record, where the job has an output topic and ``consumer.override.max.poll.records`` is not below its default.
+    """Whether ``process`` returns only columns. They are written as whole record batches, without an object for each
+    record, if the job has an output topic and ``consumer.override.max.poll.records`` is not below its default.
     """
 
     def start(self, configs: Mapping[str, str]) -> None:  # noqa: B027  # a hook that most do not need
-        """Take the configuration."""
+        """Start with this configuration."""
 
     @abstractmethod
     def process(self, records: Records) -> Output:
-        """What to write for ``records``, which may be of several partitions, unless there is a producer for each of them;
-        nothing may be held back.
+        """Return the records to write for ``records``, which may be of several partitions unless each has its own producer.
+        All output must be returned; none may be kept for a later call.
         """
 
     def stop(self) -> None:  # noqa: B027  # a hook that most do not need
-        """Let go of what was opened in ``start``."""
+        """Close what ``start`` opened."""
 
 
 class FrameTransform(Transform):
-    """A function of one DataFrame of pandas to another, called for each partition."""
+    """A function from one pandas DataFrame to another, called for each partition."""
 
     columnar = True
     function: ClassVar[Callable[[Any], Any]]
@@ -142,7 +142,7 @@ class FrameTransform(Transform):
 
 
 class TransformConnector(Connector):
-    """A kind of transform: ``task`` is its class. Tasks differ in nothing; the group assigns them their partitions."""
+    """The connector of a transform: ``task`` is its class. All tasks are equal; the group assigns their partitions."""
 
     task: type[Transform]
     converts = False
@@ -163,7 +163,7 @@ class TransformConnector(Connector):
 
 
 def connector_of(found: Any) -> type[TransformConnector] | None:
-    """The kind of a transform that is a class, or a function of DataFrames; None for anything else."""
+    """Return the connector class for a transform, a class or a function of DataFrames; None for anything else."""
     if isinstance(found, type) and issubclass(found, Transform):
         return type(found.__name__, (TransformConnector,), {"task": found})
     if not isinstance(found, type) and callable(found):
@@ -174,7 +174,7 @@ def connector_of(found: Any) -> type[TransformConnector] | None:
 
 
 def check_columns(table: Any) -> None:
-    """Raises ``ConnectctlError`` for a table of Arrow without values, or with a column of another name."""
+    """Raise ``ConnectctlError`` for an Arrow table without column ``value``, or with an unknown column."""
     names = set(table.schema.names)
     if "value" not in names or names - set(COLUMNS):
         raise ConnectctlError(
@@ -184,6 +184,6 @@ def check_columns(table: Any) -> None:
         )
 
 
-def _when(message: Any) -> int | None:
-    kind, when = message.timestamp()
-    return when if kind else None
+def _timestamp(message: Any) -> int | None:
+    kind, timestamp = message.timestamp()
+    return timestamp if kind else None

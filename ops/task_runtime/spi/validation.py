@@ -1,4 +1,4 @@
-"""Whether a configuration can be run here, in the words that workers have for it where they have any."""
+"""Validation of a connector configuration, with the messages of workers where they have one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NULL_BOUNDARIES = (
 
 
 def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: str) -> tuple[str, Connector]:
-    """``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with everything that is wrong."""
+    """Return ``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with every problem."""
     if not config.get("connector.class", "").strip():
         raise BadInput(f"{name}: The configuration contains no connector type", next_step="Set connector.class.")
     path = path_of(config["connector.class"])
@@ -62,7 +62,7 @@ def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: s
 
 
 def check(name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: Connector) -> None:
-    """Raises ``BadInput`` with everything that is wrong with ``config``."""
+    """Raise ``BadInput`` with every problem of ``config``."""
     problems = list(dict.fromkeys(_problems(name, config, group, offsets_topic, connector)))
     if problems:
         more = f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})" if len(problems) > 1 else ""
@@ -83,11 +83,11 @@ def _problems(
         name, config, Goal.ENABLED, (), group, offsets_topic, is_source=isinstance(connector, SourceConnector)
     )
     for finding in rules.evaluate(subject).findings:
-        # Where no time-out is given, a task here takes one that is long enough.
+        # Without a configured timeout, a task uses one that is long enough.
         fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
         if finding.severity is Severity.ERROR and not fits:
             yield finding.message
-    yield from _of_the_worker(config)
+    yield from _worker_problems(config)
     try:
         for messages in connector.validate(config).values():
             yield from messages
@@ -96,15 +96,15 @@ def _problems(
     except Exception as e:  # noqa: BLE001  # a connector may raise anything, which workers report like this
         yield f"{FAILED}: {e}"
     if isinstance(connector, SinkConnector):
-        yield from _of_a_sink(config)
+        yield from _sink_problems(config)
     if isinstance(connector, SourceConnector):
-        yield from _exactly_once(config, connector)
+        yield from _exactly_once_problems(config, connector)
         if LATENCY in config:
             yield from latency_problems(config)
 
 
 def latency_problems(config: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with a promised latency, alone and beside the other properties of transactions."""
+    """Yield the problems of a promised latency, alone and combined with the other properties of transactions."""
     value = config[LATENCY]
     if problem := number_problem(LATENCY, value, "INT", 1):
         yield problem
@@ -119,7 +119,7 @@ def latency_problems(config: Mapping[str, str]) -> Iterator[str]:
         yield f"{LATENCY} is {int(value)}, and brokers end transactions after {timeout} ms: set {TIMEOUT} well above it"
 
 
-def _of_a_sink(config: Mapping[str, str]) -> Iterator[str]:
+def _sink_problems(config: Mapping[str, str]) -> Iterator[str]:
     yield from input_problems(config)
     for parse in (error_settings, reading_converters):
         try:
@@ -128,8 +128,8 @@ def _of_a_sink(config: Mapping[str, str]) -> Iterator[str]:
             yield str(e)
 
 
-def _of_the_worker(config: Mapping[str, str]) -> Iterator[str]:
-    """The properties of a worker that a job may have, as it is its own."""
+def _worker_problems(config: Mapping[str, str]) -> Iterator[str]:
+    """Problems of the worker properties that a job may contain."""
     if problem := word_problem(WORKERS_SUPPORT, config.get(WORKERS_SUPPORT, "enabled"), WORKERS, any_case=True):
         yield problem
     elif not exactly_once(config) and config.get(SUPPORT, "requested").lower() == "required":
@@ -138,15 +138,15 @@ def _of_the_worker(config: Mapping[str, str]) -> Iterator[str]:
         yield problem
 
 
-def _exactly_once(config: Mapping[str, str], connector: SourceConnector) -> Iterator[str]:
+def _exactly_once_problems(config: Mapping[str, str], connector: SourceConnector) -> Iterator[str]:
     try:
         if config.get(SUPPORT, "requested").lower() == "required":
-            says = connector.exactly_once_support(config)
-            if says is not ExactlyOnceSupport.SUPPORTED:
-                yield SAYS_NOTHING if says is None else SAYS_NO
+            support = connector.exactly_once_support(config)
+            if support is not ExactlyOnceSupport.SUPPORTED:
+                yield SAYS_NOTHING if support is None else SAYS_NO
         if config.get(BOUNDARY, "poll").lower() == "connector":
-            can = connector.can_define_transaction_boundaries(config)
-            if can is not TransactionBoundaries.SUPPORTED:
-                yield _NULL_BOUNDARIES if can is None else _NO_BOUNDARIES
+            boundaries = connector.can_define_transaction_boundaries(config)
+            if boundaries is not TransactionBoundaries.SUPPORTED:
+                yield _NULL_BOUNDARIES if boundaries is None else _NO_BOUNDARIES
     except Exception as e:  # noqa: BLE001  # as above
         yield f"{FAILED}: {e}"

@@ -1,8 +1,8 @@
-"""A task without exactly-once: what a worker does whose ``exactly.once.source.support`` is not enabled.
+"""A task without exactly-once, as on a worker without ``exactly.once.source.support=enabled``.
 
-The kernel is the same, with a producer that has no transactional id and boundaries that are flushes of offsets. Records are
-acknowledged before the offsets behind them are written, so that none is lost; after a failure some come again, and nobody
-is fenced. Source: ``WorkerSourceTask``.
+The task loop is the same, with a producer without transactional id and with flushes of offsets as boundaries. Records are
+acknowledged before their offsets are written, so that none is lost; after a failure some are delivered again, and no
+producer is fenced. Source: ``WorkerSourceTask``.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 PATIENCE = 30.0
-"""Seconds for what was sent to be acknowledged; then a new producer sends it again."""
+"""Seconds to wait for acknowledgements; then a new producer sends the records again."""
 
 
 class FlushBoundaries(Boundaries):
-    """Cuts off a flush of offsets behind a batch, every ``interval`` seconds; tasks have no transactions to end.
+    """Adds a flush of offsets after a batch, every ``interval`` seconds; tasks have no transactions to end.
 
-    The flush is a segment of its own, without records: KIP-910's ``update_offsets`` is asked in the moment before it, when
-    everything that the last poll gave is acknowledged, or it gave nothing.
+    The flush is a separate segment without records: KIP-910's ``update_offsets`` is called immediately before it, when
+    all records of the last poll are acknowledged.
     """
 
     def __init__(self, interval: float, now: Callable[[], float] = time.monotonic):
         super().__init__(Boundary.INTERVAL, interval, now)
 
     def cut(self, batch: Batch, polled: float | None = None) -> list[Segment]:
-        """The batch, and the flush behind it when it is due."""
+        """Return the batch, and a flush after it if due."""
         flush = [Segment((), End.COMMIT)] if self._due(self._now()) else []
         return [Segment(batch, None), *flush] if batch else flush
 
 
 class IdempotentProducer(TaskProducer):
-    """A producer without a transactional id, for the kernel to work with. A commit is that everything has arrived."""
+    """A producer without a transactional id for the task loop. A commit waits until everything is acknowledged."""
 
     overdue = False
 
@@ -64,32 +64,32 @@ class IdempotentProducer(TaskProducer):
             self._failed.append(error)
 
     def initialise(self, patience: float) -> None:
-        """Nobody is fenced."""
+        """Nothing: no producer is fenced."""
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
-        """Nothing: no transaction was ever open."""
+        """None: there are no transactions."""
         return None
 
     def begin(self) -> None:
-        """There is no transaction."""
+        """Note the time; there is no transaction."""
         self._begun = time.monotonic()
 
     def send(self, batch: TransactionBatch) -> None:
-        """Write the records of ``batch``, and wait until they are there."""
+        """Write the records of ``batch``, and wait for acknowledgement."""
         super().send(batch)
         self.flush("write its records")
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
-        """Write source offsets, and wait until they are there."""
+        """Write source offsets, and wait for acknowledgement."""
         super().send_offsets(topic, offsets)
         self.flush("write its offsets")
 
     def _rejection(self) -> None:
-        """Each rejected record is reported by itself."""
+        """None: each rejected record has its own error."""
         self._producer.poll(0)
 
     def flush(self, doing: str) -> None:
-        """Wait until all that was sent is there. Raises ``UnknownOutcome``, and what the first error of a record is."""
+        """Wait for all acknowledgements. Raises ``UnknownOutcome``, or the first error of a record."""
         from confluent_kafka import KafkaException
 
         left = self._producer.flush(PATIENCE)
@@ -100,24 +100,24 @@ class IdempotentProducer(TaskProducer):
             raise UnknownOutcome(f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s")
 
     def commit(self, patience: float) -> None:
-        """Everything has arrived."""
+        """Nothing: everything is acknowledged."""
 
     def abort(self, patience: float) -> None:
-        """What was written stays."""
+        """Nothing: written records remain."""
 
     def unusable_because(self) -> str | None:
-        """What was acknowledged is certain."""
+        """None: acknowledged records are durable."""
         return None
 
 
 class GroupIdempotentProducer(IdempotentProducer):
-    """The same for offsets of a consumer group: records are waited for before a commit, and not at each poll."""
+    """The same for offsets of a consumer group: it waits for records before a commit, not at each poll."""
 
     def send(self, batch: TransactionBatch) -> None:
         TaskProducer.send(self, batch)
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """Commit them by the consumer once all records have arrived."""
+        """Commit through the consumer after all records are acknowledged."""
         self.flush("write its records")
         consumer.commit(offsets)
 

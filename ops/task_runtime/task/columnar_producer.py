@@ -45,7 +45,7 @@ BATCH_BYTES = 1_000_000
 BUFFER_BYTES = 4_000_000
 """Bytes of single records for a partition, or for a topic, that become batches together."""
 ALL_BUFFERS_BYTES = 16_000_000
-"""Bytes of all single records that wait."""
+"""Bytes of all waiting single records."""
 _OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 
 
@@ -133,14 +133,14 @@ class ColumnarProducer(TaskProducer):
         try:
             self._call("write its records", all_)
         except (Fenced, UnknownOutcome, ConnectctlError):
-            # No commit was asked for: readers need not wait until it expires.
+            # No commit was requested: consumers need not wait until it expires.
             with suppress(Fenced, UnknownOutcome, ConnectctlError):
                 self.abort(patience)
             raise
         self._commit(lambda: self._producer.end(commit=True))
 
     def abort(self, patience: float) -> None:
-        """Abort what was begun. What is on its way is waited for: no record may come behind the marker."""
+        """Abort the transaction, after requests in flight: no record may be written after the marker."""
         self._buffer.clear()
 
         def all_() -> None:
@@ -150,11 +150,11 @@ class ColumnarProducer(TaskProducer):
         self._call("abort its transaction", all_)
 
     def unusable_because(self) -> str | None:
-        """None: what went wrong was raised."""
+        """None: every failure was raised."""
         return None
 
     def discard(self) -> None:
-        """Let go of it, on another thread: a broker that hangs must not keep us."""
+        """Close it on another thread: a broker that hangs must not block the task."""
         threading.Thread(target=_close, args=(self._producer,), daemon=True).start()
 
     def _call(self, doing: str, call: Any) -> None:
@@ -182,7 +182,7 @@ def _request_timeout(whole: Mapping[str, Any], timeout_ms: int) -> float:
 
 
 def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
-    """What is wrong with a row that the broker refused for itself; None where it was about something else."""
+    """Return the error of a row that the broker rejected; None if the row is not the cause."""
     row = named(refusal.record or 0)
     if refusal.code == Code.MESSAGE_TOO_LARGE and refusal.alone is not None:
         return too_large(row, refusal.alone, f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}")
@@ -210,7 +210,7 @@ def _codec(properties: Mapping[str, Any]) -> str:
 def batch_producer_class(
     kafka: Kafka, delivery: DeliverySettings, config: Mapping[str, str], at_least_once: type[TaskProducer]
 ) -> type[TaskProducer]:
-    """What writes the records of a task: librdkafka's producer where ``config`` has what only that heeds."""
+    """Return a task's producer class: librdkafka's if ``config`` has properties that only that supports."""
     if not delivery.exactly_once:
         return at_least_once
     return TaskProducer if idle_for_columns(config) else dataframe_producer_class(kafka, delivery.properties)

@@ -24,15 +24,15 @@ Position = tuple[int, int]
 
 @dataclass
 class CommitHistory:
-    """The keys that a task has committed for certain since it last read, with where it had found them."""
+    """The keys that a task has committed since its last read, with their earlier positions."""
 
     _before: dict[bytes, Position | None] = field(default_factory=dict)
 
     def committed(self, offsets: Offsets, store: RefreshableOffsets) -> None:
-        """A transaction with ``offsets`` is committed; ``store`` is as it was read before that."""
+        """Note that ``offsets`` are committed; ``store`` was read before that."""
         for key, value in offsets.items():
             if value is None:
-                # Compaction removes tombstones in the end, and then nothing is left to be found.
+                # Compaction removes tombstones eventually, so none may be found.
                 self._before.pop(key, None)
             elif key not in self._before:
                 self._before[key] = store.position(key)

@@ -1,18 +1,18 @@
-"""One fenced transactional task: everything that makes its delivery exactly-once, in one place.
+"""The loop of a transactional task, which implements exactly-once delivery.
 
-The protocol, of which KIP-618's task is the model:
+The protocol, modelled on KIP-618's task:
 
 1. check that this generation of task configurations is the newest; else end as STALE;
-2. initialise a producer of the transactional id: from here on no older instance can commit;
-3. check the generation again, because the initialisation may have waited for long;
-4. read the committed offsets as they are after 2 (``ledger``), and let the supply begin there, unless they lack what this
-   task has committed itself; write to no topic where a broker has left an older transaction of the task open;
-5. per transaction: records and their offsets together, then the commit; continue only behind a commit that is certain;
+2. initialise a producer of the transactional id: from then on no older instance can commit;
+3. check the generation again, because the initialisation may have taken long;
+4. read the committed offsets after 2 (``ledger``), and start the record source there, unless they lack commits of this
+   task; write to no topic in which a broker has left an older transaction of the task open;
+5. per transaction: records and their offsets together, then the commit; continue only after a confirmed commit;
 6. end between two transactions.
 
-After any doubt the instance is thrown away and it all begins at 1 with a new one: whether the last transaction was
-committed is read from the topic, never guessed. A task that is fenced ends, and never initialises again: two attempts of
-one task would fence each other for ever. Any initialisation is followed by a reading.
+After any unknown outcome the producer is discarded and a new one begins at 1: whether the last transaction was committed
+is read from the topic, never assumed. A fenced task ends, and never initialises again: two attempts of one task would
+fence each other forever. Every initialisation is followed by a read of the offsets.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.ledger import Ledger
 
 IDLE_PAUSE = REST
-"""Seconds between two looks at a supply that has nothing."""
+"""Seconds between two polls of a source without records."""
 ABORT_PATIENCE = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 SUSPENDED = 2
-"""Times ``patience`` that no call waits for Kafka: one that took longer was suspended with its process."""
+"""A call that took longer than this multiple of ``patience`` was suspended with its process."""
 MOST_DOUBTS_KEPT = 100
 MOST_EXPIRED = 3
-"""Transactions one after the other that ran into their time-out, of which a supply may make each smaller. They end a task
-where that lasts longer than an outage of brokers may: brokers that are restarted make transactions slow, too."""
+"""Consecutive transactions that timed out; a source may make each smaller. They fail a task if this lasts longer than an
+outage of brokers may: restarting brokers also make transactions slow."""
 
 REMEDIES = (
     "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), let it "
@@ -61,12 +61,12 @@ RUN_AGAIN = "Check the brokers, then run it again: it resumes from the committed
 
 @dataclass(frozen=True)
 class ExactlyOnceTask:
-    """What a task works with.
+    """The loop of a task, with its context.
 
-    ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because`` says why this generation
-    is no longer the newest, None while it is. ``patience`` is in seconds, for each request and for the whole time without a
-    transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for every
-    transaction, where the producer's transactions have not one each by themselves.
+    ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because`` returns why this
+    generation is no longer the newest, None while it is. ``patience`` is in seconds, for each request and for the whole
+    time without a transaction, unless ``outage`` is longer. ``strict`` initialises a new epoch for every transaction,
+    unless the producer's transactions have one each.
     """
 
     open_producer: Callable[[], TaskProducer]
@@ -79,21 +79,21 @@ class ExactlyOnceTask:
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.monotonic
     checked_topics: set[str] = field(default_factory=set)
-    """Topics in which nothing older of the task is open."""
+    """Topics in which no older transaction of the task is open."""
     remedies: str = REMEDIES
-    """What a person can do about transactions that run into their time-out."""
+    """Remedies for transactions that time out."""
     visible_when_sent: bool = False
-    """Whether readers see records before the commit: there are no transactions, and what is sent is waited for."""
+    """Whether records are readable before the commit: without transactions, a send waits for acknowledgements."""
     outage: float = 0.0
     batch_size_fits: Callable[[Collection[str]], bool] = lambda topics: True
     """Whether the producer's batches are small enough for these topics."""
     send_one_by_one: Callable[[], bool] = lambda: False
-    """Whether ``open_producer`` gives instances from now on that name a record which is refused, and did not before."""
+    """Switch ``open_producer`` to instances that name a rejected record; whether they did not before."""
 
     def run(self, source: RecordSource) -> TaskResult:
-        """Carry the supply's records over until it ends, is stopped, or another one takes over.
+        """Write the source's records until it ends, is stopped, or another task takes over.
 
-        Raises ``ConnectctlError`` where only a person can help, ``TimedOut`` where doubts did not end within ``patience``.
+        Raises ``ConnectctlError`` if the user must act, ``TimedOut`` if no transaction was committed within ``patience``.
         """
         doing = self.stats.progress
         pause = FIRST_PAUSE
@@ -110,7 +110,7 @@ class ExactlyOnceTask:
                 return self._end(EndReason.FENCED, str(e))
             except (NotAuthorized, RejectedRecord) as e:
                 if isinstance(e, NotAuthorized) or not self.send_one_by_one():
-                    raise  # which no waiting mends
+                    raise  # waiting does not help
                 continue
             except (UnknownOutcome, TimedOut, Unreachable) as e:
                 self.checked_topics.clear()
@@ -138,7 +138,7 @@ class ExactlyOnceTask:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _run_producer(self, source: RecordSource) -> TaskResult | None:
-        """The life of one instance of the producer; None where another one is to follow."""
+        """Run with one producer; None if another one is to follow."""
         doing = self.stats.progress
         with doing.asking("read the config topic"):
             why = self.stale_because()
@@ -184,7 +184,7 @@ class ExactlyOnceTask:
                 raise UnknownOutcome(why)
 
     def check_topics(self, producer: TaskProducer, topics: set[str]) -> None:
-        """Raises ``UnknownOutcome`` where an older transaction of the task is open in one of ``topics``."""
+        """Raise ``UnknownOutcome`` if an older transaction of the task is open in one of ``topics``."""
         if new := topics - self.checked_topics:
             if not self.batch_size_fits(new):
                 raise _BatchTooLarge
@@ -201,7 +201,7 @@ class _BatchTooLarge(Exception):
 
 
 class TaskTransaction:
-    """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
+    """The open transaction of a task, or the next one; ``size`` is the number of its records."""
 
     def __init__(self, task: ExactlyOnceTask, producer: TaskProducer):
         self._task = task
@@ -211,7 +211,7 @@ class TaskTransaction:
         self._polls = OpenPolls()
 
     def add(self, source: RecordSource, batch: TransactionBatch) -> None:
-        """Put ``batch`` into it, and end it where the step says so. A transaction without anything is none at all."""
+        """Add ``batch``, and end the transaction unless ``batch.more``. An empty transaction is not begun."""
         if batch.size:
             polled = self._task.now() if batch.polled is None else batch.polled
             self._task.check_topics(self._producer, batch.topics)
@@ -219,7 +219,7 @@ class TaskTransaction:
             self.size += batch.size
             self._polls.add(polled, batch.size)
             if self._task.visible_when_sent:
-                self._see()
+                self._record_latency()
         if batch.more:
             return
         if batch.abort and self.begun:
@@ -233,14 +233,14 @@ class TaskTransaction:
         source.committed(batch)
 
     def finish(self, source: RecordSource) -> None:
-        """Give it its last end; abort what has none, so that readers need not wait for its time-out."""
+        """Commit the transaction if possible, else abort it, so that consumers need not wait for its timeout."""
         self.commit_open(source)
         if self.begun:
             self._producer.abort(ABORT_PATIENCE)
             self.begun = False
 
     def commit_open(self, source: RecordSource) -> None:
-        """Commit what the source has given, where that is a good end."""
+        """Commit the open transaction if the source has an end for it."""
         if step := source.final_batch():
             self.add(source, step)
 
@@ -255,12 +255,12 @@ class TaskTransaction:
             raise self._explained(e) from e
         self._task.stats.progress.recovered()
         self._task.stats.commit(self.size)
-        self._see()
+        self._record_latency()
         self._close()
         ledger.after(offsets)
 
-    def _see(self) -> None:
-        """Readers can see its records."""
+    def _record_latency(self) -> None:
+        """Measure the latency of its records, which are now readable."""
         self._task.stats.latency.committed(self._polls.took(self._task.now()))
         self._polls.clear()
 
@@ -278,13 +278,13 @@ class TaskTransaction:
         except Fenced as e:
             raise self._explained(e) from e
         except BaseException:
-            # No commit was asked for, so it can be aborted; else readers would wait until its time-out.
+            # No commit was requested, so it can be aborted; else consumers would wait until its timeout.
             with suppress(UnknownOutcome, Fenced, ConnectctlError):
                 self._producer.abort(ABORT_PATIENCE)
             raise
 
     def _explained(self, fenced: Fenced) -> Fenced | Expired:
-        """What ``fenced`` was, where it may have been the coordinator that lost its patience."""
+        """Return the cause of ``fenced``, which may be a transaction timeout at the coordinator."""
         if not self._producer.overdue:
             return fenced
         slow = (

@@ -21,7 +21,7 @@ PAUSE = 0.1
 
 
 class GenerationCheck:
-    """Whether a generation is the newest: what a task asks before and after it initialises its producer."""
+    """Checks whether a generation is the newest, before and after a task initialises its producer."""
 
     def __init__(self, kafka: Kafka, generation: Generation, patience: float):
         self._kafka, self._generation, self._patience = kafka, generation, patience
@@ -29,7 +29,7 @@ class GenerationCheck:
         self._answer: str | None = None
 
     def stale_because(self) -> str | None:
-        """Why not; None where it is. Raises ``TimedOut`` where the config topic cannot be read to its end."""
+        """Return why not; None if it is. Raises ``TimedOut`` if the config topic cannot be read to its end."""
         topic, began = self._generation.topic, time.monotonic()
         # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
         before = {topic: KnownEnds(ends=(max(0, self._read_to),))}

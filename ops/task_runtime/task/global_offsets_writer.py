@@ -1,4 +1,4 @@
-"""The global offsets topic behind a connector's dedicated one: written second, and outside the task's transaction.
+"""Writes offsets of a dedicated topic also to the global one: second, and outside the task's transaction.
 
 ``ConnectorOffsetBackingStore``'s order: tombstones go here first and have to arrive, everything else goes here after the
 primary topic has it. KIP-618 has that retried without end, on a thread of its own, so that the task neither waits for it nor
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_IN_FLIGHT = 1000
-"""Records that are under way at once; beyond that, newer values take the place of older ones."""
+"""Records in flight; beyond that, newer values replace older ones."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""Seconds before what was refused is sent again, twice as many each time."""
+"""Seconds before a rejected record is sent again, doubled each time."""
 CLOSING = 10.0
-"""Seconds for what is under way to arrive at the end, unless the topic refuses it anyway."""
+"""Seconds to wait at the end for records in flight, unless the topic rejects them."""
 WAIT = 0.1
 
 
 class GlobalOffsetsWriter:
     """The global offsets topic ``topic`` of the workers' cluster; ``patience`` in seconds for tombstones to arrive.
 
-    ``unwritten`` are keys that a lease before this one did not get through: ``settle`` writes their newest offsets.
+    ``unwritten`` are keys that an earlier lease could not write: ``settle`` writes their newest offsets.
     """
 
     def __init__(self, kafka: Kafka, topic: str, patience: float, unwritten: Iterable[bytes] = ()):
@@ -45,9 +45,9 @@ class GlobalOffsetsWriter:
         self._patience = patience
         self.topic = topic
         self.failures = 0
-        """How many records were refused so far; each is sent again, unless a newer one is under way."""
+        """The number of rejected records; each is sent again, unless a newer one is in flight."""
         self.problem: str | None = None
-        """Why a record was refused last, None since one was taken."""
+        """Why the last record was rejected, None after one was accepted."""
         self._undecided = set(unwritten)
         self._due: dict[bytes, bytes | None] = {}
         self._sent: dict[bytes, int] = {}
@@ -79,7 +79,7 @@ class GlobalOffsetsWriter:
                     lambda: self._refused & keys or not self._pending(keys), self._patience
                 )
                 if self._refused & keys or not arrived:
-                    for key in keys:  # the next attempt reads what they stand at
+                    for key in keys:  # the next attempt reads their offsets
                         self._due.pop(key, None)
                     why = self.problem if self._refused & keys else None
                     raise TimedOut(f"Could not write a tombstone to {self.topic}", why=why or "timed out")
@@ -98,7 +98,7 @@ class GlobalOffsetsWriter:
             self.write_values({key: stored.value(key) for key in self._undecided})
 
     def close(self) -> None:
-        """Give what is under way a last moment; ``unwritten`` is what has not arrived by then."""
+        """Wait for records in flight; ``unwritten`` has those that did not arrive."""
         with self._changed:
             self._refused.clear()
             self._send()

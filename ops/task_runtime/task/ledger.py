@@ -1,7 +1,7 @@
-"""Where a task stands, as the task loop knows it: source offsets in a topic, or the offsets of a consumer group.
+"""The committed offsets of a task: source offsets in a topic, or the offsets of a consumer group.
 
-A transaction holds records and the offsets that stand for them. What offsets are, where they are read and how they are
-written, is the ledger's; when each of it happens, is the loop's (``exactly_once_task``).
+A transaction contains records and their offsets. The ledger defines what offsets are and how they are read and written;
+the task loop (``exactly_once_task``) determines when.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 
 
 class Ledger(Protocol):
-    """The committed offsets of one task. ``refresh`` is called behind the initialisation of each producer."""
+    """The committed offsets of one task. ``refresh`` is called after the initialisation of each producer."""
 
     @property
     def topics(self) -> set[str]:
-        """The topics that its records go to in the transaction."""
+        """The topics to which the transaction writes offsets."""
 
     def refresh(self, patience: float) -> Any:
-        """What the source begins with: what is committed now, read within ``patience`` seconds (``TimedOut``). Raises
-        ``UnknownOutcome`` where it lacks what this task has committed.
+        """Return the currently committed offsets, read within ``patience`` seconds (``TimedOut``). Raises
+        ``UnknownOutcome`` if they lack commits of this task.
         """
 
     def open(self, finish: Callable[[], None]) -> None:
-        """A producer is ready. ``finish`` commits what its transaction has so far, for a ledger that has to give it up."""
+        """Note that a producer is ready. ``finish`` commits its open transaction, e.g. before partitions are revoked."""
 
     def before(self, offsets: Any) -> None:
-        """``offsets`` are about to be written."""
+        """Prepare for ``offsets``, which are about to be written."""
 
     def write(self, producer: TaskProducer, offsets: Any) -> None:
-        """Put them into the transaction of ``producer``."""
+        """Add ``offsets`` to the transaction of ``producer``."""
 
     def after(self, offsets: Any) -> None:
-        """Their transaction is committed for certain."""
+        """Note that the transaction of ``offsets`` is committed."""
 
 
 @dataclass(frozen=True)
 class SourceOffsetsLedger:
     """Source offsets: ``topic`` is the task's primary offsets topic, ``store`` reads it, and ``global_offsets`` writes to
-    the global topic behind a dedicated one.
+    the global topic in addition to a dedicated one.
     """
 
     topic: str
@@ -59,7 +59,7 @@ class SourceOffsetsLedger:
         return {self.topic}
 
     def refresh(self, patience: float) -> StoredOffsets:
-        """Read to an end that is taken now, and hold it against what was committed."""
+        """Read to the current end, and compare with the task's commits."""
         self.store.refresh(patience)
         self.history.check(self.store)
         if self.global_offsets is not None:
@@ -70,7 +70,7 @@ class SourceOffsetsLedger:
         """Nothing: source partitions are not taken from a task while it runs."""
 
     def before(self, offsets: Any) -> None:
-        """A tombstone that only the primary topic had would let the global topic's value come back (KAFKA-15018)."""
+        """Write tombstones: one only in the primary topic would make the global topic's value effective (KAFKA-15018)."""
         if self.global_offsets is not None:
             self.global_offsets.write_tombstones(offsets)
 
@@ -78,7 +78,7 @@ class SourceOffsetsLedger:
         producer.send_offsets(self.topic, offsets)
 
     def after(self, offsets: Any) -> None:
-        """The global topic gets the values once the primary topic has them."""
+        """Write the values to the global topic, after the primary topic has them."""
         self.history.committed(offsets, self.store)
         if self.global_offsets is not None:
             self.global_offsets.write_values(offsets)

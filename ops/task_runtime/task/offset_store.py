@@ -1,7 +1,7 @@
-"""The committed offsets of a connector, read to an end that was taken after the task's producer was initialised.
+"""The committed offsets of a connector, read to an end offset determined after the task's producer was initialised.
 
-That order is the whole proof: once InitProducerId has returned, no older producer of the id can commit any more, so what
-lies below an end taken afterwards is all there will ever be of them.
+This order is the proof: after InitProducerId has returned, no older producer of the id can commit, so an end offset
+determined afterwards is above everything that they committed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class CommittedOffsets:
-    """The offsets of ``connector`` in one topic. Every ``refresh`` reads on from where the last one ended.
+    """The offsets of ``connector`` in a topic. Every ``refresh`` continues from the last one.
 
-    ``reached`` is how far the topic is known to reach by others, who read it before: an end below that, or below what was
-    read here, is not taken for one.
+    ``reached`` are end offsets that earlier readers found: a lower one, or one below the position read here, is
+    not accepted.
     """
 
     def __init__(self, kafka: Kafka, topic: str, connector: str, reached: KnownEnds | None = None):
@@ -39,8 +39,8 @@ class CommittedOffsets:
         self.reached = reached or KnownEnds()
 
     def refresh(self, patience: float) -> None:
-        """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s, or
-        the end offset of a partition is unknown; ``ConnectctlError`` where the topic is another than before.
+        """Read to the current end. Raises ``TimedOut`` if an open transaction blocks it for ``patience`` s, or the end
+        offset of a partition is unknown; ``ConnectctlError`` if the topic was recreated.
         """
         ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
         pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
@@ -48,11 +48,11 @@ class CommittedOffsets:
             deadline = time.monotonic() + patience
             self._kafka.ask(f"read {self.topic}", lambda: self._read(pending, len(ends), deadline))
         read_to = tuple(max(end, self._positions.get(p, 0)) for p, end in sorted(ends.items()))
-        self._hold_against(read_to)
+        self._check_complete(read_to)
         self.reached = self.reached.further(KnownEnds(self._kafka.layouts[self.topic].id, read_to))
 
-    def _hold_against(self, read_to: tuple[int, ...]) -> None:
-        """Nobody is to begin on less than was there before, whatever the ends came from. Raises ``TimedOut``."""
+    def _check_complete(self, read_to: tuple[int, ...]) -> None:
+        """Check that no partition was read less far than before. Raises ``TimedOut``."""
         known = self.reached.ends
         for p, end in enumerate(known):
             if p >= len(read_to) or read_to[p] < end:
@@ -78,16 +78,16 @@ class CommittedOffsets:
                     self._take(message, partitions)
                     self._reach(partition, message.offset() + 1, pending)
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    # Behind the last record there may be markers: only the end itself tells that they were passed.
+                    # Markers may follow the last record: only the end offset shows that they were passed.
                     held_back.add(partition)
                     self._reach(partition, message.offset(), pending)
                 elif not error.retriable() and error.name() not in ("_ALL_BROKERS_DOWN", "_TRANSPORT"):
                     raise self._kafka.failure(error, f"read {self.topic}")
             if pending and time.monotonic() > deadline:
-                raise self._out_of_reach(sorted(pending), held_back)
+                raise self._incomplete(sorted(pending), held_back)
 
-    def _out_of_reach(self, pending: list[int], held_back: set[int]) -> TimedOut:
-        """What was told by no leader is not said to be a transaction's doing."""
+    def _incomplete(self, pending: list[int], held_back: set[int]) -> TimedOut:
+        """Return the error; a partition whose leader did not respond is not attributed to a transaction."""
         silent = [p for p in pending if p not in held_back]
         names = ", ".join(f"{self.topic}-{p}" for p in silent or pending)
         what = f"Could not read {self.topic} to its end"
@@ -107,14 +107,14 @@ class CommittedOffsets:
         key = parse_key(raw)
         if not isinstance(key, SourceKey) or key.connector != self._connector:
             return
-        # A record where Java's partitioner would not put it is what a foreign tool left: it never beats one in its place.
+        # A record outside the partition of Java's partitioner is from another tool: one in the right one wins.
         at_home = message.partition() == java_partition(raw, partitions)
         known = self._newest.get(raw)
         if known is None or at_home or not known[0]:
             self._newest[raw] = (at_home, message.partition(), message.offset(), message.value())
 
     def has(self, key: bytes) -> bool:
-        """Whether the topic says anything of ``key``, be it a tombstone."""
+        """Whether the topic has a record of ``key``, also a tombstone."""
         return key in self._newest
 
     def value(self, key: bytes) -> bytes | None:
@@ -125,7 +125,7 @@ class CommittedOffsets:
         return (partition, offset) if at_home else None
 
     def positions(self) -> dict[bytes, Position]:
-        """``position`` of every key that has one."""
+        """Return ``position`` of every key that has one."""
         return {key: (partition, offset) for key, (home, partition, offset, _) in self._newest.items() if home}
 
     def known(self) -> frozenset[bytes]:
@@ -133,15 +133,15 @@ class CommittedOffsets:
 
 
 def current_ends(kafka: Kafka, topic: str) -> KnownEnds:
-    """How far ``topic`` reaches now: what is asked before a task reads it, by another client, for it to be held against."""
+    """Return the current ends of ``topic``, requested by another client before a task reads it, for comparison."""
     ends = end_offsets(kafka, [topic])[topic]
     return KnownEnds(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
 
 
 class OffsetStore:
-    """The offset store of a connector: its dedicated topic with the global one behind it, or the global one alone.
+    """The offset store of a connector: its dedicated topic and the global one, or the global one alone.
 
-    Reading follows KIP-618: what the primary topic has wins, be it a tombstone; the secondary is asked for the rest.
+    Reading follows KIP-618: a record of the primary topic wins, also a tombstone; other keys are read from the secondary.
     """
 
     def __init__(self, primary: CommittedOffsets, secondary: CommittedOffsets | None = None):
@@ -149,7 +149,7 @@ class OffsetStore:
         self.secondary = secondary
 
     def refresh(self, patience: float) -> None:
-        """Read both to their ends as they are now."""
+        """Read both topics to their current ends."""
         self.primary.refresh(patience)
         if self.secondary is not None:
             self.secondary.refresh(patience)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
 
 MOST_AT_ONCE = 16
-"""How many producers are waited for at the same time."""
+"""The number of producers used in parallel."""
 Work = Callable[[TaskProducer], None]
 
 
@@ -54,7 +54,7 @@ class PartitionProducers(TaskProducer):
         self._producers: dict[TopicPartition, TaskProducer] = {}
         self._in_transaction: set[TopicPartition] = set()
         self._checked: dict[TopicPartition, set[str]] = {}
-        """Topics in which nothing older of a partition's producer is open."""
+        """Topics in which no older transaction of a partition's producer is open."""
         self._pool = ThreadPoolExecutor(MOST_AT_ONCE, "connectctl-partition")
         self.timeout_ms = timeout_ms
 
@@ -66,7 +66,7 @@ class PartitionProducers(TaskProducer):
         self._each(partitions, lambda producer: producer.initialise(patience))
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Let go of those of ``partitions``, which have no open transaction."""
+        """Close those of ``partitions``, which have no open transaction."""
         for place in partitions:
             self._close(place)
 
@@ -76,7 +76,7 @@ class PartitionProducers(TaskProducer):
             producer.discard()
 
     def initialise(self, patience: float) -> None:
-        """Nothing: each is initialised once its partition is assigned."""
+        """Nothing: each is initialised when its partition is assigned."""
 
     def open_older_transaction(self, topics: Any) -> str | None:
         """None: each is asked for before it writes to a topic."""
@@ -86,7 +86,7 @@ class PartitionProducers(TaskProducer):
         """Nothing: each begins with its first record or offset."""
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put each record into the transaction of the partition that it was made of."""
+        """Add each record to the transaction of its input partition."""
         if batch.size != sum(part.size for _, part in batch.origins):
             raise TypeError("records of no input partition")
         for place, part in batch.origins:
@@ -106,7 +106,7 @@ class PartitionProducers(TaskProducer):
             self._in_transaction.add(place)
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """Put each offset into the transaction of its partition."""
+        """Add each offset to the transaction of its partition."""
         for place in offsets:
             self._begin(self._producers[place], place)
         member: Any = SimpleNamespace(metadata=consumer.metadata)  # which other threads must not ask for

@@ -40,7 +40,7 @@ _PARTITION = operator.attrgetter("source_partition")
 
 @dataclass
 class PolledSource:
-    """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
+    """``make`` creates a task. Raises ``ConnectctlError`` for invalid results of a task, and the task's exceptions."""
 
     make: Callable[[], SourceTask]
     connector: str
@@ -68,12 +68,12 @@ class PolledSource:
         self._in_hand = False
         self._unasked = False
         self._polled: float | None = None
-        """When the records that are given were polled."""
+        """When the current records were polled."""
         self._failing: str | None = None
         """The ``RetriableError`` of the last poll."""
 
     def resume(self, stored: StoredOffsets) -> None:
-        """Resume where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
+        """Keep the task if nothing is pending and it has the stored offsets; else start a new one at these."""
         idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
         if idle and self._offsets.unchanged(stored, self._settled):
             return
@@ -88,7 +88,7 @@ class PolledSource:
         except BaseException:
             self._caller.close()
             raise
-        # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
+        # Records of a whole transaction are kept only for tasks with ``commit_record``.
         self._wants_records = _overrides(task.commit_record, SourceTask.commit_record)
         self._updates = _overrides(task.update_offsets, SourceTask.update_offsets)
         self._task = task
@@ -99,14 +99,14 @@ class PolledSource:
         try:
             task.start(self.configs)
         except BaseException:
-            # As in Connect: what it has opened until then is its own to close, and the first failure is the one to tell.
+            # As in Connect, the task closes what it has opened; the first failure is raised.
             with suppress(Exception):
                 task.stop()
             raise
         return task
 
     def next_batch(self) -> TransactionBatch | None:
-        """The records of one batch, or of its part up to where a transaction ends."""
+        """Return the records of one batch, or of its part up to the end of a transaction."""
         task = self._task
         assert task is not None
         self._boundaries.ready()
@@ -115,8 +115,8 @@ class PolledSource:
         return self._batch_of(self._waiting.popleft()) if self._waiting else None
 
     def _poll_once(self, task: SourceTask) -> None:
-        """Put what the next poll gives into segments, or end the transaction where it cannot wait for the poll."""
-        # What a task has to say of its offsets (KIP-910) it says between two polls.
+        """Split the next poll into segments, or end the transaction if it cannot wait for the poll."""
+        # ``update_offsets`` (KIP-910) is called between two polls.
         patience = None if self._updates else self._boundaries.patience()
         polled = self._caller.poll(partial(self._poll, task), patience)
         if polled is None:
@@ -130,7 +130,7 @@ class PolledSource:
         return not self._caller.is_busy and self._caller.call(lambda: task.finished)
 
     def _poll(self, task: SourceTask) -> Batch | None:
-        """One poll; None where the task has finished. A ``RetriableError`` is a poll without records, as in
+        """Poll once; None if the task has finished. A ``RetriableError`` is a poll without records, as in
         ``AbstractWorkerSourceTask.poll``.
         """
         if task.finished:
@@ -157,7 +157,7 @@ class PolledSource:
             self._in_hand = self._in_hand or bool(segment.records)
             return made if segment.records else None
         if segment.end is End.ABORT and not self._sent:
-            return None  # nothing to abort, which is worth no transaction
+            return None  # nothing to abort
         self._unasked = not self._sent and not segment.asks
         self._flushing = {} if self._unasked else self._offsets_to_commit()
         if not self._sent and not self._flushing:
@@ -166,7 +166,7 @@ class PolledSource:
         return replace(made, offsets=self._flushing, abort=segment.end is End.ABORT, more=False)
 
     def _track_offsets(self, records: Batch) -> None:
-        """Note the newest offset of every source partition."""
+        """Store the newest offset of every source partition."""
         if not isinstance(records, Sequence):
             self._track(records.source_partition, records.source_offset)
             return
@@ -179,7 +179,7 @@ class PolledSource:
             self._track(partition, offset)
 
     def _track(self, partition: Partition, offset: Offset) -> None:
-        """Raises ``ConnectctlError`` for what is not a JSON object of plain values."""
+        """Store one offset. Raises ``ConnectctlError`` unless both are JSON objects of plain values."""
         try:
             connect_json(dict(offset))
             self._moved[self._offsets.key(partition)] = partition, offset
@@ -192,10 +192,10 @@ class PolledSource:
             ) from e
 
     def _offsets_to_commit(self) -> dict[bytes, bytes | None]:
-        """The offsets of this transaction, with what the task adds at the last moment (KIP-910).
+        """Return the offsets of this transaction, with those of ``update_offsets`` (KIP-910).
 
-        What it adds for other source partitions than those of the records counts only where it is not committed already: an
-        idle task that says the same again would write a transaction each time.
+        Updates of source partitions without records are ignored if already committed: an idle task that repeats them
+        would write a transaction each time.
         """
         assert self._task is not None
         flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
@@ -207,18 +207,18 @@ class PolledSource:
         return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
 
     def _committed(self, key: bytes) -> bytes | None:
-        """The newest offset of ``key`` that is committed for certain: the task's own, else what it began with."""
+        """Return the newest committed offset of ``key``: the task's own, else the one it began with."""
         return self._settled[key] if key in self._settled else self._offsets.committed(key)
 
     def final_batch(self) -> TransactionBatch | None:
-        """The end of what is open, as far as the boundaries allow one without the task saying so."""
+        """Return the end of the open transaction, if the boundaries allow one without the task's request."""
         if not (self._sent or self._unasked) or any(segment.records for segment in self._waiting):
             return None
         end = self._boundaries.last()
         return None if end is None else self._batch_of(Segment((), end))
 
     def committed(self, batch: TransactionBatch) -> None:
-        """Tell the task, in Connect's order: each record, then all of them."""
+        """Call the task in Connect's order: ``commit_record`` for each record, then ``commit``."""
         task = self._task
         assert task is not None
         self._boundaries.ended()
@@ -226,22 +226,22 @@ class PolledSource:
         records, self._records, self._sent = self._records, [], 0
         self._moved, self._flushing, self._in_hand = {}, {}, False
 
-        def tell() -> None:
+        def notify() -> None:
             if not batch.abort:
                 for record in records:
                     task.commit_record(record)
             task.commit()
 
-        self._caller.later(tell)
+        self._caller.later(notify)
 
     @property
     def ended(self) -> bool:
-        """Whether the task has finished and all that it gave is on its way."""
+        """Whether the task has finished and all its records were passed on."""
         return self._task is not None and not self._waiting and self._is_finished(self._task)
 
     @property
     def lag(self) -> int | None:
-        """How much the task has left to read, where it knows; as it said last where a poll is under way."""
+        """How much the task has left to read, if known; the last value during a poll."""
         task = self._task
         if task is not None and not self._caller.is_busy:
             self._lag = self._caller.call(lambda: task.lag)
@@ -249,12 +249,12 @@ class PolledSource:
 
     @property
     def has_more(self) -> bool:
-        """Whether the last poll failed and is retried; else a poll that gives nothing is all that a task says."""
+        """Whether the last poll failed and is retried; otherwise a poll without records means idle."""
         return self._failing is not None
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """Nothing: tasks differ too much."""
+        """None: tasks differ too much."""
         return {}
 
     def close(self) -> None:
@@ -267,7 +267,7 @@ class PolledSource:
 
 
 def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
-    """Whether a task does something of its own there."""
+    """Whether a task overrides this method."""
     return getattr(method, "__func__", None) is not default
 
 

@@ -1,4 +1,4 @@
-"""What a task asks of Kafka, and since when it gets no further: reported to the driver also while a call does not return."""
+"""A task's current request to Kafka, and since when it is blocked; reported to the driver also during a blocked call."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 SLOW = 5.0
-"""Seconds without an answer that are not reported."""
+"""Seconds without a response that are not reported."""
 _LONGEST = 500
 
 
 class TaskProgress:
-    """The progress of a task with Kafka. ``waited`` are seconds that it has waited before, in the lease before this one."""
+    """The progress of a task with Kafka. ``waited``: seconds that it waited in the previous lease."""
 
     def __init__(self, waited: float = 0.0, now: Callable[[], float] = time.monotonic):
         self._now = now
@@ -25,19 +25,19 @@ class TaskProgress:
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
-        """A call that Kafka may not answer. One that raises is not over before ``failed``, or another one."""
+        """Mark a call to which Kafka may not respond. One that raises lasts until ``failed`` or the next call."""
         self._asked, self._what = self._now(), what
         yield
         self._asked = None
 
     def waits(self, why: str) -> None:
-        """What the call that is not answered waits for."""
+        """Note what the call without a response waits for."""
         self._why = why
 
     def failed(self, why: str, longest: float = math.inf) -> bool:
-        """Kafka is in the way, or in doubt; whether it was not before.
+        """Note a failure or unknown outcome; whether it is the first.
 
-        It is since it was asked, but for a call that took more than ``longest`` seconds: then the process was suspended.
+        It counts from the begin of the call, unless that took over ``longest`` seconds: then the process was suspended.
         """
         new = self._failing is None
         if self._failing is None:
@@ -47,23 +47,23 @@ class TaskProgress:
         return new
 
     def restart(self) -> None:
-        """What comes is another trouble than what was, with a time of its own."""
+        """Measure the time of the following failure separately."""
         self._failing = self._now()
 
     def recovered(self) -> None:
-        """Kafka has answered whatever was asked."""
+        """Note that Kafka has responded to every request."""
         self._failing = self._asked = None
         self._why = ""
 
     @property
     def waited(self) -> float:
-        """Seconds for which the task got no further, 0 where it does."""
+        """Seconds without progress, 0 if the task makes progress."""
         began = self._asked if self._failing is None else self._failing
         return 0.0 if began is None else max(0.0, self._now() - began)
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """As sent to the driver; None where there is nothing to report."""
+        """The message to the driver; None without anything to report."""
         if (waited := self.waited) < SLOW:
             return None
         return {"seconds": round(waited, 1), "what": self._what, "why": self._why[:_LONGEST]}

@@ -1,7 +1,7 @@
 """Retries transient errors: a broker that restarts, a leader that moves, a connection that was cut.
 
-Every request of a run's driver to Kafka goes through one ``RetryPolicy``. A request without an answer is retried, on
-whichever broker is responsible by then, until the time is over; errors that need the user end the run at once. Calls must
+Every request of a run's driver to Kafka goes through one ``RetryPolicy``. A request without a response is retried, on
+the broker that is then responsible, until the time is over; errors that need the user end the run at once. Calls must
 be safe to repeat: they read, or they first settle the outcome of the previous attempt (docs/decisions/0006).
 """
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 UNBOUNDED_RUN_SECONDS, BOUNDED_RUN_SECONDS = 300.0, 120.0
-"""Seconds for a run without an end, which nobody watches, and for any other one."""
+"""Seconds for a run without an end, which is unattended, and for any other one."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 POLL = 0.2
-"""Seconds between two looks whether the run is to end."""
+"""Seconds between two checks whether the run is to end."""
 _NOT_RETRIABLE = (NotAuthorized, NotTrusted, UnknownHost)
 
 
@@ -50,9 +50,9 @@ class RetryPolicy:
     wait_for_first_contact: bool = True
 
     def __call__(self, action: str, call: Callable[[], T]) -> T:
-        """What ``call`` gives, which is called until it raises no ``Unreachable`` or ``TimedOut`` any more.
+        """Return the result of ``call``, which is retried until it raises no ``Unreachable`` or ``TimedOut``.
 
-        Raises the last of them when the time is over, and any other error at once.
+        Raises the last of them when the time is over, and any other error immediately.
         """
         since: float | None = None
         pause = FIRST_PAUSE
@@ -88,27 +88,27 @@ class RetryPolicy:
 
 
 NO_RETRIES = RetryPolicy()
-"""Nothing is repeated."""
+"""The policy without retries."""
 
 
 def is_retriable(error: ConnectctlError) -> bool:
-    """Whether ``error`` may be gone in a moment, without a person."""
+    """Whether ``error`` may be temporary, without any action of the user."""
     return isinstance(error, (Unreachable, TimedOut)) and not isinstance(error, _NOT_RETRIABLE)
 
 
 def default_seconds(until: Until) -> float:
-    """The seconds of a run that says nothing of them."""
+    """Return the seconds for a run that does not set them."""
     return UNBOUNDED_RUN_SECONDS if until.idle is until.records is until.duration is None else BOUNDED_RUN_SECONDS
 
 
 def _with_patience_hint(error: NeverAnswered) -> NeverAnswered:
-    """``error``, with what would wait."""
+    """Return ``error`` with a hint which runs wait."""
     hint = f"{error.next_step or ''} A run without an end waits for it; any other run with --patience SECONDS.".lstrip()
     return NeverAnswered(error.what, why=error.why, next_step=hint, code=error.code)
 
 
 def _with_duration(error: ConnectctlError, waited: float) -> ConnectctlError:
-    """``error``, with how long it was waited for."""
+    """Return ``error`` with the duration of the retries."""
     if waited < 1:
         return error
     why = f"{error.why}; retried for {waited:.0f} s" if error.why else f"retried for {waited:.0f} s"

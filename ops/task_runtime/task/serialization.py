@@ -1,4 +1,4 @@
-"""A task's records as messages: many at once where nothing stands against it, in the order in which the task gave them."""
+"""Serializes a task's records, in bulk where possible, in the order in which the task returned them."""
 
 from __future__ import annotations
 

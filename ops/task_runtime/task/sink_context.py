@@ -1,4 +1,4 @@
-"""What a sink task asked of its runtime, until the runtime does it (``WorkerSinkTaskContext``)."""
+"""A sink task's requests to its runtime, until they are executed (``WorkerSinkTaskContext``)."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class WorkerSinkTaskContext:
             self._closing = False
 
     def take_timeout(self) -> float | None:
-        """The seconds that the task asked for since the last call."""
+        """Return the timeout requested since the last call, in seconds."""
         found, self._timeout = self._timeout, None
         return found
 
     def take_rewinds(self) -> dict[TopicPartition, int]:
-        """The offsets that the task asked for since the last call."""
+        """Return the offsets requested since the last call."""
         found, self._rewinds = self._rewinds, {}
         return found
 

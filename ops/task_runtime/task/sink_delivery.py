@@ -1,4 +1,4 @@
-"""The records between a poll and the ``put`` that takes them, be it a later one."""
+"""The records between a poll and the ``put`` that accepts them, which may be a later one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SinkDelivery:
                 self.consumer.resume(resumed)
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget what waits to be put of ``partitions``: it will be read again, here or by another member."""
+        """Drop the waiting records of ``partitions``: they will be read again, here or by another member."""
         if self._ends:
             self._records = [each for each in self._records if (each.topic, each.partition) not in partitions]
             self._ends = {each: end for each, end in self._ends.items() if each not in partitions}

@@ -1,4 +1,4 @@
-"""What ``errors.*`` makes of a record that a sink cannot read or does not want: a log line, a dead letter, the task's end.
+"""Handling of a sink's failed records by ``errors.*``: a log line, a dead letter, the task's failure.
 
 Source: ``RetryWithToleranceOperator``, ``LogReporter`` and ``DeadLetterQueueReporter`` (KIP-298). As there, a record is
 logged and sent to the dead letter topic whether or not it is tolerated. ``errors.retry.*`` has no effect: no converter here
@@ -26,7 +26,7 @@ TIMESTAMP_TYPES = tuple(TimestampType)
 
 
 class Stage(StrEnum):
-    """``Stage``: what was done with the record when it failed."""
+    """``Stage``: the operation in which the record failed."""
 
     KEY_CONVERTER = "KEY_CONVERTER"
     VALUE_CONVERTER = "VALUE_CONVERTER"
@@ -51,7 +51,7 @@ class DeadLetters(Protocol):
         """Send ``record``, without waiting for it."""
 
     def flush(self) -> None:
-        """Return when all that was sent is written. Raises ``ConnectctlError`` where a record was not."""
+        """Wait until all records are written. Raises ``ConnectctlError`` if one was not."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class RecordErrors:
         """The failure that is not tolerated; a task may have swallowed it."""
 
     def failed(self, failure: RecordFailure) -> None:
-        """Report ``failure``. Raises ``ConnectctlError`` where it is not tolerated."""
+        """Report ``failure``. Raises ``ConnectctlError`` if it is not tolerated."""
         settings = self.settings
         self.meter.failures += 1
         if settings.log:
@@ -91,7 +91,7 @@ class RecordErrors:
         self.failed(RecordFailure(Stage.TASK_PUT, SINK_TASK, record.original, error))
 
     def flush(self) -> None:
-        """Wait until all dead letters are written. Raises ``ConnectctlError`` where one was not."""
+        """Wait until all dead letters are written. Raises ``ConnectctlError`` if one was not."""
         if self.dead_letters is not None:
             self.dead_letters.flush()
 

@@ -1,4 +1,4 @@
-"""What a sink has been given, what of it is committed, and how a commit is made of the one for the other.
+"""The delivered and the committed offsets of a sink, and its commits.
 
 Source: ``WorkerSinkTask.commitOffsets``. Unlike there, partitions are closed behind the commit that stands for them, and
 dead letters are written before it.
@@ -37,7 +37,7 @@ class SinkOffsets:
         """Where a partition is read again from: what is committed, what the task asked for, or its first record."""
         self.delivered: dict[TopicPartition, GroupOffset] = {}
         self.commit_failed = False
-        """Whether the last commit was refused, and is to be repeated."""
+        """Whether the last commit failed, and is to be repeated."""
 
     @property
     def active(self) -> int:
@@ -61,11 +61,11 @@ class SinkOffsets:
             self.delivered.pop(partition, None)
 
     def commit(self) -> bool:
-        """Commit what the task says. False where ``pre_commit`` raised, so that all is to be read again."""
+        """Commit the task's offsets. False if ``pre_commit`` raised, so that all is read again."""
         return self._commit_offered(dict(self.delivered), ", rewinding to last committed offsets")
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """The last commit of ``partitions``, and their ``close``, whatever comes of the commit."""
+        """Commit ``partitions`` a last time, and close them even if the commit fails."""
         offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
         try:
             self._commit_offered(offered, " during close", closing=True)
@@ -73,7 +73,7 @@ class SinkOffsets:
             self.close_lost(partitions)
 
     def close_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Nothing may be committed for ``partitions`` any more."""
+        """Close ``partitions`` without a commit, which is no longer allowed."""
         try:
             self.task.close(partitions)
         finally:

@@ -9,8 +9,8 @@ Source: ``WorkerSinkTask``, with KIP-275. The order of calls::
     lost                 close
     end    stop
 
-Where Connect may lose or mix up records, this does not: a batch that waits to be delivered again is dropped where its
-partitions are rewound, and a rewind counts before the next commit.
+Unlike in Connect, no records are lost or reordered: a batch that waits for redelivery is dropped if its partitions are
+rewound, and a rewind takes effect before the next commit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ SETTLING_POLL = 0.1
 class WorkerSinkTask:
     """Runs ``task`` on the records of ``consumer``, which the caller closes afterwards. All calls are made by one thread.
 
-    ``commit`` writes the group's offsets and returns when they are; it is the consumer's own where none is given.
-    ``interval`` is in seconds, between two commits. ``note`` gets a line for what people should know.
+    ``commit`` writes the group's offsets and returns afterwards; by default the consumer's.
+    ``interval`` is in seconds, between two commits. ``note`` gets messages for the user, one line each.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class WorkerSinkTask:
 
     @property
     def metrics(self) -> Metrics:
-        """What it did so far, by Connect's names."""
+        """Its metrics so far, by Connect's names."""
         return sink_metrics(self.meter, self._offsets.active, len(self._context.assigned))
 
     @property
     def redelivering(self) -> bool:
-        """Whether a batch waits to be put again."""
+        """Whether a batch waits for redelivery."""
         return self._context.redelivering
 
     def start(self, patience: float) -> None:
@@ -91,7 +91,7 @@ class WorkerSinkTask:
             self._rewind(self._context.take_rewinds())
 
     def iterate(self, seconds: float, most: int = MOST_RECORDS) -> int:
-        """One round, which waits for records for at most ``seconds``; how many there were. Raises what the task raises."""
+        """Run one round, with a poll of at most ``seconds``; return the number of records. Raises the task's exceptions."""
         with self._noticing_fences():
             self._commit_if_due()
             wait = max(0.0, min(seconds, *self._waits()))
@@ -105,8 +105,8 @@ class WorkerSinkTask:
             return len(messages)
 
     def settle(self, seconds: float) -> None:
-        """Before an end: commit what was put, in the next generation where a rebalance is under way, within ``seconds``. An
-        end in the middle of a rebalance would else have all of it delivered again.
+        """Commit the delivered records before the end, within ``seconds``, after a rebalance in progress. Ending during a
+        rebalance would cause them all to be delivered again.
         """
         end = self._now() + seconds
         with self._noticing_fences():
@@ -121,8 +121,8 @@ class WorkerSinkTask:
                     self._delivery.put()
 
     def close(self) -> None:
-        """Commit and close all partitions, and stop the task: at the end as after any failure. A member that is fenced, or
-        has to be thrown away, commits nothing.
+        """Commit and close all partitions, and stop the task, also after a failure. A member that is fenced or unusable
+        commits nothing.
         """
         if self._closed:
             return
@@ -133,7 +133,7 @@ class WorkerSinkTask:
             self._task.stop()
 
     def assigning(self, partitions: Collection[TopicPartition]) -> None:
-        """Nothing is due before the offsets are known."""
+        """Nothing to do before the offsets are known."""
 
     def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
         self._context.assigned |= set(partitions)

@@ -37,7 +37,7 @@ _UNOBSERVABLE = {
 ABORTED = ("PrepareAbort", "CompleteAbort")
 _lock = threading.Lock()
 _shared: dict[str, _Calls] = {}
-"""Connections to coordinators and leaders, while any task of this process asks: they are dear to open."""
+"""Connections to coordinators and leaders, shared while a task of this process uses them: opening is expensive."""
 
 
 @dataclass
@@ -73,8 +73,8 @@ def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str
 
 
 def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-    """The producers of the partitions in which a transaction is open."""
-    # Mostly nothing is open at all, which two requests of an open connection tell.
+    """Return the producers of the partitions in which a transaction is open."""
+    # Usually no transaction is open, which two requests on an open connection show.
     extents = kafka.extents(topics)
     suspects = [TopicPartition(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
     if not suspects:

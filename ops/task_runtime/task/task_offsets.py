@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 MOST_KEYS = 100_000
-"""Source partitions whose keys are kept at hand."""
+"""The number of source partitions whose keys are cached."""
 
 
 class TaskOffsets:
@@ -32,7 +32,7 @@ class TaskOffsets:
                 self._spelled[key.meaning] = raw
 
     def key(self, partition: Partition) -> bytes:
-        """The raw key of ``partition``: the one that is stored, else as Connect would spell it."""
+        """Return the raw key of ``partition``: the stored one, else as Connect would write it."""
         # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from True and from 1.0.
         name = repr(dict(partition))
         key = self._keys.get(name)
@@ -45,17 +45,17 @@ class TaskOffsets:
         return key
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The offset of ``partition``, None where there is none."""
+        """Return the offset of ``partition``, None without one."""
         key = self.key(partition)
         value = self._read[key] = self._stored.value(key)
         return None if value is None else _object(value)
 
     def committed(self, key: bytes) -> bytes | None:
-        """The raw offset of ``key`` that was committed when the task began, None where there is none or a tombstone."""
+        """Return the raw offset of ``key`` committed when the task began, None without one or for a tombstone."""
         return self._stored.value(key)
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Every source partition that has an offset."""
+        """Return every source partition that has an offset."""
         self._listed = True
         self._read |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
         keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
@@ -64,7 +64,7 @@ class TaskOffsets:
         ]
 
     def unchanged(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
-        """Whether ``stored`` is what the task was told, and since then has ``settled``: nobody else went on meanwhile."""
+        """Whether ``stored`` has what the task read and then committed (``settled``), and no commits of other tasks."""
         expected = self._read | dict(settled)
         same = all(stored.value(key) == value for key, value in expected.items())
         return same and (not self._listed or stored.known() <= expected.keys())

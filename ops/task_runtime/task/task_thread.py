@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class PollResult(NamedTuple):
-    """What a poll gave, None where the task has finished; when it did, and how long it took, by the monotonic clock."""
+    """The batch of a poll, None if the task has finished; its end and duration, by the monotonic clock."""
 
     batch: Batch | None
     at: float
@@ -31,23 +31,23 @@ class TaskCaller(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a poll is under way, so that any other call would wait for its end."""
+        """Whether a poll is in progress, so that any other call would wait for its end."""
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do ``work``, behind a poll that is under way."""
+        """Do ``work``, after a poll in progress."""
 
     def later(self, work: Callable[[], None]) -> None:
-        """The same, without waiting for the poll; what it raises is raised by the next poll that is asked for."""
+        """The same, without waiting for the poll; the next ``poll`` raises its exception."""
 
     def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
-        """Poll, or wait on for the poll that is under way; None where it is not over after ``patience`` seconds."""
+        """Poll, or wait for the poll in progress; None if it is not over after ``patience`` seconds."""
 
     def close(self) -> None:
-        """No call comes any more."""
+        """End: no further calls follow."""
 
 
 def timed(work: Callable[[], Batch | None]) -> PollResult:
-    """``work``, a poll, with its times."""
+    """Return the result of ``work``, a poll, with its times."""
     began = time.monotonic()
     batch = work()
     now = time.monotonic()

@@ -1,4 +1,4 @@
-"""How many rows a transaction may have, so that it is over before its time-out: found by how long the last ones took."""
+"""The number of rows with which a transaction ends before its timeout, estimated from the last durations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 SHARE = 3
-"""A transaction is to take no more than this part of its time-out: what was sent is still on its way when it ends."""
+"""The part of its timeout that a transaction may take: sent records are still in flight when it ends."""
 LESS_AFTER_FAILURE = 4
 
 

@@ -1,4 +1,4 @@
-"""One instance of a task's transactional producer, from its initialisation to the first doubt.
+"""One instance of a task's transactional producer, from its initialisation to the first unknown outcome.
 
 librdkafka has no KIP-890 transactions: it repeats an EndTxn that timed out on another connection, and the first one, where
 the network only held it back, ends whatever transaction is open when it arrives. So an instance is used only while every
@@ -46,7 +46,7 @@ FENCING_PAUSES, FENCING_PATIENCE = (0.05, 0.2, 1.0), 5.0
 
 
 class Fenced(Exception):
-    """A newer producer has taken the transactional id."""
+    """A newer producer has initialised the transactional id."""
 
 
 class MemberFenced(Fenced):
@@ -54,29 +54,29 @@ class MemberFenced(Fenced):
 
 
 class UnknownOutcome(Exception):
-    """It is unknown what the coordinator still has to do for this instance; the reason is its text."""
+    """It is unknown which requests of this instance the coordinator has still to process; the text is the reason."""
 
 
 class Expired(UnknownOutcome):
-    """The coordinator aborted the transaction, which was open for longer than its time-out, and nobody else took over."""
+    """The coordinator aborted the transaction, open for longer than its timeout; no other producer took over."""
 
 
 class Rebalancing(UnknownOutcome):
-    """The consumer group has a newer generation than the one that offsets were to be committed in; nothing was."""
+    """The consumer group has a newer generation than that of the offsets; nothing was committed."""
 
 
 class BrokerError(UnknownOutcome):
-    """The broker failed, and said so."""
+    """The broker reported a failure."""
 
 
 class LogWatcher(logging.Handler):
-    """Hears from librdkafka's log what no call tells: requests that timed out, connections that broke."""
+    """Reads in librdkafka's log what no call returns: requests that timed out, connections that broke."""
 
     def __init__(self) -> None:
         super().__init__()
         self.alarm: str | None = None
         self.rejection: str | None = None
-        """The line that says that a record is refused, behind which a call only tells that the transaction failed."""
+        """The line that reports a rejected record; calls only report that the transaction failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
         line = record.getMessage()
@@ -87,16 +87,16 @@ class LogWatcher(logging.Handler):
 
 
 class TaskProducer:
-    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and ``ConnectctlError`` where
-    the user has to act. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
+    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and ``ConnectctlError`` if
+    the user has to act. ``timeout_ms`` is the transaction's; ``properties`` are additional ones of librdkafka.
     """
 
     existing_topic: str | None = None
-    """A topic that is there for certain: see ``initialise``."""
+    """A topic that certainly exists: see ``initialise``."""
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether each of its transactions has an epoch of its own, by itself. Known once it is initialised."""
+        """Whether each of its transactions has its own epoch (transaction version 2). Known after initialisation."""
         return False
 
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
@@ -135,7 +135,7 @@ class TaskProducer:
         self._call("initialise its producer", lambda: self._producer.init_transactions(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
-        """Where in ``topics`` an older transaction of it is still open, None where nowhere. Asked before it begins one."""
+        """Return where in ``topics`` an older transaction of it is open, None if nowhere. Call before it begins one."""
         return open_older_transaction(self._kafka, self.id, topics)
 
     def begin(self) -> None:
@@ -143,7 +143,7 @@ class TaskProducer:
         self._call("begin a transaction", self._producer.begin_transaction)
 
     def send(self, batch: TransactionBatch) -> None:
-        """Put the records of ``batch`` into the transaction."""
+        """Add the records of ``batch`` to the transaction."""
 
         def all_() -> None:
             for record in batch.records:
@@ -161,7 +161,7 @@ class TaskProducer:
         self._call("write its records", all_)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
-        """Put source offsets into the transaction, where Java's partitioner puts their keys."""
+        """Add source offsets to the transaction, in the partitions of Java's partitioner."""
 
         def all_() -> None:
             for key, value in offsets.items():
@@ -170,8 +170,8 @@ class TaskProducer:
         self._call("write its offsets", all_)
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        """Put offsets of the consumer's group into the transaction (AddOffsetsToTxn, TxnOffsetCommit; KIP-447), with its
-        generation, member id and instance id. Raises ``UnknownOutcome`` where the group has a newer generation.
+        """Add offsets of the consumer's group to the transaction (AddOffsetsToTxn, TxnOffsetCommit; KIP-447), with its
+        generation, member id and instance id. Raises ``UnknownOutcome`` if the group has a newer generation.
         """
         given, metadata = group_offsets(offsets), consumer.metadata
         self._call("write its offsets", lambda: self._producer.send_offsets_to_transaction(given, metadata, patience))
@@ -189,7 +189,7 @@ class TaskProducer:
                 self._wait_for_room()
 
     def _with_headers(self, bulk: ColumnBatch) -> None:
-        """Record by record: librdkafka has no headers for many at once."""
+        """Send record by record: librdkafka's bulk call has no headers."""
         for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
             when = message.get("timestamp") or None  # 0 stands for none
             self._send_record(bulk.topic, message.get("key"), message["value"], None, headers, when)
@@ -228,7 +228,7 @@ class TaskProducer:
             raise UnknownOutcome("the producer queue stayed full for longer than transaction.timeout.ms")
 
     def commit(self, patience: float) -> None:
-        """Commit, and know that it happened; ``patience`` in seconds. After ``UnknownOutcome`` only the topic knows."""
+        """Commit and wait for it; ``patience`` in seconds. After ``UnknownOutcome`` only the topic shows the outcome."""
         began = time.monotonic()
         self._commit(lambda: self._producer.commit_transaction(patience))
         if time.monotonic() - began > self._request_timeout:
@@ -254,11 +254,11 @@ class TaskProducer:
                 return
 
     def abort(self, patience: float) -> None:
-        """Abort what was begun. Only where no commit was asked for."""
+        """Abort the transaction. Only if no commit was requested."""
         self._call("abort its transaction", lambda: self._producer.abort_transaction(patience))
 
     def unusable_because(self) -> str | None:
-        """Why this instance must not be used for another transaction, None while there is no reason; raises as the rest."""
+        """Return why this instance must not begin another transaction, else None; raises like the other methods."""
         self._call("describe its producer", lambda: self._producer.poll(0))
         return self._log_watcher.alarm
 
@@ -268,11 +268,11 @@ class TaskProducer:
         return time.monotonic() - self._begun > self.timeout_ms / 1000
 
     def expired(self) -> bool | None:
-        """Whether its transaction was aborted and no producer of the id was initialised since; None where nobody tells."""
+        """Whether its transaction was aborted and no producer of the id was initialised since; None if unknown."""
         return expired(self._kafka, self.id)
 
     def discard(self) -> None:
-        """Let go of it, on another thread: a handle takes a moment to die, and aborts what it has open."""
+        """Close it on another thread: closing takes time, and aborts an open transaction."""
         producer, self._producer = self._producer, None
         if producer is not None:
             threading.Thread(target=_close, args=(producer,), daemon=True).start()
@@ -306,10 +306,10 @@ class TaskProducer:
         raise kind(f"could not {doing}: {error.str()}") from cause
 
     def _delivered(self, error: Any, message: Any) -> None:
-        """What became of a record, which the commit tells as well."""
+        """Nothing: the commit also reports failed records."""
 
     def _raise_if_rejected(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
-        """Raises ``RejectedRecord`` where a record is at fault, and not the way to the brokers."""
+        """Raise ``RejectedRecord`` if a record is the cause, and not the connection."""
         if error.name() in OF_A_RECORD:
             raise RejectedRecord(failure.what, why=failure.why, code=error.name()) from cause
         if line := self._rejection():
@@ -317,7 +317,7 @@ class TaskProducer:
             raise RejectedRecord(failure.what, why=line, code=code) from cause
 
     def _rejection(self) -> str | None:
-        """What librdkafka's log says of a record that is refused."""
+        """Return the line of librdkafka's log about a rejected record."""
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException):  # which it raises for what was told before

@@ -1,4 +1,4 @@
-"""What a transform gives, as batches of a transaction."""
+"""Converts a transform's output to batches of a transaction."""
 
 from __future__ import annotations
 

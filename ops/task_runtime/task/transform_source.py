@@ -41,11 +41,11 @@ class TransformSource:
     _task: Transform | None = None
     _member: GroupConsumer | None = None
     _offsets: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
-    """What the open transaction has to commit."""
+    """The offsets that the open transaction commits."""
     _opened: float | None = None
     """When the first of its records was read."""
     _uncommitted: bool = False
-    """Whether it gave anything that is not committed for certain."""
+    """Whether any processed records are not committed."""
     _read: int = 0
     """Records of the open transaction, of which some may have become nothing."""
 
@@ -59,7 +59,7 @@ class TransformSource:
         self._task.start(self.configs)
 
     def next_batch(self) -> TransactionBatch | None:
-        """What the next records become. Where the transaction's time is over, it ends with them."""
+        """Return the output for the next records. If the interval is over, the transaction ends with them."""
         assert self._member is not None
         assert self._task is not None
         began = time.monotonic()
@@ -105,7 +105,7 @@ class TransformSource:
         return TransactionBatch(offsets=self._take()) if self._offsets else None
 
     def committed(self, batch: TransactionBatch) -> None:
-        """The group has its offsets."""
+        """Note that the offsets are committed for the group."""
         self.meter.commit(self._read)
         self._read = 0
         self._uncommitted = bool(self._offsets)
