@@ -73,7 +73,10 @@ class StepContext(RunContext):
             return not (deleted and owners and owners.parts(name)) or None
 
         if not self.until(gone, self.timeout, POLL):
-            raise TimedOut(f"Workers still run {name} after {self.timeout:g} s, although it is deleted")
+            what = (
+                f"Workers still run {name}, which is deleted," if deleted else "The workers' group is still rebalancing"
+            )
+            raise TimedOut(f"{what} after {self.timeout:g} s")
 
     def await_all(self, wanted: State) -> None:
         """Begin to wait for everything that was changed, so that many waits take no longer than one."""
