@@ -43,7 +43,7 @@ FILL = """
 import sys
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.kafka.record_batch_encoder import Columnar, batches
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns, batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 bootstrap, topic, (records, size, partitions) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
 producer = BatchProducer({"bootstrap.servers": bootstrap}, topic, transaction_timeout_ms=60_000, timeout=60)
@@ -57,7 +57,7 @@ for first in range(0, each, 10_000):
         head, tail = '{"task":%d,"seq":' % task, ',"pad":"%s"}' % pad
         values = pc.binary_join_element_wise(pa.scalar(head), numbers, pa.scalar(tail), pa.scalar(""))
         keys = pa.array([b"task-%d" % task]).take(pa.array(np.zeros(len(numbers), np.int32)))
-        for batch in batches(Columnar(values.cast(pa.binary()), keys), 16_384):
+        for batch in batches(RecordColumns(values.cast(pa.binary()), keys), 16_384):
             producer.send(TopicPartition(topic, task), len(batch), batch.encode)
     producer.flush()
     producer.end(commit=True)
