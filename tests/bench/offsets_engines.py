@@ -28,11 +28,11 @@ from connectctl.ops.clients.spark.session import open_session
 from connectctl.ops.jobs.offsets_engine import Spark
 from connectctl.ops.operations.offsets.engine import Asked, Local
 from connectctl.ops.operations.offsets.observe import Sources
-from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.changes import MergeOffsets
 engine, bootstrap, topic, master, log = sys.argv[1:]
 kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
-sources = Sources(kafka, bootstrap, None, topic, lambda b, o: kafka, Workers, 5.0)
+sources = Sources(kafka, bootstrap, None, topic, lambda b, o: kafka, WorkerFacts, 5.0)
 chosen = Local() if engine == "local" else Spark(lambda: open_session(master, {}, Path(log)), Path(log))
 wish = MergeOffsets("c0", "dedicated", "global")
 view = chosen.view(sources, [Asked(wish, topic + "-own")])
