@@ -49,7 +49,7 @@ _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "UNKNOWN_TOPIC_OR_P
 """librdkafka retries these by itself, and reports them besides."""
 
 
-@dataclass
+@dataclass(eq=False)
 class TaskMember:
     """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a pattern, as librdkafka has it).
     ``instance_id`` is left out where members are dynamic; ``stable`` reads what is committed. Nothing is waited for once it

@@ -32,7 +32,7 @@ Waiting = Callable[[str], None]
 """Hears what is waited for, in words."""
 
 
-@dataclass
+@dataclass(eq=False)
 class StableOffsets:
     """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be pending in it."""
 

@@ -24,7 +24,7 @@ LOST = (
 BACK = "A new Spark executor of {} is available: tasks continue."
 
 
-@dataclass
+@dataclass(eq=False)
 class ExecutorMonitor:
     """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone, and when one is back."""
 

@@ -11,7 +11,7 @@ from typing import Any
 TaskMessages = Mapping[int, Mapping[str, Any]]
 
 
-@dataclass
+@dataclass(eq=False)
 class StallReport:
     """Of the connector ``name``. Tasks retry for ``patience`` seconds; ``silent`` names brokers that take no connection."""
 

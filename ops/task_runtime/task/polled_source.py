@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _PARTITION = operator.attrgetter("source_partition")
 
 
-@dataclass
+@dataclass(eq=False)
 class PolledSource:
     """``make`` creates a task. Raises ``ConnectctlError`` for invalid results of a task, and the task's exceptions."""
 

@@ -24,7 +24,7 @@ LONGEST_POLL = 0.2
 """Seconds that a poll waits for records at most."""
 
 
-@dataclass
+@dataclass(eq=False)
 class TransformSource:
     """``open_task`` makes a transform; ``interval`` is in seconds, ``most`` are records of a poll. ``by_partition``: the
     transform is given records of one partition at a time, and batches tell which.

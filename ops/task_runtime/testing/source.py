@@ -59,7 +59,7 @@ def run_source(
     return run
 
 
-@dataclass
+@dataclass(eq=False)
 class _TaskRun:
     """One task, over all crashes."""
 

@@ -63,7 +63,7 @@ class SourceReader(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False)
 class CopiedTopics:
     """What is copied from ``places`` of the source, each a source partition of ``connector``, to the topics that ``policy``
     names. Raises ``ConnectctlError`` where one of those is the offsets topic.
