@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
-from connectctl.ops.clients.kafka_protocol import batch_fetcher
+from connectctl.ops.clients.kafka_protocol import batch_fetcher, fetch_protocol
 from connectctl.ops.clients.kafka_protocol.batch_fetcher import BatchFetcher, OutOfRange, TopicGone
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader
@@ -93,7 +93,7 @@ def test_responses_that_cut_batches_off_lose_none(
 def test_brokers_that_know_topics_by_their_names_alone_are_read_too(
     cluster: Sandbox, offsets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_fetcher, "BY_ID", 1000)
+    monkeypatch.setattr(fetch_protocol, "BY_ID", 1000)
     copy = copied(cluster, 2)
     fill(copy.bootstrap, copy.topic)
     assert ways(copy.run_here(offsets, copy.start()))[0] > 20
