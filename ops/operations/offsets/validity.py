@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from connectctl.ops.connect.offset_patterns import OffsetPatterns
 from connectctl.ops.connect.offset_rules import OffsetValidator, validator_of
 from connectctl.ops.connect.offset_shapes import Pair
 from connectctl.ops.connect.partition_fields import Config
@@ -54,9 +56,9 @@ def validated(
     if not may_be_foreign(request) or next(_values(writes), None) is None:
         return Validity()
     validator = validator_of(config, _stored(places, writes))
-    found = dict.fromkeys(problem for key, value in _values(writes) if (problem := _problem(validator, key, value)))
+    found = list(dict.fromkeys(_problems(validator, writes)))
     if found:
-        problem = f"the connector would refuse {some_of(list(found), NAMED, separator='; ')}"
+        problem = f"the connector would refuse {some_of(found, NAMED, separator='; ')}"
         forced = isinstance(request, SetOffsets | CopyOffsets | RestoreBackup) and request.force
         return Validity(warning=f"Forced: {problem}.") if forced else Validity(problem)
     return Validity(warning=None if validator.has_rules or via == "rest" else _unvalidated(request.connector, config))
@@ -77,6 +79,17 @@ def _values(writes: Collection[RecordChange]) -> Iterator[tuple[bytes, bytes]]:
     return ((write.key, write.value) for write in writes if write.value is not None)
 
 
+def _problems(validator: OffsetValidator, writes: Collection[RecordChange]) -> Iterator[str]:
+    accepted = OffsetPatterns()
+    for key, value in _values(writes):
+        if accepted.match(key, value):
+            continue
+        if problem := _problem(validator, key, value):
+            yield problem
+        else:
+            accepted.add(key, value)
+
+
 def _problem(validator: OffsetValidator, key: bytes, value: bytes) -> str | None:
     parsed, stored = parse_key(key), read_offset(ConsumerRecord(key, value, 0, 0))
     if not isinstance(parsed, SourceKey):
@@ -87,20 +100,16 @@ def _problem(validator: OffsetValidator, key: bytes, value: bytes) -> str | None
 
 
 def _stored(places: Sequence[OffsetsTopicState], writes: Collection[RecordChange]) -> Iterator[Pair]:
-    """Yield the stored offsets of the connector that workers can read.
+    """Yield the stored offsets that workers can read, one of all that have the same members and types.
 
     Of a topic that is too large for memory, ``places`` do not have all of them; those that ``writes`` replace are there.
     """
-    for at in places:
-        for key in at.records:
-            yield from _pair(key, at.value(key))
-    for write in writes:
-        yield from _pair(write.key, write.before)
-
-
-def _pair(key: bytes, value: bytes | None) -> Iterator[Pair]:
-    parsed = parse_key(key) if value is not None else ""
-    if isinstance(parsed, SourceKey) and not parsed.nested:
-        offset = read_offset(ConsumerRecord(key, value, 0, 0)).offset
-        if offset is not None:
+    learned = OffsetPatterns()
+    there = ((key, at.value(key)) for at in places for key in at.records)
+    for key, value in chain(there, ((write.key, write.before) for write in writes)):
+        if value is None or learned.match(key, value):
+            continue
+        parsed, offset = parse_key(key), read_offset(ConsumerRecord(key, value, 0, 0)).offset
+        if isinstance(parsed, SourceKey) and not parsed.nested and offset is not None:
+            learned.add(key, value)
             yield parsed.partition, offset
