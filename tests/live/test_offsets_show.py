@@ -301,6 +301,16 @@ def test_null_and_nested_partitions(cluster: Sandbox, odd: tuple[str, str]) -> N
     assert workers(cluster).offsets(name) == []
 
 
+def test_members_in_another_order_than_a_hash_map_has_are_not_found_by_workers(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
+    name, topic = odd
+    partition = {"database": "d", "server": "s"}
+    write(cluster.bootstrap_servers, topic, ([name, partition], {"commit_lsn": "a"}))
+    assert workers(cluster).offsets(name) == [{"partition": partition, "offset": None}]
+    assert ids(show(cluster, name)) == {"OFFSETS019"}
+
+
 def test_an_empty_dedicated_topic_is_no_oddity(cluster: Sandbox, odd: tuple[str, str]) -> None:
     found = show(cluster, odd[0])
     assert found["findings"] == []
