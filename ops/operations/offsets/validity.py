@@ -67,7 +67,7 @@ def validated(
 def _unvalidated(name: str, config: Config) -> str:
     class_ = config.get("connector.class")
     if class_ is None:
-        return f"Nothing validates the offsets of {name}, which is not configured and has stored none."
+        return f"Nothing validates the offsets of {name}: it has stored none, and no configuration of it was found."
     return (
         f"Nothing validates the offsets of {name}: it has stored none, and no rule of {class_} is known. With --via rest "
         "a worker asks the connector itself."

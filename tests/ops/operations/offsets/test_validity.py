@@ -189,4 +189,6 @@ def test_many_refused_offsets_are_counted() -> None:
 
 def test_a_connector_that_is_not_configured_has_no_rule() -> None:
     found = validated(SetOffsets("c", ()), {}, places([]), WRONG)
-    assert found.warning == "Nothing validates the offsets of c, which is not configured and has stored none."
+    assert (
+        found.warning == "Nothing validates the offsets of c: it has stored none, and no configuration of it was found."
+    )
