@@ -43,6 +43,7 @@ ListOption = Annotated[
 StopOption = Annotated[
     bool, typer.Option("--stop", help="Stop the connector, and restore its state after a successful write.")
 ]
+ForceOption = Annotated[bool, typer.Option("--force", help="Also offsets that the connector would refuse.")]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait for the target state, for --timeout seconds; fail at once on FAILED.")
 ]
@@ -62,6 +63,13 @@ class OffsetOptions(ApplyOptions):
     """Options of commands that change offsets."""
 
     stop: StopOption = False
+
+
+@dataclass(frozen=True)
+class ForcedOffsetOptions(OffsetOptions):
+    """Options of commands that write offsets of another origin than the connector itself."""
+
+    force: ForceOption = False
 
 
 @dataclass(frozen=True)

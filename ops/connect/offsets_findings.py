@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.source_keys import SourceKey, connect_json
+from connectctl.ops.connect.source_keys import SourceKey, connect_json, in_hash_order, java_map
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ STALE = Rule("OFFSETS013", Severity.WARNING)
 UNUSUAL_SPELLING = Rule("OFFSETS014", Severity.WARNING)
 POLICY = Rule("OFFSETS017", Severity.ERROR)
 EMPTY_GROUP = Rule("OFFSETS018", Severity.WARNING)
+ORDER = Rule("OFFSETS019", Severity.INFO)
 EXACT_IN_A_DOUBLE = 1 << 53
 STALE_MS = 60_000
 """How much later, in ms, the global topic must have been written to be called newer: workers write it second anyway."""
@@ -50,6 +51,8 @@ class OffsetFindings:
     _count: int = 0
     _lost: int = 0
     _first_lost: SourceOffset | None = None
+    _unordered: int = 0
+    _first_unordered: SourceKey | None = None
     _stale: Finding | None = None
     _found: list[Finding] = field(default_factory=list)
 
@@ -58,6 +61,9 @@ class OffsetFindings:
         key, theirs, ours = entry.key, entry.global_, entry.dedicated
         if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
             self._found += _of_key(entry)
+        if key.partition is not None and len(key.partition) > 1 and not in_hash_order(tuple(key.partition)):
+            self._unordered += 1
+            self._first_unordered = self._first_unordered or key
         if theirs is not None and (theirs.problem or theirs.offset):
             self._found += _of_value(key.text, "global", theirs)
         if ours is not None and (ours.problem or ours.offset):
@@ -81,6 +87,8 @@ class OffsetFindings:
         yield from self._found
         if self._first_lost is not None:
             yield _lost(self.name, self._first_lost, self._lost)
+        if self._first_unordered is not None:
+            yield _order(self.name, self._first_unordered, self._unordered)
         if self._stale is not None:
             yield self._stale
 
@@ -102,6 +110,15 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
             "that a worker uses depends on which one it reads last."
         )
         yield WRONG_PARTITION.found(key.text, message)
+
+
+def _order(name: str, first: SourceKey, count: int) -> Finding:
+    which = f"{counted(count, 'source partition')}, such as {first.text}"
+    message = (
+        f"The members of {which}, are in another order than a HashMap has. For GET …/offsets workers look up "
+        f"{connect_json(java_map(first.partition))} and return null; so does a task that uses a HashMap."
+    )
+    return ORDER.found(name, message)
 
 
 def _value(side: StoredOffset) -> str:

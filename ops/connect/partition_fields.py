@@ -112,6 +112,13 @@ def counted(name: str, key: str) -> FieldRule:
     return FieldRule(name, (key,), lambda config, given: given in values(config), values, is_not="is beyond")
 
 
+def is_named(path: str, classes: Iterable[str]) -> bool:
+    """Whether ``connector.class`` ``path`` names one of ``classes``: by the whole name, or by the last part as an alias."""
+    simple = path.rpartition(".")[2]
+    short = {simple, f"{simple}Connector"} if "." not in path else set()
+    return any(each == path or each.rpartition(".")[2] in short for each in classes)
+
+
 @lru_cache(256)
 def entries(text: str) -> tuple[str, ...]:
     """A list of a configuration, which commas separate."""

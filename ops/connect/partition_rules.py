@@ -20,6 +20,7 @@ from connectctl.ops.connect.partition_fields import (
     counted,
     entries,
     exactly,
+    is_named,
     listed,
     matches,
     names_of,
@@ -209,6 +210,4 @@ RULES = (*_KAFKA, *_OWN, *_JDBC_RULES, *_DEBEZIUM_RULES)
 
 def rules_of(path: str) -> tuple[PartitionRule, ...]:
     """The rules of a connector class, by its whole name or its last part, as ``connector.class`` may have it."""
-    simple = path.rpartition(".")[2]
-    short = {simple, f"{simple}Connector"} if "." not in path else set()
-    return tuple(rule for rule in RULES for each in rule.classes if each == path or each.rpartition(".")[2] in short)
+    return tuple(rule for rule in RULES if is_named(path, rule.classes))

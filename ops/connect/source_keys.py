@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -159,6 +160,12 @@ def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
     while len(members) > buckets * 0.75:
         buckets *= 2
     return dict(sorted(members.items(), key=lambda member: _spread(member[0]) & (buckets - 1)))
+
+
+@lru_cache(1024)
+def in_hash_order(names: tuple[str, ...]) -> bool:
+    """Whether a ``HashMap`` that gets members of these names one by one gives them in the same order."""
+    return tuple(java_map(dict.fromkeys(names)) or ()) == names
 
 
 def _spread(text: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from connectctl.ops.connect.offset_rules import nested_problem
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
 
 if TYPE_CHECKING:
@@ -86,15 +87,10 @@ def read_offset(record: ConsumerRecord) -> StoredOffset:
     if isinstance(value, dict):
         if holds_nested(value):
             member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
-            why = f"offsets may only hold primitive values, and {member} holds {_kind(inner)}"
-            return StoredOffset(None, *where, why, text)
+            return StoredOffset(None, *where, nested_problem("the offset", member, inner), text)
         return StoredOffset(value, *where, raw=text if more else None)
     why = "it is the JSON null" if value is None else "it is not a JSON object"
     return StoredOffset(None, *where, why, text)
-
-
-def _kind(value: Any) -> str:
-    return "an object" if isinstance(value, dict) else "an array"
 
 
 def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> tuple[dict[str, Any] | None, str]:

@@ -162,3 +162,49 @@ def test_the_workers_are_asked_once_for_their_connectors(
     monkeypatch.setattr(observe, "from_workers", from_workers)
     run(world, *(files.get(word, word) for word in command), "--dry-run")
     assert len(asked) == 1
+
+
+# ------------------------------------------------------------------------------------ offsets that the connector refuses
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "3.6.1"])
+def test_initial_offsets_that_the_connector_would_refuse_create_nothing(world: World, version: str) -> None:
+    world.workers.version = version
+    world.workers.sent.clear()
+    (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": "5"}}]')
+    args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
+    said = run(world, *args, code=4)
+    assert 'position is the string "5", and the connector requires an integer that is not negative' in said
+    assert "--force" in said
+    assert world.workers.sent == []
+
+
+def test_initial_offsets_that_the_connector_would_refuse_are_set_with_force(world: World) -> None:
+    (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": "5"}}]')
+    args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
+    run(world, *args, "--force")
+    assert world.workers.offsets["more"] == {'{"filename": "b"}': {"position": "5"}}
+
+
+def test_carried_offsets_that_the_connector_would_refuse_change_nothing(world: World) -> None:
+    """The stored offset is another tool's: a worker would refuse it under the new name of the file."""
+    world.workers.offsets["lines"] = {'{"filename": "a"}': {"position": "12"}}
+    world.workers.sent.clear()
+    said = run(world, "patch", "lines", "file=b", "--carry-offsets", "--yes", code=4)
+    assert 'lines would refuse its offsets; nothing was changed: {"position":"12"} for {"filename":"b"}' in said
+    assert world.workers.sent == []
+    run(world, "patch", "lines", "file=b", "--carry-offsets", "--yes", "--force")
+    assert world.workers.offsets["lines"] == {'{"filename": "b"}': {"position": "12"}}
+
+
+def test_a_class_that_changes_before_initial_offsets_are_set_is_asked_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.directory / "o.json").write_text('[{"partition": {"filename": "b"}, "offset": {"position": 5}}]')
+    read = "connectctl.ops.operations.connectors.config_offsets.read_config"
+    monkeypatch.setattr(read, lambda calls, name: {"connector.class": MIRROR})
+    args = ("create", "-f", given(world, "more", file="b"), "--offsets", str(world.directory / "o.json"), "--yes")
+    said = world.run("connectors", *args)
+    assert said.exit_code != 0
+    assert "the partition has no cluster" in said.output
+    assert world.workers.offsets.get("more", {}) == {}

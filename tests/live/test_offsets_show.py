@@ -258,7 +258,7 @@ def test_two_spellings_are_two_keys_to_a_worker_and_to_us(cluster: Sandbox, odd:
     write(cluster.bootstrap_servers, topic, (first, {"o": 1}), (second, {"o": 2}))
     found = show(cluster, name)
     assert {key: e["effective"] for key, e in offsets(found, name).items()} == {first: {"o": 1}, second: {"o": 2}}
-    assert ids(found) == {"OFFSETS002"}
+    assert ids(found) == {"OFFSETS002", "OFFSETS019"}
     (theirs,) = workers(cluster).offsets(name)
     assert theirs["offset"] == {"o": 1}
 
@@ -299,6 +299,16 @@ def test_null_and_nested_partitions(cluster: Sandbox, odd: tuple[str, str]) -> N
     assert ids(found) == {"OFFSETS007", "OFFSETS008"}
     assert offsets(found, name)[spelled(name, None)]["partition"] is None
     assert workers(cluster).offsets(name) == []
+
+
+def test_members_in_another_order_than_a_hash_map_has_are_not_found_by_workers(
+    cluster: Sandbox, odd: tuple[str, str]
+) -> None:
+    name, topic = odd
+    partition = {"database": "d", "server": "s"}
+    write(cluster.bootstrap_servers, topic, ([name, partition], {"commit_lsn": "a"}))
+    assert workers(cluster).offsets(name) == [{"partition": partition, "offset": None}]
+    assert ids(show(cluster, name)) == {"OFFSETS019"}
 
 
 def test_an_empty_dedicated_topic_is_no_oddity(cluster: Sandbox, odd: tuple[str, str]) -> None:

@@ -78,7 +78,7 @@ def create(
         planner.create(wanted[0], OffsetsOfChange(effect_of(wanted[0]).sentences))
         connectors_offsets.create(session, planner.planned(), wanted[0].name, entries, options=options)
         return
-    initial(cluster.calls, planner, wanted, entries, effect_of)
+    initial(cluster.calls, planner, wanted, entries, effect_of, force=options.force)
     carry_out(session, cluster, planner.planned(), options)
 
 
@@ -142,15 +142,19 @@ def change(
     for each in wanted:
         if each.name in planner.current:
             former = planner.current[each.name].connector
-            offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=options.carry)
+            offsets = config_outlook.of_change(
+                cluster.calls, former, each.config, carry=options.carry, force=options.force
+            )
             if each.config != former.config:
                 offsets += config_outlook.of_others(each.name, each.config, outlook.others(each.name))
-            planner.change(each, offsets, [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else [])
+            step = SetConnectorOffsets(each.name, offsets.entries, force=options.force)
+            planner.change(each, offsets, [step] if offsets.entries else [])
             continue
         new = replace(each, state=each.state or each.kept_state)
         entries = outlook.carried([each], ()) if options.carry and outlook.has_former(each) else ()
         if entries:
-            initial(cluster.calls, planner, [new], entries, partial(outlook.of_new, entries=entries))
+            of_new = partial(outlook.of_new, entries=entries)
+            initial(cluster.calls, planner, [new], entries, of_new, force=options.force)
         else:
             planner.create(new, outlook.of_new(each))
     if directory is not None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from connectctl.cli import apply
+from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.commands.offsets import execution
-from connectctl.cli.options import ApplyOptions
 from connectctl.cli.session import Session
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.release import INITIAL_STATE, older
@@ -29,7 +29,7 @@ def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
     return older(str(cluster.calls.get("/").get("version")), INITIAL_STATE)
 
 
-def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *, options: ApplyOptions) -> None:
+def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *, options: ConfigOptions) -> None:
     """Execute ``planned``, which creates the source connector ``name``, after the steps that write its offsets."""
     if any("kafka_topic" in (read_json(partition) or {}) for partition, _ in entries):
         raise Refused(
@@ -38,14 +38,16 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
             code="unsupported",
         )
     topic = planned.configs[0].get(TOPIC_PROPERTY)
-    request = SetOffsets(name, entries)
+    request = SetOffsets(name, entries, options.force)
     target = OffsetTarget(name, lambda subject: request, topic, new=True)
     access, (subject,) = execution.look_at(session, [target])
     access.sources.check_proven()
+    subject = replace(subject, config=dict(planned.configs[0]))
     plan = planned.plan
     where = plan.operation, plan.cluster_id, [(subject, request)]
     changes = plan_changes(*where, stop=False, group_id=plan.group_id, view=access.view, via="kafka")
     refuse_without_write(changes, lambda: session.own_rights)
+    execution.warn(changes.warnings)
     whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
     context = execution.context_of(session, access, apply.open_journal())
     apply.apply(session, whole, context, begin=partial(keep, planned.configs), options=options)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from connectctl.cli.options import WaitOptions
+from connectctl.cli.options import ForceOption, WaitOptions
 
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
 CarryOption = Annotated[
@@ -30,3 +30,4 @@ class ConfigOptions(WaitOptions):
     """Options of commands that change configurations. ``carry``: source offsets are carried over."""
 
     carry: CarryOption = False
+    force: ForceOption = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.options import OffsetOptions, with_options
+from connectctl.cli.options import ForcedOffsetOptions, OffsetOptions, with_options
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
@@ -111,7 +111,7 @@ def copy(
         str | None, typer.Option(help="Context of FROM, if it is on another cluster.", metavar="CONTEXT")
     ] = None,
     via: ViaOption = None,
-    options: OffsetOptions = OffsetOptions(),
+    options: ForcedOffsetOptions = ForcedOffsetOptions(),
 ) -> None:
     """Copy the effective offsets of a connector to another one: to rename or to move it.
 
@@ -133,7 +133,7 @@ def copy(
     entries = entries_to_copy(origin)
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
-        return changes.CopyOffsets(subject.name, source, entries)
+        return changes.CopyOffsets(subject.name, source, entries, options.force)
 
     targets = [OffsetTarget(target, request, new=True, via=via or "kafka")]
     change(session, "offsets copy", targets, options)

@@ -97,9 +97,16 @@ def change(
         return False
     if via == "kafka" and changes.plan.steps:
         refuse_without_write(changes, lambda: session.own_rights)
+    warn(changes.warnings)
     records = partial(show_records, changes, to_stderr=True)
     perform(session, access, changes, [s.name for s, _ in pairs], options, records, typed, f"source offsets of {typed}")
     return True
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Print what the user is to know before the plan is confirmed."""
+    for warning in warnings:
+        terminal.note(f"warning: {addresses_masked(warning)}", style="yellow")
 
 
 def _writes(writes: Collection[RecordChange], output: Output) -> list[Any]:
@@ -199,9 +206,11 @@ def ask(
 
 
 def show(changes: Changes) -> None:
-    """Print a plan: its steps, the records to write, and conflicts of the policies."""
+    """Print a plan: its steps, the records to write, conflicts of the policies, and warnings."""
     apply.print_plan(changes.plan)
     show_records(changes)
+    for warning in changes.warnings:
+        terminal.say(f"  warning: {addresses_masked(warning)}")
 
 
 def show_records(changes: Changes, *, to_stderr: bool = False) -> None:

@@ -11,6 +11,7 @@ from connectctl.cli.apply import open_journal
 from connectctl.cli.commands.offsets.change import EngineOption, ViaOption
 from connectctl.cli.options import (
     ConnectorArgument,
+    ForcedOffsetOptions,
     GroupOption,
     OffsetOptions,
     OptionalConnectorArgument,
@@ -34,7 +35,7 @@ def set_(
     connector: OptionalConnectorArgument = None,
     group: GroupOption = None,
     via: ViaOption = None,
-    options: OffsetOptions = OffsetOptions(),
+    options: ForcedOffsetOptions = ForcedOffsetOptions(),
 ) -> None:
     """Set offsets from a file; partitions that it does not name are not changed.
 
@@ -46,7 +47,8 @@ def set_(
 
     Takes what GET /connectors/…/offsets returns, and what offsets show -o json prints: of a source, the effective offsets.
     An offset of null deletes. A sink's partition is {"kafka_topic": …, "kafka_partition": …}, its offset
-    {"kafka_offset": …}; its group must have no members.
+    {"kafka_offset": …}; its group must have no members. Offsets that the source connector would refuse are refused: those of
+    other members, types or ranges than Kafka's own connectors accept, or than the connector has stored itself.
     """
     from connectctl.ops.operations.offsets.input_file import read_entries
 
@@ -54,7 +56,7 @@ def set_(
     entries = read_entries(file, named[0])
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
-        return changes.SetOffsets(subject.name, entries)
+        return changes.SetOffsets(subject.name, entries, options.force)
 
     _change(ctx.obj, "offsets set", named, request, lambda: setting(entries), options, new=True, via=via)
 
@@ -100,7 +102,7 @@ def restore(
     connector: ConnectorArgument,
     file: Annotated[Path, typer.Option("--file", "-f", help="Backup that offsets backup wrote.", metavar="FILE")],
     engine: EngineOption = Choice.AUTO,
-    options: OffsetOptions = OffsetOptions(),
+    options: ForcedOffsetOptions = ForcedOffsetOptions(),
 ) -> None:
     """Restore a connector's offset records from a backup, byte for byte; others become tombstones.
 
@@ -117,7 +119,7 @@ def restore(
     # user's file, not for the copy.
     journal = open_journal()
     kept = journal.store_artifact(dump_lines.checked(file))
-    request = changes.RestoreBackup(connector, kept)
+    request = changes.RestoreBackup(connector, kept, force=options.force)
     lines = dump_lines.lines_of(journal.directory / kept)
 
     def change() -> GroupChange:

@@ -48,8 +48,7 @@ def change_groups(
     if options.dry_run:
         terminal.emit("SinkOffsetsPlan", changes.as_json(), options.output, lambda wide: show_plan(changes))
         return False
-    for warning in changes.warnings if changes.plan.steps else ():
-        terminal.note(f"warning: {warning}", style="yellow")
+    execution.warn(changes.warnings if changes.plan.steps else ())
     records, names = partial(show_offsets, changes, terminal.note), [target.name for target in targets]
     execution.perform(session, access, changes, names, options, records, typed, f"committed offsets of {typed}")
     return True

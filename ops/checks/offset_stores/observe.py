@@ -79,7 +79,7 @@ class StoreFacts:
     """All that was seen. ``clusters`` are those that could be reached, by bootstrap servers, the workers' own among them.
 
     ``bootstrap`` is the workers' ``bootstrap.servers``; unless ``bootstrap_configured`` it is how we reach them, and
-    theirs may be spelled otherwise. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–018 of the
+    theirs may be spelled otherwise. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–019 of the
     connectors; ``taken_at`` is in seconds since the epoch.
     """
 

@@ -58,6 +58,9 @@ def _offsets_findings(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator
         # Of a separate topic that was asked for it says what is not a fault; of the others STORE005 tells more.
         if finding.id == "OFFSETS015" and finding.subject in known:
             continue
+        # The order of members concerns what REST returns; what the connector's own tasks look up is unknown.
+        if finding.id == "OFFSETS019":
+            continue
         yield finding
 
 

@@ -15,7 +15,9 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
 from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, text_of
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
+from connectctl.ops.operations.connectors.config_values import read_config
 from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
 from connectctl.ops.operations.offsets.input_file import read_entries
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 class SetConnectorOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
 
-    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted.
+    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``force``:
+    also offsets that the connector would refuse.
     """
 
     subject: str
@@ -39,6 +42,7 @@ class SetConnectorOffsets(Step[StepContext]):
     of_step: int = 0
     every: bool = False
     now: str = ""
+    force: bool = False
 
     def describe(self) -> str:
         if self.run:
@@ -51,9 +55,14 @@ class SetConnectorOffsets(Step[StepContext]):
         return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
+        stored = stored_offsets(context, self.subject)
+        if self.entries:
+            config = read_config(context.calls, self.subject) or {}
+            pairs = [(each["partition"], each["offset"]) for each in stored]
+            refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
         (journal, run), name = context.journal_and_run(), file_of(context.step)
         if not journal.path(run.id, name).exists():
-            journal.write(run.id, name, json.dumps(stored_offsets(context, self.subject)).encode())
+            journal.write(run.id, name, json.dumps(stored).encode())
         every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
         return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
 
@@ -90,9 +99,11 @@ def initial(
     given: Sequence[Desired],
     entries: Entries,
     means: Callable[[Desired], OffsetsOfChange] = lambda each: OffsetsOfChange(),
+    *,
+    force: bool = False,
 ) -> None:
     """Plan the creation of ``given``; ``means`` gives what it means for source offsets. Raises ``Refused`` where the
-    workers cannot create in a state, or set offsets.
+    workers cannot create in a state, or set offsets, and for offsets that the connector would refuse, unless ``force``.
     """
     version = str(calls.get("/").get("version"))
     if (entries or any(each.state not in (None, "RUNNING") for each in given)) and older(version, INITIAL_STATE):
@@ -109,7 +120,8 @@ def initial(
             Desired(each.name, each.config, "STOPPED" if entries else each.state, None, each.file), means(each)
         )
         if entries:
-            planner.steps.append(SetConnectorOffsets(each.name, entries))
+            refuse_invalid_offsets(each.name, each.config, entries, force=force)
+            planner.steps.append(SetConnectorOffsets(each.name, entries, force=force))
             planner.waits[:] = [wait for wait in planner.waits if wait.subject != each.name]
             if state != "STOPPED":
                 planner.steps.append(SetTargetState(each.name, "resume" if state == "RUNNING" else "pause", "STOPPED"))

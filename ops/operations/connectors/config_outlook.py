@@ -15,6 +15,7 @@ from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.operations.connectors.config_values import Config, difference
+from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
@@ -57,8 +58,13 @@ class OffsetsOfChange:
 NONE = OffsetsOfChange()
 
 
-def of_change(calls: ConnectCalls, connector: Connector, new: Config, *, carry: bool) -> OffsetsOfChange:
-    """What ``new`` does to the offsets of a connector. Raises ``Refused`` where they cannot be carried over."""
+def of_change(
+    calls: ConnectCalls, connector: Connector, new: Config, *, carry: bool, force: bool = False
+) -> OffsetsOfChange:
+    """What ``new`` does to the offsets of a connector. Raises ``Refused`` where they cannot be carried over.
+
+    ``force``: also to source partitions that the connector would refuse.
+    """
     old = connector.config
     if connector.type == "sink" or not any(matters(name, old, new) for name in difference(old, new)):
         return OffsetsOfChange()
@@ -81,6 +87,7 @@ def of_change(calls: ConnectCalls, connector: Connector, new: Config, *, carry: 
         return of_outlook(found, can_carry=bool(free)) + OffsetsOfChange(former=tuple(former) if sets else None)
     _refuse_uncarried(calls, connector, found, free)
     entries = [(text_of(each.carry_to), by_partition[text_of(each.partition)]) for each in free]
+    refuse_invalid_offsets(connector.name, new, entries, seen, force=force)
     gone = [(text_of(each.partition), "null") for each in free]
     return of_outlook(found, carried=free) + OffsetsOfChange(entries=(*entries, *gone))
 

@@ -47,11 +47,15 @@ class MergeOffsets:
 
 @dataclass(frozen=True)
 class CopyOffsets:
-    """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as text."""
+    """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as text.
+
+    ``force``, here and below: also offsets that the connector would refuse.
+    """
 
     connector: str
     source: str
     entries: tuple[tuple[str, str], ...]
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class SetOffsets:
 
     connector: str
     entries: tuple[tuple[str, str], ...]
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class RestoreBackup:
     file: str
     run: str | None = None
     properties: tuple[tuple[str, str | None], ...] = ()
+    force: bool = False
 
 
 OffsetRequest = MergeOffsets | CopyOffsets | SetOffsets | ResetOffsets | RestoreBackup

@@ -24,6 +24,10 @@ from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.operations.sink_offsets.backup_file import is_group
 
 UNNAMED = "dump"
+FORM = (
+    'Each line is like {"topic":"…","partition":0,"offset":0,"key":"…","value":"…"}. These write such a file: '
+    "connectctl offsets backup --out FILE, and kcat -C -J -e -t TOPIC."
+)
 BLOCK = 1 << 18
 """Bytes that are read at once, and what it takes to the end of a line."""
 _MEMBERS = (
@@ -103,9 +107,7 @@ def read_lines(
             record = _record(data, number)
         except (ValueError, TypeError, AttributeError, KeyError) as e:
             raise BadInput(
-                f"{source}, line {number}: this is not a record",
-                why=str(e) or type(e).__name__,
-                next_step='Each line is like {"topic":"…","partition":0,"offset":0,"key":"…","value":"…"}.',
+                f"{source}, line {number}: this is not a record", why=str(e) or type(e).__name__, next_step=FORM
             ) from e
         yield data, record
 

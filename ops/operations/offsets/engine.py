@@ -52,6 +52,11 @@ class View:
         name = request.connector
         return self.decisions.get(name) or decide(request, self.places[name], self.saved.get(name))
 
+    def config_of(self, connector: str) -> dict[str, str] | None:
+        """Return the connector's configuration; None if it is not configured, or the config topic was not read."""
+        configured = self.snapshot.configs.connectors.get(connector) if self.snapshot.configs else None
+        return None if configured is None else configured.config
+
     def lines(self, connector: str) -> Iterator[str]:
         if connector not in self.records:
             return backup_lines(self.places[connector])

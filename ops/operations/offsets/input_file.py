@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from connectctl.ops.config import yaml_text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.yaml_text import repeated
+from connectctl.ops.connect.offset_rules import format_problems
 from connectctl.ops.connect.source_offsets import UNKNOWN
 from connectctl.ops.core.errors import BadInput
 
@@ -52,7 +52,7 @@ def partition_text(text: str) -> str:
         ) from e
     if twice := repeated(text):
         raise BadInput(f"{_short(text)} sets a name more than once", why=twice, next_step="Leave one of them out.")
-    if problems := list(_map_problems("the source partition", partition)):
+    if problems := format_problems("the source partition", partition):
         raise BadInput(f"{_short(text)} is not a source partition", why="; ".join(problems))
     return json.dumps(partition)
 
@@ -99,9 +99,9 @@ def _chosen(shown: list[dict[str, Any]], connector: str, source: str) -> dict[st
 
 
 def _problems(number: int, partition: Any, offset: Any) -> list[str]:
-    """What ``OffsetUtils.validateFormat`` would say of an entry."""
-    found = [] if partition is None else list(_map_problems("the partition", partition))
-    found += [] if offset is None else list(_map_problems("the offset", offset))
+    """Return what Connect would not write of an entry."""
+    found = [] if partition is None else format_problems("the partition", partition)
+    found += [] if offset is None else format_problems("the offset", offset)
     return [f"entry {number}: {problem}" for problem in found]
 
 
@@ -112,29 +112,3 @@ def _repeated(entries: list[tuple[Any, Any]]) -> Iterator[str]:
         first = seen.setdefault(json.dumps(partition, sort_keys=True), number)
         if first != number:
             yield f"entry {number} names the source partition of entry {first} again"
-
-
-def _map_problems(what: str, value: Any) -> list[str]:
-    if not isinstance(value, dict):
-        return [f"{what} is not a JSON object"]
-    found = [f"{what} has a key that is not a string: {name!r}" for name in value if not isinstance(name, str)]
-    for name, inner in value.items():
-        if isinstance(inner, dict | list):
-            found.append(f"{what} may hold primitive values only, and {name} is not one")
-        elif isinstance(inner, str) and not _is_text(inner):
-            found.append(f"{what}: {name} is half of a surrogate pair, which UTF-8 cannot encode")
-        elif isinstance(inner, float) and not math.isfinite(inner):
-            found.append(f"{what}: {name} is {inner}, which JSON does not have")
-        elif inner is not None and not isinstance(inner, str | int | float | bool):
-            found.append(f"{what}: {name} is a {type(inner).__name__}, which JSON does not have")
-        elif type(inner) is int and not -(1 << 63) <= inner < 1 << 63:
-            found.append(f"{what}: {name} does not fit 64 bits")
-    return found
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

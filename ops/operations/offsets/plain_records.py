@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.connect.source_keys import SourceKey, in_hash_order, parse_key
 from connectctl.ops.kafka.aligned_blocks import are_single, column
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.kafka.records import GROUP, KEY, PARTITION, TIMESTAMP, VALUE, Row
@@ -185,5 +185,7 @@ class Plain:
         names, pattern = found
         if self.orders.setdefault(self._name, {}).setdefault(frozenset(names), names) != names:
             return False  # it may be a second spelling of another key
+        if len(names) > 1 and not in_hash_order(names):
+            return False  # OFFSETS019
         self._key = pattern
         return True

@@ -16,7 +16,7 @@ from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
-from connectctl.ops.operations.offsets import changes, rest_api
+from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup, Side
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
@@ -73,6 +73,7 @@ class Changes:
     plan: Plan
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...]
+    warnings: tuple[str, ...] = ()
 
     def as_json(self, shown: Callable[[Collection[RecordChange]], list[Any]]) -> dict[str, Any]:
         return self.plan.as_json() | {
@@ -81,6 +82,7 @@ class Changes:
                 {"key": c.key, "global": c.global_, "dedicated": c.dedicated, "taken": c.taken, "why": c.why}
                 for c in self.conflicts
             ],
+            "warnings": list(self.warnings),
         }
 
 
@@ -104,8 +106,15 @@ def plan_changes(
     ]
     if via == "rest":
         reasons += [reason for subject, _, decision in decisions for reason in _beyond_rest(subject, decision)]
+    valid = [
+        validity.validated(request, subject.config, subject.places, decision.writes, via)
+        for subject, request, decision in decisions
+    ]
+    invalid = [each.problem for each in valid if each.problem]
+    reasons += invalid
     if reasons:
-        raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
+        hint = validity.FORCE if invalid else None
+        raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
     steps: list[Any] = []
     for subject, request, decision in decisions:
         steps += _steps(subject, request, decision, via)
@@ -115,6 +124,7 @@ def plan_changes(
         if len(decisions) == 1
         else tuple(write for _, _, decision in decisions for write in decision.writes),
         tuple(conflict for _, _, decision in decisions for conflict in decision.conflicts),
+        tuple(each.warning for each in valid if each.warning),
     )
 
 

@@ -16,7 +16,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
-from connectctl.ops.operations.offsets import changes, rest_api
+from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
@@ -29,6 +29,7 @@ from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.context import OffsetContext
+    from connectctl.ops.operations.offsets.engine import View
 
 ATTEMPTS = 3
 """Attempts to write a transaction that turns out not to be committed."""
@@ -114,11 +115,12 @@ class Change(Step["OffsetContext"]):
 
     def apply(self, context: OffsetContext) -> str | None:
         context.refuse_while_running(self.subject)
-        places, decision = self._look(context)
+        view, decision = self._look(context)
         self._agree(context, decision)
+        self._refuse_invalid(view, decision)
         number = len(decision.writes)
         if self.via == "rest":
-            self._by_rest(context, places, decision)
+            self._by_rest(context, view.places[self.subject], decision)
         else:
             self._refuse_if_moved(context)
             self._by_kafka(context, decision)
@@ -143,10 +145,10 @@ class Change(Step["OffsetContext"]):
                 code="in-use",
             )
 
-    def _look(self, context: OffsetContext) -> tuple[list[OffsetsTopicState], OffsetChanges]:
+    def _look(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
         request = changes.from_data(self.request)
         view = context.view(asked_by(request, context.journal, self.dedicated_topic))
-        return view.places[self.subject], view.decide(request)
+        return view, view.decide(request)
 
     def _agree(self, context: OffsetContext, decision: OffsetChanges) -> None:
         """Raises ``Refused`` if the changes differ from the confirmed ones, or have refusals."""
@@ -159,6 +161,20 @@ class Change(Step["OffsetContext"]):
                 f"The offsets of {self.subject} changed since the plan was made; nothing was written",
                 next_step="Make a new plan.",
                 code="stale",
+            )
+
+    def _refuse_invalid(self, view: View, decision: OffsetChanges) -> None:
+        """Raises ``Refused`` for offsets that the connector would refuse, as it is configured now."""
+        config = view.config_of(self.subject)
+        if config is None:
+            return  # the plan validated them for the class that it is to get
+        found = validity.validated(changes.from_data(self.request), config, view.places[self.subject], decision.writes)
+        if found.problem:
+            raise Refused(
+                f"Offset change of {self.subject} refused; nothing was written",
+                why=found.problem,
+                next_step=validity.FORCE,
+                code="invalid-offset",
             )
 
     def _by_kafka(self, context: OffsetContext, decision: OffsetChanges) -> None:

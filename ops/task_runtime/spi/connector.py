@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
 Partition = Mapping[str, Any]
-"""A source partition: a JSON object with plain values, assigned to one task at a time."""
+"""A source partition: a JSON object, assigned to one task at a time. Its values are strings, booleans, integers of 64 bits,
+finite floats, bytes (stored as base64) and None, as in Connect; others fail the task.
+"""
 Offset = Mapping[str, Any]
-"""A source offset: a JSON object with plain values; only the connector interprets it."""
+"""A source offset: a JSON object with the same types of values; only the connector interprets it."""
 
 
 class RetriableError(ConnectctlError):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.offset_rules import format_problems, stored_form
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
@@ -179,17 +180,21 @@ class PolledSource:
             self._track(partition, offset)
 
     def _track(self, partition: Partition, offset: Offset) -> None:
-        """Store one offset. Raises ``ConnectctlError`` unless both are JSON objects of plain values."""
-        try:
-            connect_json(dict(offset))
-            self._moved[self._offsets.key(partition)] = partition, offset
-        except (TypeError, ValueError) as e:
+        """Store one offset. Raises ``ConnectctlError`` unless Connect would write both."""
+        self._check("poll", partition, offset)
+        self._moved[self._offsets.key(partition)] = partition, offset
+
+    def _check(self, method: str, partition: Partition, offset: Offset | None) -> None:
+        """Raise ``ConnectctlError`` for a source offset that Connect would not write, returned by ``method`` of the task."""
+        problems = format_problems("source_partition", partition)
+        problems += [] if offset is None else format_problems("source_offset", offset)
+        if problems:
             raise ConnectctlError(
-                f"Invalid source partition or offset of a record: {partition!r}, {offset!r}",
-                why=str(e),
-                next_step="Return source_partition and source_offset as dicts of strings, numbers, booleans and None.",
+                f"{type(self._task).__name__}.{method} of {self.connector} returned an invalid source offset",
+                why=f"{offset!r} for {partition!r}: {'; '.join(problems)}",
+                next_step="Return dicts of strings, numbers of 64 bits, booleans, bytes and None, without lists and dicts.",
                 code="bad-offset",
-            ) from e
+            )
 
     def _offsets_to_commit(self) -> dict[bytes, bytes | None]:
         """Return the offsets of this transaction, with those of ``update_offsets`` (KIP-910).
@@ -203,6 +208,8 @@ class PolledSource:
             return flushed
         about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
         updates = self._caller.call(partial(self._task.update_offsets, copy.deepcopy(about))) or ()
+        for partition, offset in updates:
+            self._check("update_offsets", partition, offset)
         updated = {self._offsets.key(partition): _raw(offset) for partition, offset in updates}
         return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
 
@@ -276,13 +283,17 @@ def _named(records: Batch, grouped: bool, number: int) -> str:
     if not isinstance(records, Sequence):
         before = len(records) - 1 - number
         nth = f", {before} before the one" if before else ""
-        return f"The record of {connect_json(records.source_partition)}{nth} at {connect_json(records.source_offset)}"
+        return f"The record of {_text(records.source_partition)}{nth} at {_text(records.source_offset)}"
     if grouped:
         topics = list(dict.fromkeys(record.topic for record in records))
         records = sorted(records, key=lambda record: topics.index(record.topic))
     record = records[number]
-    return f"The record of {connect_json(record.source_partition)} at {connect_json(record.source_offset)}"
+    return f"The record of {_text(record.source_partition)} at {_text(record.source_offset)}"
+
+
+def _text(members: Mapping[str, Any] | None) -> str:
+    return connect_json(None if members is None else stored_form(members))
 
 
 def _raw(offset: Offset | None) -> bytes | None:
-    return None if offset is None else connect_json(dict(offset)).encode()
+    return None if offset is None else _text(offset).encode()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.offset_rules import stored_form
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ class TaskOffsets:
         if key is None:
             if len(self._keys) >= MOST_KEYS:
                 self._keys.clear()
-            text = connect_json([self._connector, dict(partition)])
-            key = self._spelled.get(json.dumps([self._connector, dict(partition)], sort_keys=True), text.encode())
+            stored = stored_form(partition)
+            text = connect_json([self._connector, stored])
+            key = self._spelled.get(json.dumps([self._connector, stored], sort_keys=True), text.encode())
             self._keys[name] = key
         return key
 

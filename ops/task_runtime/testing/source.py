@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
+from connectctl.ops.connect.offset_rules import format_problems, stored_form
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
@@ -44,10 +45,11 @@ def run_source(
     ``transaction.boundary`` says, offsets are committed with the records, and after a failure a new task starts behind what
     is committed. Keys and values go through the converters of ``config``.
 
-    ``offsets`` are source partitions with the offsets committed by an earlier run. Raises what the connector or a task
+    ``offsets`` are source partitions with the offsets committed by an earlier run, of the types that Connect stores. Raises
+    ``BadInput`` for other ones, and what the connector or a task
     raises, or gives a run with the state FAILED where ``expect_failure`` is true.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), {_json([name, dict(p)]): _json(dict(o)) for p, o in offsets})
+    kafka = MemoryKafka(Faults(fail_at or {}), dict(_stored(name, p, o) for p, o in offsets))
     run = SourceRun()
     whole = whole_config(connector, config, name)
     with failing(run, expect_failure):
@@ -139,6 +141,13 @@ class _TaskRun:
         vars(task)["poll"] = counted
         self._current = task
         return task
+
+
+def _stored(name: str, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    problems = [*format_problems("the partition", partition), *format_problems("the offset", offset)]
+    if problems:
+        raise BadInput(f"Connect does not store {offset!r} for {partition!r}", why="; ".join(problems))
+    return _json([name, stored_form(partition)]), _json(stored_form(offset))
 
 
 def _json(value: Any) -> bytes:

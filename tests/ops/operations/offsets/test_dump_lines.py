@@ -158,3 +158,19 @@ def test_each_line_of_a_file_is_in_one_of_its_ranges(
     ranges = ranges_of(path, size)
     assert all(isinstance(part, Range) and part.end - part.start <= size for part in ranges)
     assert b"".join(block for part in ranges for block in blocks_in(part)) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '["pg-dr",{"server":"pgdev"}]\t{"lsn":63619219552,"txId":1650}',
+        'Partition(6) ["pg-dr",{"server":"pgdev"}] {"lsn":63619219552,"txId":1650}',
+    ],
+    ids=["kafka-console-consumer.sh", "kcat -f"],
+)
+def test_a_dump_of_another_tool_is_refused_with_the_commands_that_write_one(line: str) -> None:
+    with pytest.raises(BadInput) as error:
+        list(read_lines([line], "dump.txt"))
+    assert str(error.value).startswith("dump.txt, line 1: this is not a record")
+    assert "kcat -C -J -e -t TOPIC" in str(error.value)
+    assert "connectctl offsets backup --out FILE" in str(error.value)

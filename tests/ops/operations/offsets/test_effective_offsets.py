@@ -153,10 +153,23 @@ def test_numbers_are_shown_exactly_and_workers_cut_what_does_not_fit_64_bits() -
     assert entry.worker_reads == {"o": -(1 << 63) + 5}
 
 
-def test_two_spellings_of_one_partition_are_two_rows_and_one_finding() -> None:
+def test_two_spellings_of_one_partition_are_two_rows_and_a_finding() -> None:
     found = answer([record(b'["c",{"a":1,"b":2}]', {"o": 1}), record(b'["c",{"b":2,"a":1}]', {"o": 2})])
     assert [e.effective for e in only(found).offsets] == [{"o": 1}, {"o": 2}]
-    assert ids(found) == ["OFFSETS002"]
+    assert ids(found) == ["OFFSETS002", "OFFSETS019"]
+
+
+def test_members_in_another_order_than_rest_looks_them_up_are_one_finding_of_the_connector() -> None:
+    """A public report: keys of SQL Server's connector in the order of the alphabet; a worker returns null for them."""
+    keys = [b'["c",{"database":"d%d","server":"s"}]' % n for n in range(2)]
+    (finding,) = answer([record(key, {"commit_lsn": "a"}) for key in keys]).findings
+    assert (finding.id, finding.severity, finding.subject) == ("OFFSETS019", Severity.INFO, "c")
+    assert finding.message == (
+        'The members of 2 source partitions, such as ["c",{"database":"d0","server":"s"}], are in another order than a '
+        'HashMap has. For GET …/offsets workers look up {"server":"s","database":"d0"} and return null; so does a task that '
+        "uses a HashMap."
+    )
+    assert ids(answer([record(b'["c",{"server":"s","database":"d"}]', {"commit_lsn": "a"})])) == []
 
 
 def test_a_key_on_two_partitions_counts_where_java_puts_it_and_the_other_is_told() -> None:

@@ -253,10 +253,10 @@ def test_without_exactly_once_workers_delete_in_both_topics() -> None:
 
 wishes = st.sampled_from(
     [
-        PUT,
+        replace(PUT, force=True),
         ResetOffsets("c"),
         ResetOffsets("c", ('{"t": "a"}',)),
-        CopyOffsets("c", "d", (('["d",{}]', "{}"),)),
+        CopyOffsets("c", "d", (('["d",{}]', "{}"),), force=True),
         MergeOffsets("c", "global", "newest", True, "own"),
     ]
 )

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from connectctl.ops.connect.source_transactions import Boundary
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.attempt.shared_clients import StoreSnapshot
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
-from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
+from connectctl.ops.task_runtime.testing.source import run_source
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,3 +89,42 @@ def test_a_task_hears_of_each_record_where_it_wants_to_and_of_the_commit_in_any_
     polling, step = polled(records([("a", 1), ("a", 2)], False), **own)
     polling.committed(step)
     assert heard == ([{"n": 1}, {"n": 2}] if heeds else []) + ["all"]
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "why"),
+    [
+        ({"p": "a"}, {"n": 2**70}, "source_offset: n does not fit 64 bits"),
+        (
+            {"p": {"q": 1}},
+            {"n": 1},
+            "source_partition may hold primitive values only, and p is not one: it is an object",
+        ),
+        ({"p": [1]}, None, "source_partition may hold primitive values only, and p is not one: it is an array"),
+        ({"p": "a"}, "1", "source_offset is not a JSON object"),
+    ],
+)
+def test_an_update_that_connect_would_not_write_fails_the_task_and_names_the_method(
+    partition: Any, offset: Any, why: str
+) -> None:
+    with pytest.raises(ConnectctlError) as error:
+        polled(records([("a", 1)], False), update_offsets=lambda self, about: [(partition, offset)])
+    assert str(error.value).startswith("Task.update_offsets of c returned an invalid source offset: ")
+    assert f"{offset!r} for {partition!r}: {why}" in str(error.value)
+
+
+def test_bytes_are_stored_as_base64_and_found_again() -> None:
+    place, stored = {"p": b"\x00\xff"}, {b'["c",{"p":"AP8="}]': b'{"n":"AQ=="}'}
+    assert polled([SourceRecord(place, {"n": b"\x01"}, "t", "v")])[1].offsets == stored
+    assert TaskOffsets("c", StoreSnapshot(stored)).offset(place) == {"n": "AQ=="}
+
+
+def test_connectctl_testing_takes_no_offset_that_connect_does_not_store() -> None:
+    class Nothing(SourceConnector):
+        task = Script
+
+        def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+            return [{}]
+
+    with pytest.raises(BadInput, match="n does not fit 64 bits"):
+        run_source(Nothing, {}, offsets=[({"p": "a"}, {"n": 2**70})])

@@ -152,12 +152,30 @@ def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "offset"), [(None, {"n": 1}), (A, "1"), (A, {"n": {1, 2}}), ({"f": b"x"}, {"n": 1}), (A, 7)]
+    ("partition", "offset", "why"),
+    [
+        (None, {"n": 1}, "source_partition is not a JSON object"),
+        (A, "1", "source_offset is not a JSON object"),
+        (A, {"n": {1, 2}}, "source_offset: n is a set, which JSON does not have"),
+        (A, {"n": [1, 2]}, "source_offset may hold primitive values only, and n is not one: it is an array"),
+        (
+            {"f": {"g": 1}},
+            {"n": 1},
+            "source_partition may hold primitive values only, and f is not one: it is an object",
+        ),
+        (A, {"n": 2**70}, "source_offset: n does not fit 64 bits"),
+        (A, {"n": float("nan")}, "source_offset: n is nan, which JSON does not have"),
+        (A, {1: 1}, "source_offset has a key that is not a string: 1"),
+        (A, 7, "source_offset is not a JSON object"),
+    ],
 )
-def test_a_place_that_cannot_be_stored_is_one_line_that_names_it(partition: Any, offset: Any) -> None:
-    with pytest.raises(ConnectctlError, match="Invalid source partition or offset of a record") as caught:
+def test_an_offset_that_connect_would_not_write_fails_the_task_and_names_method_and_partition(
+    partition: Any, offset: Any, why: str
+) -> None:
+    with pytest.raises(ConnectctlError, match=r"\.poll of c returned an invalid source offset") as caught:
         run(Topics(), [record("x", 1), SourceRecord(partition, offset, "t", "y")])
-    assert f"of a record: {partition!r}, {offset!r}" in str(caught.value)
+    assert f"{offset!r} for {partition!r}: " in str(caught.value)
+    assert why in str(caught.value)
 
 
 def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest() -> None:

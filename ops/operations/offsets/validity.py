@@ -1,0 +1,115 @@
+"""Validates the source offsets that a change would write, by ``offset_rules``. Pure.
+
+A merge, a reset and the undo of a run are not validated: they write the connector's own values, or delete. Values may
+be another's in ``SetOffsets``, ``CopyOffsets`` and the ``RestoreBackup`` of a file; these have ``force``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from connectctl.ops.connect.offset_patterns import OffsetPatterns
+from connectctl.ops.connect.offset_rules import OffsetValidator, validator_of
+from connectctl.ops.connect.offset_shapes import Pair
+from connectctl.ops.connect.partition_fields import Config
+from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.connect.source_offsets import read_offset
+from connectctl.ops.core.finding import some_of
+from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.operations.offsets.changes import CopyOffsets, OffsetRequest, RestoreBackup, SetOffsets
+from connectctl.ops.operations.offsets.record_changes import RecordChange
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+
+NAMED = 3
+"""Offsets that a message names; the others are counted."""
+FORCE = "Correct the offsets; --force writes them nevertheless."
+
+
+def may_be_foreign(request: OffsetRequest) -> bool:
+    """Whether ``request`` may write values that are not the connector's own."""
+    if isinstance(request, RestoreBackup):
+        return request.run is None
+    return isinstance(request, SetOffsets | CopyOffsets)
+
+
+@dataclass(frozen=True)
+class Validity:
+    """The reason why the connector would refuse offsets, None without one; and what the user is to know about them."""
+
+    problem: str | None = None
+    warning: str | None = None
+
+
+def validated(
+    request: OffsetRequest,
+    config: Config,
+    places: Sequence[OffsetsTopicState],
+    writes: Collection[RecordChange],
+    via: str = "kafka",
+) -> Validity:
+    """Return the validity of the offsets in ``writes`` for the connector of ``config``, and of what it has stored.
+
+    With ``via`` rest a worker asks the connector, too.
+    """
+    if not may_be_foreign(request) or next(_values(writes), None) is None:
+        return Validity()
+    validator = validator_of(config, _stored(places, writes))
+    found = list(dict.fromkeys(_problems(validator, writes)))
+    if found:
+        problem = f"the connector would refuse {some_of(found, NAMED, separator='; ')}"
+        forced = isinstance(request, SetOffsets | CopyOffsets | RestoreBackup) and request.force
+        return Validity(warning=f"Forced: {problem}.") if forced else Validity(problem)
+    return Validity(warning=None if validator.has_rules or via == "rest" else _unvalidated(request.connector, config))
+
+
+def _unvalidated(name: str, config: Config) -> str:
+    class_ = config.get("connector.class")
+    if class_ is None:
+        return f"Nothing validates the offsets of {name}: it has stored none, and no configuration of it was found."
+    return (
+        f"Nothing validates the offsets of {name}: it has stored none, and no rule of {class_} is known. With --via rest "
+        "a worker asks the connector itself."
+    )
+
+
+def _values(writes: Collection[RecordChange]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield key and value of each record that is no tombstone; a record for two topics comes twice."""
+    return ((write.key, write.value) for write in writes if write.value is not None)
+
+
+def _problems(validator: OffsetValidator, writes: Collection[RecordChange]) -> Iterator[str]:
+    accepted = OffsetPatterns()
+    for key, value in _values(writes):
+        if accepted.match(key, value):
+            continue
+        if problem := _problem(validator, key, value):
+            yield problem
+        else:
+            accepted.add(key, value)
+
+
+def _problem(validator: OffsetValidator, key: bytes, value: bytes) -> str | None:
+    parsed, stored = parse_key(key), read_offset(ConsumerRecord(key, value, 0, 0))
+    if not isinstance(parsed, SourceKey):
+        return f"{key.decode(errors='backslashreplace')}: {parsed}"
+    if stored.problem:
+        return f"{parsed.text}: {stored.problem}"
+    return validator.problem(parsed.partition, stored.offset)
+
+
+def _stored(places: Sequence[OffsetsTopicState], writes: Collection[RecordChange]) -> Iterator[Pair]:
+    """Yield the stored offsets that workers can read, one of all that have the same members and types.
+
+    Of a topic that is too large for memory, ``places`` do not have all of them; those that ``writes`` replace are there.
+    """
+    learned = OffsetPatterns()
+    there = ((key, at.value(key)) for at in places for key in at.records)
+    for key, value in chain(there, ((write.key, write.before) for write in writes)):
+        if value is None or learned.match(key, value):
+            continue
+        parsed, offset = parse_key(key), read_offset(ConsumerRecord(key, value, 0, 0)).offset
+        if isinstance(parsed, SourceKey) and not parsed.nested and offset is not None:
+            learned.add(key, value)
+            yield parsed.partition, offset
