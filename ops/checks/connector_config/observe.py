@@ -29,7 +29,8 @@ class Subject:
     ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
     ``is_source``: its class is at hand, and is a source's. ``release`` is the one of Kafka that is planned, ``policy`` what
     the workers are told to be the policy for client overrides, as far as that is known. ``supports`` is what all workers
-    prove of exactly-once, which counts where none was asked about this configuration.
+    prove of exactly-once, which counts where none was asked about this configuration. ``named_servers`` are the bootstrap
+    servers of the clusters that the context names.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Subject:
     release: tuple[int, int] | None = None
     policy: str | None = None
     supports: frozenset[Support] = frozenset()
+    named_servers: tuple[str, ...] = ()
 
     @property
     def answers(self) -> tuple[Validation, ...]:
