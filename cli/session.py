@@ -259,7 +259,8 @@ class Session:
         from connectctl.ops.clients.secrets import reveal
 
         auth = {name: reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
-        return Connect(urls, auth=auth, tls=self.settings.section("rest_tls"), timeout=self.timeout)
+        tls, named = self.settings.section("rest_tls"), self.settings.get("rest") or ()
+        return Connect(urls, auth=auth, tls=tls, timeout=self.timeout, named=tuple(named))
 
     def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
         """Return the workers' group; waits up to ``patience`` seconds while a rebalance hides its members' addresses.
