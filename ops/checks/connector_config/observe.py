@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from connectctl.ops.checks.types import Goal, PluginSays, Validation
-from connectctl.ops.config.masking import MASK, is_secret, secrets_of
+from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
@@ -207,7 +207,7 @@ def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> st
             r"Invalid value .* for configuration", f"Invalid value {MASK} for configuration", text, flags=re.S
         )
     for name, secret in config.items():
-        if secret and is_secret(name) and not _REFERENCE.fullmatch(secret) and (len(secret) > 3 or name == about):
+        if secret and value_of(name, secret) == BY_NAME and (len(secret) > 3 or name == about):
             text = text.replace(secret, MASK)
     # Passwords inside values: in a URL, in JSON.
     for part in sorted(secrets_of(config), key=len, reverse=True):
