@@ -60,10 +60,13 @@ def apply(
 
 def open_journal() -> Journal:
     """Open the user's journal. Raises ``ConnectctlError`` if it cannot be written."""
+    from connectctl.ops.clients.secrets import reveal
     from connectctl.ops.config import paths
     from connectctl.ops.core.journal import Journal
 
-    return Journal(paths.journal_directory())
+    journal = Journal(paths.journal_directory())
+    journal.reveal = reveal
+    return journal
 
 
 def carry_out(

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.config import paths
-from connectctl.ops.config.endpoints import problem_of_brokers
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
     from connectctl.ops.clients import protocols
@@ -236,28 +234,24 @@ class Session:
     def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> protocols.KafkaReads:
         """Return a client of another Kafka cluster, one that a connector writes to.
 
-        Its client properties are those of the context's ``clusters`` entry with these bootstrap servers; without one,
-        the context's own, with the connector's overrides that have an equivalent in librdkafka.
+        Raises ``Unreachable`` if neither the context nor the connector has credentials for it: see
+        ``cluster_credentials``.
         """
         from connectctl.ops.clients.librdkafka.client import Kafka
 
         return Kafka(self._properties_of(bootstrap, overrides), timeout=self.timeout)
 
     def _properties_of(self, bootstrap: str, overrides: Mapping[str, str]) -> dict[str, Any]:
-        from connectctl.ops.clients.librdkafka.java_overrides import from_java
-        from connectctl.ops.clients.secrets import reveal
+        from connectctl.ops.clients.cluster_credentials import connection_properties
 
-        if problem := problem_of_brokers(bootstrap):
-            raise BadInput(f"{bootstrap!r} are not the addresses of brokers", why=problem)
-        section = self.settings.section("clusters")
-        for key, value in section.items():
-            name, _, what = key.partition(".")
-            if what == "bootstrap_servers" and share_a_server(str(value), bootstrap):
-                prefix = f"{name}.client."
-                client = {k.removeprefix(prefix): reveal(k, v) for k, v in section.items() if k.startswith(prefix)}
-                return client | {"bootstrap.servers": str(value)}
-        client = self.client_properties | from_java(overrides)
-        return client | {"bootstrap.servers": bootstrap}
+        return connection_properties(self.settings, bootstrap, overrides)
+
+    def is_own_cluster(self, bootstrap: str) -> bool:
+        """Return whether these servers are those of the context's own Kafka cluster."""
+        from connectctl.ops.clients.cluster_credentials import named_cluster
+
+        named = named_cluster(self.settings, bootstrap)
+        return named is not None and named.is_own
 
     def connect(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:
         """Return a client of the workers at ``urls``, with the context's credentials."""
@@ -265,7 +259,8 @@ class Session:
         from connectctl.ops.clients.secrets import reveal
 
         auth = {name: reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
-        return Connect(urls, auth=auth, tls=self.settings.section("rest_tls"), timeout=self.timeout)
+        tls, named = self.settings.section("rest_tls"), self.settings.get("rest") or ()
+        return Connect(urls, auth=auth, tls=tls, timeout=self.timeout, named=tuple(named))
 
     def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
         """Return the workers' group; waits up to ``patience`` seconds while a rebalance hides its members' addresses.

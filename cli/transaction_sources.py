@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.kafka.bootstrap import share_a_server
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -71,7 +69,7 @@ def _coordinators(session: Session, request: FenceRequest, configured: Callable[
 def coordinators_of(session: Session, overrides: Mapping[str, str]) -> TransactionCalls:
     """Return the coordinators of a connector's producers. ``overrides``: ``producer.override.`` properties, unprefixed."""
     bootstrap = overrides.get("bootstrap.servers", "")
-    if not bootstrap or share_a_server(bootstrap, str(session.settings.get("bootstrap_servers", ""))):
+    if not bootstrap or session.is_own_cluster(bootstrap):
         return session.transactions
     return session.other_transactions(bootstrap, overrides)
 

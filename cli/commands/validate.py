@@ -79,6 +79,7 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
     """Read the facts of the cluster; None if none is configured. An unreachable cluster is reported, not an error."""
     from connectctl.ops.checks.offline import WORKERS, Known
     from connectctl.ops.checks.types import Unseen
+    from connectctl.ops.clients.cluster_credentials import named_servers
 
     if not session.settings.get("rest") and not session.settings.get("bootstrap_servers"):
         return None
@@ -88,12 +89,15 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
         raise
     except ConnectctlError as e:
         why = f"{e.what}: {e.why}" if e.why else e.what
-        return Known(unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),))
+        return Known(
+            unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),), named_servers=named_servers(session.settings)
+        )
 
 
 def _known(session: Session, given: Sequence[Given]) -> Known:
     from connectctl.ops.checks.offline import WORKERS, Known, ask_workers
     from connectctl.ops.checks.types import Unseen
+    from connectctl.ops.clients.cluster_credentials import named_servers
 
     group = session.group() if session.settings.get("bootstrap_servers") else None
     calls = session.connect_to(group)
@@ -101,7 +105,13 @@ def _known(session: Session, given: Sequence[Given]) -> Known:
     if not calls.urls:
         unseen = (Unseen(WORKERS, f"no worker is in the group {session.group_id}", "Start a worker, or give --rest."),)
     offsets, hidden = _offsets_topic(session)
-    return Known(ask_workers(calls, calls.urls, given), session.settings.get("group_id"), offsets, (*unseen, *hidden))
+    return Known(
+        ask_workers(calls, calls.urls, given),
+        session.settings.get("group_id"),
+        offsets,
+        (*unseen, *hidden),
+        named_servers(session.settings),
+    )
 
 
 def _offsets_topic(session: Session) -> tuple[str | None, tuple[Unseen, ...]]:

@@ -47,6 +47,8 @@ class Edges:
     other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
     bootstrap: str
     configured: Callable[[str, str], str | None] = lambda worker, name: None
+    named_servers: tuple[str, ...] = ()
+    """The bootstrap servers of the clusters that the context names."""
 
 
 @dataclass

@@ -25,6 +25,8 @@ class Known:
     group_id: str | None = None
     offsets_topic: str | None = None
     unseen: tuple[Unseen, ...] = ()
+    named_servers: tuple[str, ...] = ()
+    """The bootstrap servers of the clusters that the context names."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,16 @@ def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tup
 def _verdict(
     given: Given, goal: Goal, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
 ) -> ConfigVerdict:
-    subject = Subject(given.name, given.config, goal, answers, known.group_id, known.offsets_topic, release=release)
+    subject = Subject(
+        given.name,
+        given.config,
+        goal,
+        answers,
+        known.group_id,
+        known.offsets_topic,
+        release=release,
+        named_servers=known.named_servers,
+    )
     evaluated = rules.evaluate(subject)
     refused = tuple(rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
     found = (*evaluated.findings, *refused, *rules.repeated(given.name, given.repeated))

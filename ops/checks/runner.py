@@ -123,6 +123,7 @@ class CheckRun:
                 release=self.release,
                 policy=policy,
                 supports=supports,
+                named_servers=context.edges.named_servers,
             )
             yield from config_rules.evaluate(subject).findings
 

@@ -40,11 +40,16 @@ class SecretRef(_Strict):
 
 
 class RestAuth(_Strict):
-    """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers' REST servers."""
+    """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers' REST servers.
+
+    ``hosts`` are patterns of the hosts that may get it, besides those in ``rest``; ``http``: also without encryption.
+    """
 
     username: str | None = None
     password: SecretRef | str | None = None
     token: SecretRef | str | None = None
+    hosts: list[str] | None = None
+    http: bool = False
 
 
 class RestTls(_Strict):

@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from connectctl.ops.config import secret_forms
 from connectctl.ops.config.json_text import read_json
 
 MASK = "******"
+BY_NAME = f"{MASK} (by its name)"
+"""A value that was hidden for its property's name alone: no plugin that was asked defines it as a password."""
 SHORTEST = 4
 """Known secrets of fewer characters are not looked for: hiding every ``on`` of a text hides the text."""
 SHORTEST_SEEN = 6
@@ -26,9 +29,21 @@ _MOST_SEEN = 10_000
 _WORDS = (
     r"(?:passw(?:or)?d|passwd|pwd|passphrase|passcode|secret|token(?!i[sz])|credential|jaas|authori[sz]ation(?![._-])|"
     r"api[._-]?key|(?:access|account|private|secret|shared|sas|master|encryption|signing|license)[._-]?key|user[._-]?info|"
-    r"webhook)"
+    r"webhook|passwort|kennwort|contrase[nñ]a|mnemonic|shared[._-]?access[._-]?signature|private[._-]?pem)"
 )
-_NAME_OF_SECRET = re.compile(rf"{_WORDS}|(?:^|[._-])(?:pass|psk|cookie)$|(?:^|[._-])key(?:\.pem)?$|[a-z]Pass$")
+_LAST_WORDS = (
+    r"pass|psk|cookies?|auth|creds?|pw|salt|pepper|pin|puk|otp|totp|pat|community|sas|kek|dek|hmac|jwt|"
+    r"(?:user|db|my|root|admin|ftp|smtp|login|ssh|proxy|ldap|mail|sql)(?:pass|pw)"
+)
+_NAME_OF_SECRET = re.compile(rf"{_WORDS}|(?:^|[._-])(?:{_LAST_WORDS})$|(?:^|[._-])key(?:\.pem)?$")
+_LOGIN = re.compile(r"(?:^|[._-])(?:login|user|username|account)$")
+# Of a property such as ``auth``: how somebody logs in, not with what.
+_METHODS = re.compile(
+    r"(?:none|basic|digest|negotiate|ntlm|bearer|oauth2?|oidc|kerberos|gssapi|ldap|plain|scram(?:-sha-\d+)?|ssl|m?tls|sasl|"
+    r"(?:sasl_)?(?:ssl|plaintext|inherit)|user_info|url|static|default|password|token|apikey|(?:aws_)?iam|simple|anonymous|"
+    r"required|optional|enabled|disabled|yes|no|on|off|\d)",
+    re.IGNORECASE,
+)
 _HARMLESS_KEY = re.compile(
     r"(?:^|[._-])(?:routing|partition|primary|message|record|document|doc|sort|hash|row|foreign|unique|group|event|map|"
     r"ordering|cache|public|object)[._-]?key$"
@@ -54,8 +69,10 @@ _SIGN = r"\\?[\"']?\s*[=:]\s*"
 _QUOTED = r"\\\"(?:(?!\\\").)*\\\"|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"'].*"
 _BARE = r"[^\s;&\"']+"
 _SUSPICIOUS = re.compile(
-    r"pass|pwd|secret|token|credential|key|jaas|user.?info|authorization|bearer|basic|://|hook|thin:|oci8?:|sig=|eyj|gh._|xox|"
-    r"akia|-u|--user",
+    r"pass|pwd|secret|token|credential|key|jaas|user.?info|authorization|bearer|basic|://|hook|thin:|oci8?:|sig|eyj|gh._|xox|"
+    r"akia|-u|--user|@|[?&;]|\A[\w.-]+=|%(?:25)?3d|cookie|\$\w+\$|\{\w*(?:sha|md5|crypt|pbkdf2)|-p|ls0t|mi[ig]|mc4c|mhcc|"
+    r"/u3\+|bqia|ewo|ew0k|eyai|aiza|asia|hv[sb]\.|[sr]k[_-]|dapi|npm_|sg\.|nrak|pypi-|shp|dop_|gocspx|glpat|xapp|ya29|"
+    r":(?:\d+|\*):",
     re.IGNORECASE,
 )
 
@@ -82,11 +99,16 @@ def _by_form() -> tuple[_Rule, ...]:
     i = re.IGNORECASE
     return (
         (
-            re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+            re.compile(
+                r"(-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----).*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+                re.DOTALL,
+            ),
             _kept,
         ),
         # One that lost its beginning.
-        (re.compile(r"\A.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL), _kept),
+        (re.compile(r"\A.*?-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----", re.DOTALL), _kept),
+        (re.compile(rf"({_NAME}\s*=\s*)\{{[^}}\n]*\}}", i), _kept),
+        (re.compile(rf"(<{_NAME}[^<>]{{0,200}}>)[^<]+", i), _kept),
         (re.compile(r"(?<![^\s\"'<>])[^\s\"'<>]*://[^\s\"'<>]*"), _without_user_information),
         (re.compile(r"(\b(?:thin|oci8?):[^\s/@:]{0,100}/)[^\s@]{1,200}(?=@)", i), _kept),
         (re.compile(r"(https?://[^\s\"'/]{0,200}hook[^\s\"'/]{0,200}/(?:services/)?)[^\s\"'?]+", i), _kept),
@@ -99,6 +121,8 @@ def _by_form() -> tuple[_Rule, ...]:
         (re.compile(r"((?<![\w.-])[\w.-]{0,100}jaas[\w.-]{0,100}\\?[\"']?\s*=\s*).*", i), _kept),
         (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_JSON_COLON})(?:{_QUOTED}|.*)", i), _kept),
         (re.compile(rf"((?:proxy-)?authorization\\?[\"']?\s*[:=|]\s*)(?:{_QUOTED}|[^'\"\n]+)", i), _kept),
+        # In a connection string a password may hold blanks.
+        (re.compile(r"(;\s*[\w ]{0,30}(?:password|pwd|pw)\s*=)[^;\"'\n]+(?=;)", i), _kept),
         # A line of a properties file: its value goes on to the end.
         (re.compile(rf"^([ \t]*(?=\w+\.){_NAME}\s*=\s*).+$", i | re.MULTILINE), _kept),
         (re.compile(rf"({_NAME}(?:{_EQUALS}|{_JSON_COLON}))(?:{_QUOTED}|{_BARE})", i), _kept),
@@ -110,6 +134,10 @@ def _by_form() -> tuple[_Rule, ...]:
             re.compile(rf"(Invalid value ).{{1,2000}}?(?= for configuration [\w.-]{{0,100}}{_SECRET})", i | re.DOTALL),
             _kept,
         ),
+        *((pattern, _kept) for pattern in secret_forms.patterns()),
+        (secret_forms.base64_text(), _unless_harmless),
+        (secret_forms.PAIR, _pair),
+        (secret_forms.ENCODED_PAIR, _pair),
     )
 
 
@@ -199,14 +227,25 @@ def is_secret(name: str) -> bool:
 
 
 def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> str:
-    """``value`` of the property ``name`` as it may be printed. ``passwords`` are properties that a plugin defines so."""
-    if _is_reference(value):
+    """``value`` of the property ``name`` as it may be printed. ``passwords`` are properties that a plugin defines so.
+
+    ``BY_NAME`` instead of ``MASK`` says that only the name speaks for a secret.
+    """
+    if _is_reference(value) or value in (MASK, BY_NAME):
         return value
     if name in passwords:
         return MASK
     if is_secret(name):
-        return value if value.lower() in _PLAIN - {""} else MASK
+        return value if _is_no_secret(name, value) else BY_NAME
+    if _LOGIN.search(name.lower()) and (pair := re.fullmatch(r"([^:/\s]+:)[^:/\s]+", value)):
+        return pair[1] + MASK
     return _in_part(value)
+
+
+def _is_no_secret(name: str, value: str) -> bool:
+    """Whether ``value`` cannot be the secret that ``name`` promises: yes or no, or the name of a method."""
+    word = value.strip().lower()
+    return word in _PLAIN - {""} or (name.lower().endswith("auth") and bool(_METHODS.fullmatch(word)))
 
 
 @lru_cache(maxsize=8192)  # The same configurations come from workers, from topics, and again with each look.
@@ -214,7 +253,37 @@ def _in_part(value: str) -> str:
     """``value`` without what its form says is a secret."""
     if value.lstrip()[:1] in ("{", "["):
         return _of_json(value)
+    value = _connection_string(value) if ";" in value else value
+    for pattern in secret_forms.whole_values() if _SUSPICIOUS.search(value) else ():
+        value = pattern.sub(_kept, value)
     return _applied(_by_colon(), _applied(_by_form(), value)) if _SUSPICIOUS.search(value) else value
+
+
+def _connection_string(value: str) -> str:
+    """``NAME=VALUE;NAME=VALUE`` without its secrets, which may hold blanks and quotes; anything else as it is."""
+    if not secret_forms.CONNECTION_STRING.fullmatch(value):
+        return value
+    parts = [part.partition("=") for part in value.split(";")]
+    return ";".join(
+        f"{name}={MASK}" if rest and _hides(name, rest) else name + sign + rest for name, sign, rest in parts
+    )
+
+
+def _pair(match: re.Match[str]) -> str:
+    """A pair of a query, of a form or of a connection string, without its value where its name is a secret's."""
+    kept, name, value = match.groups()
+    return kept + MASK if value and (secret_forms.SIGNED.fullmatch(name) or _hides(name, value)) else match[0]
+
+
+def _hides(name: str, value: str) -> bool:
+    found = is_secret(name.strip()) and not _is_no_secret(name, value) and not _is_reference(value.strip("\"'"))
+    return found and not value.startswith(MASK)
+
+
+def _unless_harmless(match: re.Match[str]) -> str:
+    """A text in Base64, hidden where what it holds has a secret."""
+    inside = secret_forms.decoded(match[0])
+    return MASK if inside is None or _in_part(inside) != inside else match[0]
 
 
 def config_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -233,13 +302,32 @@ def _of_json(value: str) -> str:
 
 
 def _of_data(data: Any, name: str = "") -> Any:
+    if name and is_secret(name) and not (isinstance(data, dict | list) and name.lower().endswith("auth")):
+        return _hidden(data, name)
     if isinstance(data, dict):
-        return {k: _of_data(v, str(k)) for k, v in data.items()}
+        named = any(
+            key.lower() in secret_forms.NAMES and isinstance(v, str) and is_secret(v) for key, v in data.items()
+        )
+        return {
+            key: _hidden(v) if named and key.lower() in secret_forms.VALUES else _of_data(v, str(key))
+            for key, v in data.items()
+        }
     if isinstance(data, list):
+        if data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data):
+            return [[key, _of_data(value, key)] for key, value in data]
         return [_of_data(item, name) for item in data]
+    return value_of(name, data) if isinstance(data, str) else data
+
+
+def _hidden(data: Any, name: str = "") -> Any:
+    """``data`` without any text or number in it; a reference, yes and no stay."""
+    if isinstance(data, dict):
+        return {key: _hidden(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_hidden(item) for item in data]
     if isinstance(data, str):
-        return value_of(name, data)
-    return MASK if name and is_secret(name) and isinstance(data, int | float) and not isinstance(data, bool) else data
+        return data if _is_reference(data) or _is_no_secret(name, data) else MASK
+    return data if data is None or isinstance(data, bool) else MASK
 
 
 # --------------------------------------------------------------------------------------------------- what has been seen
@@ -309,7 +397,7 @@ def secrets_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset(
 
 def _hidden_in(value: str, shown: str) -> Iterator[str]:
     """The parts of ``value`` that ``shown`` has masks for."""
-    if shown == MASK:
+    if shown in (MASK, BY_NAME):
         yield value
         # A pair: user:password.
         yield from (part for part in value.split(":")[1:] if part and value.count(":") == 1)

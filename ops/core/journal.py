@@ -86,6 +86,8 @@ class Journal:
 
     def __init__(self, directory: Path):
         self.directory = directory
+        self.reveal: Callable[[str, Any], Any] | None = None
+        """``ops.clients.secrets.reveal``, for kept configurations that refer to secrets; None where there are none."""
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             (directory / "journal.db").touch(mode=0o600)
@@ -154,6 +156,12 @@ class Journal:
         """Record how a run ended."""
         with self._open() as db:
             db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, now_utc(), run))
+
+    def remove(self, runs: Sequence[str]) -> None:
+        """Remove runs from the list; their files are not touched."""
+        with self._open() as db:
+            for table, column in (("mark", "run"), ("run", "id")):
+                db.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])
 
     def get(self, run: str) -> Run:
         """Return the run ``run``. Raises ``BadInput`` if it does not exist."""

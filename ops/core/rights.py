@@ -355,7 +355,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "upgrade status": (*_LOOK, _LEADER_MODE, _HOLDER),
     **dict.fromkeys(
         (
-            *("offsets history", "runs list", "runs show"),
+            *("offsets history", "runs list", "runs show", "runs prune"),
             *(f"context {each}" for each in ("show", "list", "use", "add", "remove")),
             *(f"sandbox {each}" for each in ("up", "down", "status", "logs")),
             *("demo", "completion", "docs man"),

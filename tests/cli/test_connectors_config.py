@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from connectctl.ops.config import masking
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.journal import Journal
@@ -300,7 +301,8 @@ def test_a_diff_keeps_to_its_schema_and_masks_both_sides(world: World) -> None:
     data = json.loads(result.stdout)
     jsonschema.validate(data, json.loads((SCHEMAS / "connectors-diff.json").read_text()))
     rows = {each["name"]: (each["now"], each["file"]) for each in data["differences"]}
-    assert rows == {"a": ("1", None), "b": (None, "2"), "db.password": ("******", "****** (another one)")}
+    hidden = (masking.BY_NAME, f"{masking.BY_NAME} (another one)")
+    assert rows == {"a": ("1", None), "b": (None, "2"), "db.password": hidden}
     assert result.exit_code == 3
 
 

@@ -109,3 +109,41 @@ def test_a_file_that_somebody_changes_meanwhile_is_left_alone(file: Path) -> Non
     with pytest.raises(Refused, match="was changed meanwhile"):
         context_edit.replace_file(file, "current: b\n", b"what it was")
     assert (file.read_text(), list(file.parent.iterdir())) == (TEXT, [file])
+
+
+SECRETS = """current: keep
+contexts:
+  keep: {bootstrap_servers: 'x:1'}
+  old:
+    bootstrap_servers: old:9093   # password: Pl4nt3d-remark
+    group_id: g
+    rest_auth:
+      username: ops
+      password: >-
+        Pl4nt3d-folded
+        Pl4nt3d-more
+    client:
+      security.protocol: SSL
+      ssl.key.pem: |
+        -----BEGIN PRIVATE KEY-----
+        Pl4nt3d-body-1
+        Pl4nt3d-body-2
+        -----END PRIVATE KEY-----
+      ssl.certificate.pem: "-----BEGIN CERTIFICATE-----\\npublic\\n
+        -----END CERTIFICATE-----"
+      ssl.key.password: "Pl4nt3d
+        quoted"
+      sasl.password: {env: KAFKA_PASSWORD}
+"""
+
+
+def test_a_dry_run_prints_no_line_of_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(SECRETS)
+    done = run(file, "remove", "old", "--dry-run")
+    assert (done.exit_code, file.read_text()) == (0, SECRETS)
+    assert "Pl4nt3d" not in done.output
+    assert "-----BEGIN PRIVATE" not in done.output
+    assert "-      ssl.key.pem: ******\n" in done.stdout
+    for shown in ("bootstrap_servers: old:9093", "BEGIN CERTIFICATE", "username: ops"):
+        assert shown in done.stdout

@@ -241,6 +241,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "upgrade abort": (_upgrade_abort, "Done"),
     "runs list": (plain("runs", "list"), ""),
     "runs show": (_runs_show, "fence"),
+    "runs prune": (plain("runs", "prune", "--keep", "0", "--dry-run"), ""),
     "runs apply": (_runs_apply, "done"),
     "runs undo": (_runs_undo, "create orders"),
     "runs resume": (_runs_resume, "done"),

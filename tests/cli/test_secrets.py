@@ -136,10 +136,18 @@ def test_what_is_no_secret_stays_in_sight(session: FakeSession, form: str) -> No
 def test_a_file_that_is_validated_tells_none(planted: Planted, tmp_path: Path, suffix: str, form: str) -> None:
     config = planted.config() | {"connector.class": "x.y.Source", "tasks.max": "many", "errors.tolerance": "some"}
     file = tmp_path / f"c.{suffix}"
-    lines = "\n".join(f"{name}={value}" for name, value in config.items())
+    lines = "\n".join(f"{name}={value}".replace("\n", "\\n") for name, value in config.items())
     file.write_text(json.dumps({"name": "c", "config": config}) if suffix == "json" else lines)
     result = CliRunner().invoke(app, ["validate", "--offline", "-f", str(file), "-o", form])
     assert result.exit_code in (0, 1), result.output
+    assert planted.found_in(result.output) == []
+
+
+def test_a_line_that_is_no_property_is_not_quoted(planted: Planted, tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text(f"name=c\nssl.key=-----BEGIN PRIVATE KEY-----\n{planted.secret()}\n")
+    result = CliRunner().invoke(app, ["validate", "--offline", "-f", str(file)])
+    assert "line 3 is not a property" in result.output
     assert planted.found_in(result.output) == []
 
 

@@ -25,6 +25,9 @@ NAMES = (
     "spark.x.user.info",
     "spark.x.token",
     "spark.x.jaas",
+    "spark.x.pin",
+    "spark.x.auth",
+    "spark.x.own.setting",
 )
 SESSION = """
 import json, sys
@@ -53,6 +56,9 @@ def test_a_session_tells_no_secret_of_its_settings(tmp_path: Path, monkeypatch: 
     temporary.mkdir()
     conf = {name: planted.secret() for name in NAMES}
     conf |= {
+        "spark.x.database": f"jdbc:x://me:{planted.secret()}@db/x",
+        "spark.x.signed": f"https://h/x?a=b&sig={planted.secret()}",
+        "spark.redaction.regex": "own[.]setting",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",

@@ -50,4 +50,6 @@ def create(session: Session, planned: ConfigPlan, name: str, entries: Entries, *
     execution.warn(changes.warnings)
     whole = replace(plan, steps=(*changes.plan.steps, *plan.steps))
     context = execution.context_of(session, access, apply.open_journal())
-    apply.apply(session, whole, context, begin=partial(keep, planned.configs), options=options)
+    apply.apply(
+        session, whole, context, begin=partial(keep, planned.configs, references=planned.references), options=options
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-from connectctl.ops.config import context_edit, masking, paths, yaml_text
+from connectctl.ops.config import context_edit, context_text, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
 
@@ -103,10 +103,10 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
     changed = change()
     _parsed(path, changed)
     if dry_run:
-        # Lines around a change may contain secrets in plain text.
-        lines = difflib.unified_diff(text.splitlines(), changed.splitlines(), str(path), str(path), n=1, lineterm="")
-        for line in lines:
-            terminal.say(masking.masked(line))
+        # The file may contain secrets in plain text.
+        old, new = (context_text.masked_text(each).splitlines() for each in (text, changed))
+        for line in difflib.unified_diff(old, new, str(path), str(path), n=1, lineterm=""):
+            terminal.say(line)
     elif changed != text:
         context_edit.replace_file(path, changed, former)
 

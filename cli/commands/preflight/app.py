@@ -139,6 +139,7 @@ def check_run(
 def edges_of(session: Session, group: ConnectGroup) -> Edges:
     """Return the session's clients for preflight."""
     from connectctl.ops.checks.context import Edges
+    from connectctl.ops.clients.cluster_credentials import named_servers
 
     driver = session.driver()
 
@@ -158,6 +159,7 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
         session.other_kafka,
         str(session.settings.get("bootstrap_servers")),
         configured,
+        named_servers(session.settings),
     )
 
 

@@ -183,6 +183,33 @@ def undo(ctx: typer.Context, run: RunArgument, options: WaitOptions = WaitOption
     undo_run(ctx.obj, run, options)
 
 
+@app.command()
+@with_options
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Remove runs that ended longer ago, as 30d or 12h."),
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N runs, whatever their age.")
+    ] = None,
+    options: ApplyOptions = ApplyOptions(),
+) -> None:
+    """Remove old runs that ended, with their backups and the configurations, secrets included, that they kept.
+
+    \b
+    Examples:
+      connectctl runs prune --older-than 30d --dry-run
+      connectctl runs prune --older-than 30d --keep 20 --yes
+
+    A removed run can no longer be undone, and connectors that it applied are no longer known as applied from a file
+    (connectors apply --prune). Runs that can be resumed are never removed.
+    """
+    from connectctl.cli.commands.runs.prune import prune_journal
+
+    prune_journal(older_than, keep, options)
+
+
 def as_json(run: Run) -> dict[str, Any]:
     return {
         "id": run.id,

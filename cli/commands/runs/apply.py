@@ -107,7 +107,8 @@ def _configurations(session: Session, cluster: ConnectorAccess, saved: Plan, opt
     files = sorted(path for path in named if path.exists())
     given = {each.name: each for each in config_files.desired(files, reveal)}
     configs = resolved(cluster.calls, saved, given)
-    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs), options)
+    references = {name: each.references for name, each in given.items()}
+    connectors_apply.carry_out(session, cluster, ConfigPlan(saved, configs, references), options)
 
 
 def _transactions(session: Session, saved: Plan, options: ApplyOptions) -> None:

@@ -164,7 +164,7 @@ def _from_properties(text: str, file: str) -> Given:
     for each in found:
         if not each.separated:
             line = _line_of(text, each.begin)
-            raise BadInput(f"{file}, line {line} is not a property", why=f"{each.key[:40]!r} has no value")
+            raise BadInput(f"{file}, line {line} is not a property", why="it has no value")
     lines: dict[str, list[int]] = {}
     for each in found:
         lines.setdefault(each.key, []).append(_line_of(text, each.begin))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from connectctl.ops.checks.types import Goal, PluginSays, Validation
-from connectctl.ops.config.masking import MASK, is_secret, secrets_of
+from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
@@ -29,7 +29,8 @@ class Subject:
     ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
     ``is_source``: its class is at hand, and is a source's. ``release`` is the one of Kafka that is planned, ``policy`` what
     the workers are told to be the policy for client overrides, as far as that is known. ``supports`` is what all workers
-    prove of exactly-once, which counts where none was asked about this configuration.
+    prove of exactly-once, which counts where none was asked about this configuration. ``named_servers`` are the bootstrap
+    servers of the clusters that the context names.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Subject:
     release: tuple[int, int] | None = None
     policy: str | None = None
     supports: frozenset[Support] = frozenset()
+    named_servers: tuple[str, ...] = ()
 
     @property
     def answers(self) -> tuple[Validation, ...]:
@@ -205,7 +207,7 @@ def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> st
             r"Invalid value .* for configuration", f"Invalid value {MASK} for configuration", text, flags=re.S
         )
     for name, secret in config.items():
-        if secret and is_secret(name) and not _REFERENCE.fullmatch(secret) and (len(secret) > 3 or name == about):
+        if secret and value_of(name, secret) == BY_NAME and (len(secret) > 3 or name == about):
             text = text.replace(secret, MASK)
     # Passwords inside values: in a URL, in JSON.
     for part in sorted(secrets_of(config), key=len, reverse=True):

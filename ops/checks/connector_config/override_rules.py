@@ -8,6 +8,7 @@ from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject
 from connectctl.ops.checks.connector_config.properties import FLIGHT, client_problem
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.bootstrap import share_a_server
 
 IGNORED = Rule("CONFIG020", Severity.WARNING)
 BREAKS = Rule("CONFIG021", Severity.ERROR)
@@ -18,6 +19,7 @@ NOT_ALLOWED = Rule("CONFIG025", Severity.ERROR)
 NOT_ALLOWED_LATER = Rule("CONFIG028", Severity.ERROR)
 BAD_OFFSETS_TOPIC = Rule("CONFIG026", Severity.ERROR)
 BAD_TARGET = Rule("CONFIG027", Severity.ERROR)
+OFFSETS_ELSEWHERE = Rule("CONFIG029", Severity.WARNING)
 
 EMPTY_ALLOWLIST = (5, 0)
 """The first release whose workers allow no override unless they are told to (KIP-1188)."""
@@ -38,6 +40,7 @@ def check(subject: Subject, words: Words) -> None:
         ignored(subject, words)
         transactional(subject, words)
         offsets_topic(subject, words)
+        offsets_elsewhere(subject, words)
     topics(subject, words)
 
 
@@ -160,6 +163,24 @@ def offsets_topic(subject: Subject, words: Words) -> None:
         words.refused(BAD_OFFSETS_TOPIC, name, text, f"Leave out {name} for the workers' own topic.")
     elif problem := topic_problem(value):
         words.add(BAD_OFFSETS_TOPIC, name, f"Topic name is invalid: {problem}", f"Give {name} another name.")
+
+
+def offsets_elsewhere(subject: Subject, words: Words) -> None:
+    """CONFIG029: offsets on servers that only the connector's own configuration names."""
+    name, topic = "producer.override.bootstrap.servers", "offsets.storage.topic"
+    servers = subject.overrides("producer").get("bootstrap.servers")
+    if not servers or (subject.text(topic) is None and True not in subject.modes):
+        return
+    if any(share_a_server(servers, known) for known in subject.named_servers):
+        return
+    login = any(key.startswith(("sasl.", "security.", "ssl.")) for key in subject.overrides("producer"))
+    how = "with the connector's own login only" if login else "without a login"
+    message = (
+        f"It writes its source offsets to {servers}, servers that only its own configuration names. connectctl sends them "
+        f"nothing of the context's credentials: it connects {how}, or reports the offsets as not seen."
+    )
+    step = f"If these servers are meant, name them under clusters: in the context; else leave out {name}."
+    words.add(OFFSETS_ELSEWHERE, (name, topic), message, step)
 
 
 def topics(subject: Subject, words: Words) -> None:

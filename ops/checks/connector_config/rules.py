@@ -1,6 +1,6 @@
 """Whether a connector's configuration will do: our rules and the workers' own validation, told once. Pure.
 
-EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG020 to CONFIG028
+EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG020 to CONFIG029
 about client overrides and topics, CONFIG030 to CONFIG034 about what is left.
 """
 

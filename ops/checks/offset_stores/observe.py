@@ -22,7 +22,7 @@ from connectctl.ops.connect.offset_store import (
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
-from connectctl.ops.kafka.bootstrap import same_to_connect
+from connectctl.ops.kafka.bootstrap import NAME_IT, same_to_connect
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources
@@ -251,9 +251,8 @@ def _visit(workers: _Workers, bootstrap: str, visit: _Visit) -> SeenCluster | Un
         kafka = workers.offsets.kafka if here else workers.offsets.other_kafka(bootstrap, visit.overrides)
         return SeenCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(visit.topics)))
     except ConnectctlError as e:
-        hint = "Name that cluster under clusters: in the context, with the client properties it needs."
         suffix = f", to which {visit.connector} connects" if visit.connector else ""
-        return Unseen(f"the Kafka cluster at {bootstrap}{suffix}", reason(e), hint)
+        return Unseen(f"the Kafka cluster at {bootstrap}{suffix}", reason(e), NAME_IT)
 
 
 def names(connectors: Iterable[ConnectorStore]) -> str:

@@ -1,7 +1,7 @@
 """Connect's REST API through httpx: one worker after the other, with patience for rebalances.
 
 The only module that turns HTTP's errors into ours; see ``failure`` for answers and ``_once`` for what is none. Redirects
-are never followed, so that credentials reach only the addresses that the context or the group names.
+are never followed; which addresses get the credentials is decided in ``credentials``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.clients.rest.credentials import RestCredentials
 from connectctl.ops.clients.rest.http_answer import ask
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import path_of
@@ -46,6 +47,7 @@ _HINTS = {
     )
 }
 _CHECK = "Check that the worker runs, and the address: connectctl context show."
+_NOT_SENT = "If it is a worker of yours, name its host in rest_auth.hosts, and for http set rest_auth.http: true."
 
 
 class _Next(Exception):
@@ -99,14 +101,23 @@ def may_repeat(method: str, status: int, message: str) -> bool:
 class Connect:
     """The workers at ``urls``, asked in that order; put the leader first for operations that take long.
 
-    ``auth`` has ``username`` and ``password``, or ``token``; ``tls`` has ``ca``, ``certificate``, ``key``, ``verify``.
-    ``timeout`` is in seconds and bounds each call with all its repetitions.
+    ``auth`` and ``tls`` are the context's sections ``rest_auth``, secrets included, and ``rest_tls``. ``named`` are the
+    addresses that the context gives itself: see ``RestCredentials``. ``timeout`` is in seconds and bounds each call with
+    all its repetitions.
     """
 
-    def __init__(self, urls: Sequence[str], *, auth: Mapping[str, Any], tls: Mapping[str, Any], timeout: float) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        auth: Mapping[str, Any],
+        tls: Mapping[str, Any],
+        timeout: float,
+        named: Sequence[str] = (),
+    ) -> None:
         self.urls = tuple(url.rstrip("/") for url in urls)
         self.timeout = timeout
-        self._auth = auth
+        self._credentials = RestCredentials.of(auth, named, verified=tls.get("verify") is not False)
         self._tls = tls
         for url in self.urls:
             if urlsplit(url).scheme not in ("http", "https"):
@@ -170,7 +181,10 @@ class Connect:
         import httpx
 
         try:
-            answer = ask(self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body)
+            given = self._credentials.request(url)
+            answer = ask(
+                self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body, **given
+            )
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
             lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
@@ -189,7 +203,7 @@ class Connect:
             raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
             return _content(answer, method, url + path)
-        return _refuse(answer, method, url + path)
+        return _refuse(answer, method, url + path, self._credentials.withheld(url))
 
     def _is_there_already(self, method: str, path: str, body: Any, url: str) -> bool:
         # 409 means "exists" here as well as "rebalance", and only the text would tell them apart.
@@ -205,15 +219,10 @@ class Connect:
     def _client(self) -> httpx.Client:
         import httpx
 
-        auth: Any = None
         headers = {"accept": "application/json"}
-        if self._auth.get("username"):
-            auth = (str(self._auth["username"]), str(self._auth.get("password") or ""))
-        elif self._auth.get("token"):
-            headers["authorization"] = f"Bearer {self._auth['token']}"
         # A proxy of the environment is for the world outside, not for workers on this machine.
         direct = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
-        client = httpx.Client(auth=auth, headers=headers, verify=self._verification(), mounts=direct)
+        client = httpx.Client(headers=headers, verify=self._verification(), mounts=direct)
         weakref.finalize(self, client.close)
         return client
 
@@ -256,10 +265,12 @@ def _content(answer: httpx.Response, method: str, url: str) -> Any:
         ) from e
 
 
-def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
+def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None) -> NoReturn:
     status = answer.status_code
     message, connects = _message(answer)
     error = failure(method, url, status, message)
+    if withheld and status in (401, 403):
+        raise NotAuthorized(error.what, why=f"rest_auth was not sent: {withheld}", next_step=_NOT_SENT, code="not-sent")
     if status == 404 and not connects:
         # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
         why = "this is not an answer of Connect: the worker is still starting, or the address is not a worker's"

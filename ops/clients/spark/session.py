@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.java import find_java
 from connectctl.ops.clients.spark import executors
+from connectctl.ops.clients.spark.protection import protected
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SECRETS = (
-    r"(?i)passw|passphrase|pwd|secret|token|credential|jaas|user[._-]?info|"
-    r"(api|access|account|private)[._-]?key"
-)
 _OURS = {
     "spark.app.name": "connectctl",
     "spark.ui.enabled": "false",
@@ -31,9 +28,6 @@ _OURS = {
     "spark.sql.session.timeZone": "UTC",
     # A copy of a task that runs would fence it, and begin where it was.
     "spark.speculation": "false",
-    # What Spark leaves out of its event log and of plans, which by default is less than people have.
-    "spark.redaction.regex": _SECRETS,
-    "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
 }
 # A driver whose master is on this machine alone has its executors here, too.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -93,7 +87,7 @@ def close_session(spark: SparkSession) -> None:
 
 def _settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
-    values = _OURS | alone | dict(conf) | {"spark.master": master}
+    values = _OURS | alone | dict(conf) | protected(master, conf) | {"spark.master": master}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
@@ -16,7 +17,7 @@ from connectctl.ops.operations.connectors.config_steps import (
     CreateConnector,
     DeleteConnector,
 )
-from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
+from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, shown
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, already_satisfied
 
@@ -30,8 +31,8 @@ TARGETS = {"STARTED": "RUNNING"}
 class Desired:
     """A connector as it is to be. ``state`` is the one to create it in, ``kept_state`` the one that it is always to have.
 
-    Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere. ``hidden`` are the properties
-    whose values are secrets that the file only refers to.
+    Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere. ``secrets`` are the
+    references of the file to secrets, whose values are in ``config``.
     """
 
     name: str
@@ -39,7 +40,17 @@ class Desired:
     state: str | None = None
     kept_state: str | None = None
     file: str | None = None
-    hidden: frozenset[str] = frozenset()
+    secrets: Mapping[str, SecretSource] = field(default_factory=dict, compare=False)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The properties whose values are secrets that the file only refers to."""
+        return frozenset(self.secrets)
+
+    @property
+    def references(self) -> dict[str, tuple[SecretSource, str]]:
+        """Each reference with the secret that it led to."""
+        return {name: (source, self.config[name]) for name, source in self.secrets.items() if name in self.config}
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class ConfigPlan:
 
     plan: Plan
     configs: tuple[Config, ...]
+    references: References = field(default_factory=dict)
 
 
 @dataclass
@@ -65,15 +77,17 @@ class Planner:
     shows: list[ConnectorStep] = field(default_factory=list)
     noops: list[Noop] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
+    references: dict[str, Mapping[str, tuple[SecretSource, str]]] = field(default_factory=dict)
 
     def planned(self) -> ConfigPlan:
         """What was added, as one plan; waits come last, so that many take no longer than one."""
         steps = (*self.steps, *self.waits, *self.shows)
         plan = Plan(self.operation, self.cluster_id, steps, tuple(self.noops), self.group_id, independent=True)
-        return ConfigPlan(plan, tuple(self.configs))
+        return ConfigPlan(plan, tuple(self.configs), dict(self.references))
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
         self.configs.append(desired.config)
+        self.references[desired.name] = desired.references
         config = shown(desired.config, self._hidden(desired.name))
         state = None if desired.state == "RUNNING" else desired.state
         own = digest(desired.config)
@@ -90,6 +104,7 @@ class Planner:
         moves = verb is not None and already_satisfied(verb, health.connector) is None
         if changes:
             self.configs += [former, desired.config]
+            self.references[name] = desired.references
             was = {each: former.get(each) for each in changes}
             hidden = self._hidden(name)
             configs = shown(changes, hidden), shown(was, hidden)

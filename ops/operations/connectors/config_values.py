@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import config_of, remember
+from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.core.journal import Journal
 
 Config = Mapping[str, str]
+References = Mapping[str, Mapping[str, tuple[SecretSource, str]]]
+"""By connector and property, where a file says that a secret is, and what it was there."""
+REFERRING = ".references"
+"""The ending of a kept configuration that has references in the place of its secrets."""
 Changes = Mapping[str, str | None]
 """New values by the names of properties, None for what is removed."""
 
@@ -31,16 +39,29 @@ def digest(config: Config) -> str:
     return sha256(content(config)).hexdigest()
 
 
-def keep(configs: Iterable[Config], journal: Journal) -> None:
-    """Keep ``configs`` for later steps and for the way back, readable for the owner of the journal only."""
+def keep(configs: Iterable[Config], journal: Journal, references: References = MappingProxyType({})) -> None:
+    """Keep ``configs`` for later steps and for the way back, readable for the owner of the journal only.
+
+    Where a file refers to the secret that a configuration has, the reference is kept and not the secret.
+    """
     for config in configs:
-        journal.store_artifact([content(config)])
+        own = references.get(config.get("name", ""), {})
+        sources = {name: source for name, (source, value) in own.items() if config.get(name) == value}
+        whole = journal.path("kept", digest(config))
+        if not sources:
+            journal.store_artifact([content(config)])
+            continue
+        kept_as = dict(config) | {name: {source.kind: source.value} for name, source in sources.items()}
+        journal.write("kept", f"{whole.name}{REFERRING}", json.dumps(kept_as, sort_keys=True).encode())
+        whole.unlink(missing_ok=True)
 
 
 def kept(journal: Journal | None, of: str) -> dict[str, str]:
     """The configuration with the digest ``of``. Raises ``BadInput`` where the journal has it no more."""
     assert journal is not None
     path = journal.path("kept", of)
+    if not path.exists() and (referring := path.with_name(f"{of}{REFERRING}")).exists():
+        return _resolved(journal, referring, of)
     try:
         raw = path.read_bytes()
     except OSError as e:
@@ -48,6 +69,28 @@ def kept(journal: Journal | None, of: str) -> dict[str, str]:
     if sha256(raw).hexdigest() != of:
         raise BadInput(f"The configuration {path} was changed since it was kept", code="journal")
     found: dict[str, str] = read_json(raw)
+    remember(found)
+    return found
+
+
+def _resolved(journal: Journal, path: Path, of: str) -> dict[str, str]:
+    """The configuration in ``path`` with the secrets that it refers to. Raises ``BadInput`` where they are others now."""
+    try:
+        config = read_json(path.read_bytes())
+        sources = {
+            name: SecretSource(*next(iter(value.items()))) for name, value in config.items() if isinstance(value, dict)
+        }
+    except (OSError, ValueError, TypeError, StopIteration) as e:
+        raise BadInput(f"The configuration {path} cannot be read", why=str(e), code="journal") from e
+    reveal = journal.reveal or (lambda name, value: None)
+    found: dict[str, str] = config | {name: reveal(name, source) for name, source in sources.items()}
+    if digest(found) != of:
+        names = ", ".join(f"{name} ({source.kind} {source.value})" for name, source in sources.items())
+        raise BadInput(
+            f"The configuration {path} refers to secrets that are not what they were: {names}",
+            next_step="Set them to what they were, or apply a file that has what you want.",
+            code="other-secret",
+        )
     remember(found)
     return found
 

@@ -14,6 +14,7 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.bootstrap import NAME_IT
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, WorkerFacts
 
@@ -154,8 +155,9 @@ def _read_dedicated(
 def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
     where = f" on {store.bootstrap}" if store.bootstrap else ""
     denied = isinstance(error, NotAuthorized) and error.right is not None
-    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else error}"
-    hint = "Name that cluster under clusters: in the context, with the client properties it needs."
+    reason = f"{error.what}: {error.why}" if error.why else error.what
+    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else reason}"
+    hint = NAME_IT
     if denied:
         hint = str(error.next_step)
     return UNREADABLE.found(name, message, hint)

@@ -116,7 +116,7 @@ def topic_states(
         found.append(topic_state(snapshot.dedicated[connector], connector))
     elif store is not None:
         unreadable = (f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector)
-        problem = next((f.message for f in unreadable), None)
+        problem = next((f.reason for f in unreadable), None)
         found.append(
             OffsetsTopicState(
                 store.topic, Side.DEDICATED, partitions, {}, store.bootstrap, problem is not None, problem

@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,20 +106,39 @@ def cached(version: KafkaVersion) -> Jars | None:
 
 
 def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
-    """List the jars in ``root`` by their sizes in bytes, and what is ``missing``."""
-    files = {str(jar.relative_to(root)): jar.stat().st_size for jar in sorted(root.rglob("*.jar"))}
-    (root / MANIFEST).write_text(json.dumps({"files": files, "missing": missing}, indent=1))
+    """List the jars in ``root`` by their sizes in bytes and their digests, and what is ``missing``."""
+    jars = {str(jar.relative_to(root)): jar for jar in sorted(root.rglob("*.jar"))}
+    files = {name: jar.stat().st_size for name, jar in jars.items()}
+    digests = {name: _digest(jar) for name, jar in jars.items()}
+    draft = root / f".{MANIFEST}"
+    draft.write_text(json.dumps({"files": files, "digests": digests, "missing": missing}, indent=1))
+    draft.replace(root / MANIFEST)
 
 
 def finished(root: Path) -> Jars | None:
-    """The jars in ``root``; None where the list of them is not there, or they do not fit it by name and size."""
+    """The jars in ``root``; None where the list of them is not there, or they are not those of the list, byte for byte.
+
+    A list without digests, of an earlier time, gets them.
+    """
     try:
         data = json.loads((root / MANIFEST).read_text())
         files, missing = data["files"], tuple(data["missing"])
         fits = bool(files) and all((root / name).stat().st_size == size for name, size in files.items())
+        if fits and "digests" not in data:
+            write_manifest(root, missing)
+        elif fits:
+            digests = data["digests"]
+            with ThreadPoolExecutor() as pool:
+                found = dict(zip(files, pool.map(lambda name: _digest(root / name), files), strict=True))
+            fits = found == digests
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return Jars(root, missing) if fits else None
+
+
+def _digest(jar: Path) -> str:
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _root(version: KafkaVersion) -> Path:

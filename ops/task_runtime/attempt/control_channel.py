@@ -11,6 +11,7 @@ import secrets
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
+LONGEST_QUESTION = 64 * 1024 * 1024
+"""Bytes of a request of a task: a hundred thousand source partitions by their names are a tenth of that."""
+GREETING = 10.0
+"""Seconds that a connection has for the token, and a request for its arrival."""
+MOST_STRANGERS, MOST_CONNECTIONS = 64, 4096
+"""Connections that have not sent the token yet, and all connections; those beyond are closed."""
 STOP, LEASE_OVER = "stop", "lease-over"
 """The driver's commands to tasks: end the run, or end because the leases of a round end together."""
 HEARTBEAT = 1.0
@@ -40,11 +47,16 @@ class DriverAddress:
 
 
 class SocketListener:
-    """The driver's listener for its tasks: ``serve`` is called with each connection, on a separate thread."""
+    """The driver's listener for its tasks: ``serve`` is called with each connection, on a separate thread.
+
+    A connection begins with the token, of which the length is known: nothing else is read before it, and not for long.
+    """
 
     def __init__(self, host: str, bind: str | None, serve: Callable[[socket.socket], None]):
         self._server = socket.create_server((bind or host, 0))
         self._serve = serve
+        self._strangers = threading.BoundedSemaphore(MOST_STRANGERS)
+        self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.address = DriverAddress(host, self._server.getsockname()[1], secrets.token_hex(16))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -59,7 +71,41 @@ class SocketListener:
                 line, _ = self._server.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+            if not self._connections.acquire(blocking=False):
+                line.close()
+            elif not self._strangers.acquire(blocking=False):
+                self._connections.release()
+                line.close()
+            else:
+                threading.Thread(target=self._greet, args=(line,), daemon=True).start()
+
+    def _greet(self, line: socket.socket) -> None:
+        try:
+            with line:
+                try:
+                    known = _has_token(line, self.address.token)
+                finally:
+                    self._strangers.release()
+                if known:
+                    self._serve(line)
+        finally:
+            self._connections.release()
+
+
+def _has_token(line: socket.socket, token: str) -> bool:
+    """Return whether the connection begins with the token and the end of a line, in time."""
+    wanted, received = f"{token}\n".encode(), b""
+    deadline = time.monotonic() + GREETING
+    try:
+        while len(received) < len(wanted):
+            line.settimeout(max(deadline - time.monotonic(), 0.001))
+            if not (more := line.recv(len(wanted) - len(received))):
+                return False
+            received += more
+        line.settimeout(None)
+    except OSError:
+        return False
+    return secrets.compare_digest(received, wanted)
 
 
 class QuestionListener(SocketListener):
@@ -70,13 +116,11 @@ class QuestionListener(SocketListener):
         super().__init__(host, bind, self._answer_questions)
 
     def _answer_questions(self, line: socket.socket) -> None:
-        with line, line.makefile("rwb") as words:
+        with line.makefile("rwb") as words:
             try:
-                while word := words.readline():
-                    question = json.loads(word)
-                    if not secrets.compare_digest(str(question["word"]), self.address.token):
-                        return
-                    words.write(json.dumps(self._answer(question)).encode() + b"\n")
+                line.settimeout(GREETING)
+                while (word := words.readline(LONGEST_QUESTION)).endswith(b"\n"):
+                    words.write(json.dumps(self._answer(json.loads(word))).encode() + b"\n")
                     words.flush()
             except (OSError, ValueError, KeyError, TypeError):
                 return
@@ -90,7 +134,7 @@ def ask(
     answer: float | None = None,
 ) -> Any:
     """Return the driver's response, within ``answer`` seconds. Raises ``OSError`` or ``ValueError`` without one."""
-    asked = json.dumps({"word": address.token, **question}).encode() + b"\n"
+    asked = f"{address.token}\n{json.dumps(question)}\n".encode()
     with socket.create_connection((address.host, address.port), connect) as line, line.makefile("rb") as words:
         line.settimeout(answer or connect)
         line.sendall(asked)
@@ -139,10 +183,8 @@ class DriverChannel:
                     line.shutdown(socket.SHUT_RDWR)
 
     def _listen(self, line: socket.socket) -> None:
-        with line, line.makefile("rb") as words:
+        with line.makefile("rb") as words:
             try:
-                if words.readline(LONGEST_LINE).strip() != self.address.token.encode():
-                    return
                 with self._lock:
                     self._lines.add(line)
                     if self._stopping:
@@ -150,7 +192,7 @@ class DriverChannel:
                 while word := words.readline(LONGEST_LINE):
                     message = json.loads(word)
                     self.messages[int(message["task"])] = message
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, KeyError, TypeError):
                 return
             finally:
                 with self._lock:

@@ -7,7 +7,17 @@ import time
 
 import pytest
 from connectctl.ops.config import masking
-from connectctl.ops.config.masking import MASK, config_of, is_secret, masked, our_own, remember, secrets_of, value_of
+from connectctl.ops.config.masking import (
+    BY_NAME,
+    MASK,
+    config_of,
+    is_secret,
+    masked,
+    our_own,
+    remember,
+    secrets_of,
+    value_of,
+)
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from hypothesis import given
@@ -158,7 +168,8 @@ HARMLESS = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_property_is_a_secret_by_its_name(name: str) -> None:
-    assert value_of(name, "hunter2") == MASK
+    assert value_of(name, "hunter2") == BY_NAME
+    assert value_of(name, "hunter2", frozenset({name})) == MASK
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -176,7 +187,7 @@ def test_a_reference_to_a_secret_stays_in_sight(name: str, value: str) -> None:
 
 
 def test_a_reference_beside_the_secret_itself_hides_it() -> None:
-    assert value_of("password", "${env:HALF}hunter2") == MASK
+    assert value_of("password", "${env:HALF}hunter2") == BY_NAME
     assert value_of("url", "jdbc:x://h?user=${env:U}&password=${env:P}") == "jdbc:x://h?user=${env:U}&password=${env:P}"
     assert value_of("url", "http://${env:U}:${env:P}@h/") == "http://${env:U}:${env:P}@h/"
 

@@ -78,7 +78,7 @@ def test_nothing_that_is_printed_holds_a_secret(parsed: context_file.Parsed) -> 
     st.sampled_from(["sasl.password", "ssl.key.password", "sasl.jaas.config", "rest_auth.token", "oauth.client.secret"])
 )
 def test_a_value_is_masked_by_its_name(name: str) -> None:
-    assert settings.mask(name, "hunter2") == settings.MASK
+    assert settings.mask(name, "hunter2").startswith(settings.MASK)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,19 @@ def ids(found: Subject) -> list[str]:
     return sorted(finding.id for finding in evaluate(found).findings)
 
 
+ELSEWHERE = "producer.override.bootstrap.servers"
+
+
+def test_offsets_on_servers_that_the_context_names_give_no_finding() -> None:
+    config = {ELSEWHERE: "there:9092,more:9092", "offsets.storage.topic": "o"}
+    assert ids(subject(config, named_servers=("here:9092", "there:9092"))) == []
+    assert ids(subject(config, named_servers=("here:9092",))) == ["CONFIG029"]
+    own = {"producer.override.security.protocol": "SSL"}
+    said = [evaluate(subject(config | more)).findings[0].message for more in ({}, own)]
+    assert "it connects without a login" in said[0]
+    assert "it connects with the connector's own login only" in said[1]
+
+
 @pytest.mark.parametrize("goal", Goal)
 @pytest.mark.parametrize("plugin", [PluginSays.SUPPORTED, PluginSays.UNKNOWN])
 @pytest.mark.parametrize("enabled", [True, False])
@@ -134,6 +147,9 @@ SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
     ({"admin.override.retry.backoff.ms": "-1"}, Goal.ENABLED, ["CONFIG024"]),
     ({"admin.override.retry.backoff.ms": "-1"}, Goal.PREPARING, []),
     ({"admin.override.retry.backoff.ms": "-1", "offsets.storage.topic": "o"}, Goal.PREPARING, ["CONFIG024"]),
+    ({ELSEWHERE: "there:9092"}, Goal.ENABLED, ["CONFIG029"]),
+    ({ELSEWHERE: "there:9092"}, Goal.PREPARING, []),
+    ({ELSEWHERE: "there:9092", "offsets.storage.topic": "o"}, Goal.PREPARING, ["CONFIG029"]),
     ({"offsets.storage.topic": " "}, Goal.NOW, ["CONFIG026"]),
     ({"offsets.storage.topic": "a b"}, Goal.NOW, ["CONFIG026"]),
     ({"offsets.storage.topic": ".."}, Goal.NOW, ["CONFIG026"]),

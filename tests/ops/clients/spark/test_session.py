@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.clients.spark import executors
 from connectctl.ops.clients.spark.session import _escaped, _settings, close_session, first_line
+from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,3 +136,42 @@ def test_spark_is_told_which_settings_its_event_log_must_leave_out() -> None:
             assert re.search(pattern.replace("|(?i)url", ""), name), name
         for name in ("spark.app.name", "spark.serializer", "spark.sql.session.timeZone", "spark.x.primaryKey"):
             assert not re.search(pattern.replace("|(?i)url", ""), name), name
+
+
+@pytest.mark.parametrize(
+    ("master", "authenticate"),
+    [
+        ("local", "true"),
+        ("local[*]", "true"),
+        ("local[2,3]", "true"),
+        ("yarn", "true"),
+        ("k8s://https://h:1", "true"),
+        # Its master and workers would have to have the same secret.
+        ("spark://h:7077", None),
+        ("local-cluster[1,1,1024]", None),
+    ],
+)
+def test_sparks_connections_are_authenticated_where_spark_makes_the_secret(
+    master: str, authenticate: str | None
+) -> None:
+    assert _settings(master, {}).get("spark.authenticate") == authenticate
+    assert _settings(master, {"spark.authenticate": False})["spark.authenticate"] == "false"
+
+
+@pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.executor.defaultJavaOptions"])
+@pytest.mark.parametrize("value", ["-Djavax.net.ssl.trustStorePassword=x1y2z3", "-Da=b -Dapi.key=x1y2z3"])
+def test_a_secret_in_the_options_of_a_jvm_is_refused(name: str, value: str) -> None:
+    with pytest.raises(BadInput, match="contains a secret") as told:
+        _settings("local", {name: value})
+    assert "x1y2z3" not in str(told.value)
+    assert _settings("local", {name: "-Xmx1g -Dlog4j2.level=warn"})[name] == "-Xmx1g -Dlog4j2.level=warn"
+
+
+def test_a_persons_own_expression_is_added_to_what_is_redacted() -> None:
+    pattern = _settings("local", {"spark.redaction.regex": "Mine"})["spark.redaction.regex"]
+    ours = _settings("local", {})["spark.redaction.regex"]
+    assert pattern == f"(?:Mine)|{ours}"
+    for value in ("jdbc:x://me:pw@h", "https://h/x?sig=abc", "https://h/x?a=1&X-Amz-Signature=abc", "my.password"):
+        assert re.search(ours, value)
+    for value in ("https://h/x?a=b", "spark://h:7077", "local[*]", "org.example.Passage"):
+        assert not re.search(ours, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from connectctl.ops.config.masking import MASK
+from connectctl.ops.config.masking import BY_NAME, MASK
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.config_drift import another_one, drift_of
 from connectctl.ops.operations.connectors.config_history import CLOCKS_MS, ConfigVersion
@@ -85,7 +85,7 @@ def test_without_the_configuration_that_was_applied_the_side_is_known_and_no_pro
 def test_what_was_applied_is_masked() -> None:
     before, now = {"db.password": "hush-one", "o": "a"}, {"db.password": "hush-two", "o": "b"}
     drift = found(now, before, origin(before), before, [], frozenset({"o"}))
-    assert drift.applied == {"db.password": MASK, "o": MASK}
+    assert drift.applied == {"db.password": BY_NAME, "o": MASK}
 
 
 def test_what_is_deleted_as_it_was_applied_has_no_drift() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -20,8 +21,22 @@ def jars(tmp_path: Path) -> Path:
 def test_a_finished_download_fits(jars: Path) -> None:
     write_manifest(jars, ("x",))
     written = json.loads((jars / MANIFEST).read_text())
-    assert written == {"files": {"broker/a.jar": 4, "b.jar": 2}, "missing": ["x"]}
+    digests = {"broker/a.jar": hashlib.sha256(b"1234").hexdigest(), "b.jar": hashlib.sha256(b"12").hexdigest()}
+    assert written == {"files": {"broker/a.jar": 4, "b.jar": 2}, "digests": digests, "missing": ["x"]}
     assert finished(jars) == Jars(jars, ("x",))
+
+
+def test_a_jar_of_the_same_size_and_another_content_does_not_fit(jars: Path) -> None:
+    write_manifest(jars, ())
+    (jars / "b.jar").write_bytes(b"21")
+    assert finished(jars) is None
+
+
+def test_a_list_without_digests_gets_them(jars: Path) -> None:
+    (jars / MANIFEST).write_text(json.dumps({"files": {"broker/a.jar": 4, "b.jar": 2}, "missing": []}))
+    assert finished(jars) == Jars(jars)
+    (jars / "b.jar").write_bytes(b"21")
+    assert finished(jars) is None
 
 
 def test_what_does_not_fit(jars: Path) -> None:

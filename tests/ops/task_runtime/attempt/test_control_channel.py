@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
-from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, DriverChannel, TaskChannel
+from connectctl.ops.task_runtime.attempt import control_channel
+from connectctl.ops.task_runtime.attempt.control_channel import (
+    DriverAddress,
+    DriverChannel,
+    QuestionListener,
+    TaskChannel,
+    ask,
+)
 from live.real import eventually
 
 
@@ -95,3 +103,70 @@ def test_what_is_no_json_ends_the_line_and_nothing_else(board: DriverChannel) ->
 def test_the_word_is_in_no_log(board: DriverChannel) -> None:
     assert board.address.token not in repr(board.address)
     assert board.address.token not in str(board.address)
+
+
+@contextmanager
+def dialled(board: DriverChannel, sent: bytes = b"") -> Iterator[socket.socket]:
+    """A connection of somebody who does not have the token."""
+    with socket.create_connection((board.address.host, board.address.port), 60) as line:
+        line.sendall(sent)
+        yield line
+
+
+def ended(line: socket.socket) -> bool:
+    """Whether the driver closes the connection, within a minute."""
+    try:
+        return line.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_a_line_before_the_token_is_not_read(board: DriverChannel) -> None:
+    with dialled(board, b"x" * 33) as line:
+        assert ended(line)
+        with pytest.raises(OSError):  # noqa: PT011, PT012  # at the first write, or at the second
+            for _ in range(100):
+                line.sendall(b"x" * 1_000_000)
+
+
+def test_a_token_has_a_deadline(board: DriverChannel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_channel, "GREETING", 0.2)
+    with dialled(board, b"x") as line:
+        assert ended(line)
+
+
+def test_connections_without_the_token_are_limited_and_tasks_come_in_afterwards(board: DriverChannel) -> None:
+    with ExitStack() as lines:
+        strangers = [lines.enter_context(dialled(board)) for _ in range(control_channel.MOST_STRANGERS)]
+        with dialled(board) as beyond:
+            assert ended(beyond)
+        assert all(line.fileno() > 0 for line in strangers)
+    task = eventually(lambda: _heard(board))
+    assert task
+
+
+def _heard(board: DriverChannel) -> bool:
+    line = TaskChannel(board.address)
+    line.send({"task": 7})
+    try:
+        eventually(lambda: line.stopped or 7 in board.messages)
+    finally:
+        line.close()
+    return 7 in board.messages
+
+
+def test_a_question_is_answered_to_who_has_the_token() -> None:
+    listener = QuestionListener("127.0.0.1", None, lambda asked: asked["n"] + 1)
+    assert ask(listener.address, {"n": 1}) == 2
+    stranger = DriverAddress(listener.address.host, listener.address.port, "0" * 32)
+    with pytest.raises((OSError, ValueError)):
+        ask(stranger, {"n": 1})
+    listener.close()
+
+
+def test_a_question_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_channel, "LONGEST_QUESTION", 1000)
+    listener = QuestionListener("127.0.0.1", None, len)
+    with pytest.raises((OSError, ValueError)):
+        ask(listener.address, {"n": "x" * 2000})
+    listener.close()

@@ -1,0 +1,39 @@
+"""The text of a context file as it may be shown, secrets masked: in differences that are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config import masking, yaml_text
+
+if TYPE_CHECKING:
+    import yaml
+
+
+def masked_text(text: str) -> str:
+    """Return ``text`` without its secrets, values of several lines included. It is YAML that can be read."""
+    spans = sorted(_secrets(yaml_text.compose(text), ""), reverse=True)
+    for start, end in spans:
+        whole = text[start:end]
+        text = text[:start] + masking.MASK + whole[len(whole.rstrip()) :] + text[end:]
+    return masking.masked(text)
+
+
+def _secrets(node: Any, name: str) -> Iterator[tuple[int, int]]:
+    """Yield where the scalars begin and end that are secrets as a whole, or have one and go over several lines."""
+    kind = getattr(node, "id", None)
+    if kind == "mapping":
+        for key, value in node.value:
+            yield from _secrets(value, str(key.value))
+    elif kind == "sequence":
+        for item in node.value:
+            yield from _secrets(item, name)
+    elif kind == "scalar" and _has_secret(node, name):
+        yield node.start_mark.index, node.end_mark.index
+
+
+def _has_secret(node: yaml.ScalarNode, name: str) -> bool:
+    value = str(node.value)
+    several = node.start_mark.line != node.end_mark.line
+    return (masking.is_secret(name) or several) and masking.value_of(name, value) != value
