@@ -145,7 +145,8 @@ def change(
             offsets = config_outlook.of_change(cluster.calls, former, each.config, carry=options.carry)
             if each.config != former.config:
                 offsets += config_outlook.of_others(each.name, each.config, outlook.others(each.name))
-            planner.change(each, offsets, [SetConnectorOffsets(each.name, offsets.entries)] if offsets.entries else [])
+            sets = SetConnectorOffsets(each.name, offsets.entries, carried=offsets.carried)
+            planner.change(each, offsets, [sets] if offsets.entries else [])
             continue
         new = replace(each, state=each.state or each.kept_state)
         entries = outlook.carried([each], ()) if options.carry and outlook.has_former(each) else ()

@@ -183,7 +183,7 @@ def _moved(
 ) -> dict[bytes, bytes | None]:
     """What tasks committed after the run that ``request`` takes back, in the topic that they commit to.
 
-    An offset that the backup has of the key, in whichever topic, is no later one: a merge that was killed may have written it.
+    An offset that the backup has of the key, in whichever topic, is no later one: a merge may have written it.
     """
     at = next((at for at in places if at.in_use), None)
     if at is None or not request.since:
