@@ -1,4 +1,4 @@
-"""A file source on real workers that goes on while its offsets are moved: no line is lost or written twice, or it is refused."""
+"""A file source on real workers that goes on while its offsets are moved: no line is lost or twice, or it is refused."""
 
 from __future__ import annotations
 
