@@ -23,7 +23,8 @@ from connectctl.migrations.registry import (
     Observed,
     Status,
 )
-from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
+from connectctl.ops.connect.last_commit import Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets
 from connectctl.ops.operations.offsets.planning import ConnectorState
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot

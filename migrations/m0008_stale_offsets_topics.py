@@ -4,10 +4,11 @@ KIP-618, Hard downgrade: workers before 3.3 leave a connector's own offsets topi
 the next upgrade the old topic is read again, and its offsets win over the newer ones: records written since are written
 again. That happens as soon as the new binaries start, before any property is changed.
 
-A topic is stale if the global one has a later, different offset of the same source partition. For each such connector
-``--set stale=`` selects the change. ``merge``: its dedicated topic gets the newer offsets, and it resumes there.
-``unset``: the property is removed, so that it uses the global topic, and the old one is not read; delete it with your own
-tools when nothing else uses it. Deleting it alone would lose all offsets: workers do not fall back.
+A topic is stale if the global one has a later, different offset of the same source partition, by however little; or any
+different one, if the connector runs and its tasks commit to the global one. For each such connector ``--set stale=``
+selects the change. ``merge``: its dedicated topic gets the newer offsets, and it resumes there. ``unset``: the property is
+removed, so that it uses the global topic, and the old one is not read; delete it with your own tools when nothing else uses
+it. Deleting it alone would lose all offsets: workers do not fall back.
 
 Guaranteed: no change without ``--set stale=``; the former offsets are backed up and can be restored.
 """
@@ -26,9 +27,11 @@ from connectctl.migrations.registry import (
 )
 from connectctl.migrations.status import down_from
 from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, Side
-from connectctl.ops.operations.offsets.planning import ConnectorState, stale
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy
+from connectctl.ops.operations.offsets.last_commits import stale
+from connectctl.ops.operations.offsets.planning import ConnectorState
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
@@ -51,7 +54,7 @@ def observe(access: ClusterAccess, given: Given) -> Observed:
         if (topic := access.reader.calls.get(path_of("connectors", name, "config")).get(TOPIC)) is not None
     }
     _, subjects = access.offsets(topics)
-    found = {subject.name: why for subject in subjects if (why := stale(subject.places))}
+    found = {each.name: why for each in subjects if (why := stale(each.places, running=each.running))}
     lines = tuple(f"{name}: {why.rstrip('.')}" for name, why in found.items())
     if not found or given.get("stale") not in (MERGE, UNSET):
         return (), lines

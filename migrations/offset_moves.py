@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy
 from connectctl.ops.operations.offsets.planning import current_states, plan_changes
 from connectctl.ops.operations.offsets.undo import rollbacks
 from connectctl.ops.operations.upgrade import runs

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.last_commit import Commits, Side, last_commit, lateness
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, in_hash_order, java_map
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.finding import Finding, Severity, counted
@@ -30,8 +31,6 @@ POLICY = Rule("OFFSETS017", Severity.ERROR)
 EMPTY_GROUP = Rule("OFFSETS018", Severity.WARNING)
 ORDER = Rule("OFFSETS019", Severity.INFO)
 EXACT_IN_A_DOUBLE = 1 << 53
-STALE_MS = 60_000
-"""How much later, in ms, the global topic must have been written to be called newer: workers write it second anyway."""
 
 
 def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
@@ -195,14 +194,13 @@ def _lost(name: str, first: SourceOffset, count: int) -> Finding:
 
 
 def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOffset) -> Finding | None:
-    if ours.timestamp is None or theirs.timestamp is None:
+    last = last_commit(theirs, ours, Commits(Side.DEDICATED))
+    if not last.stale:
         return None
-    if theirs.timestamp - ours.timestamp <= STALE_MS or theirs.offset == ours.offset:
-        return None
-    later = (theirs.timestamp - ours.timestamp) // 1000
     message = (
-        f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
-        f"{_value(theirs)}, but takes precedence; after a downgrade the dedicated topic is stale."
+        f"The dedicated offset {_value(ours)} of {entry.key.text} is {lateness(last)} older than the global one "
+        f"{_value(theirs)}, but takes precedence. After a downgrade the dedicated topic is stale; while the connector runs, "
+        "its tasks commit to the dedicated topic, and the global one has a copy."
     )
     return STALE.found(name, message)
 

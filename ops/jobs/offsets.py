@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import marshal
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache
@@ -36,7 +37,7 @@ FOUND = "number int, kind string, subject string, count int, content binary"
 """A frame of what tasks found: rows by their source, and by connector what is decided; numbered in each task."""
 TEXTS = "number int, value string"
 """A frame of lines, thousands in a text."""
-KEPT, WRITES, CONFLICTS, REFUSALS = "kept", "writes", "conflicts", "refusals"
+KEPT, WRITES, CONFLICTS, REFUSALS, MOVED = "kept", "writes", "conflicts", "refusals", "moved"
 BUCKETS = 4
 """Buckets of keys for each task: as Spark deals them out by hash, a task gets some more of them and another less."""
 TOGETHER, THOUSANDS = 16, 2_000
@@ -163,6 +164,7 @@ def _found(there: Gathered[str], one: Looked) -> Iterator[tuple[Any, ...]]:
             yield WRITES, name, len(writes), marshal.dumps(writes, 2)
         yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)
         yield REFUSALS, name, 0, marshal.dumps(list(changes.refusals), 2)
+        yield MOVED, name, changes.moved, b""
     else:
         places, saved = some.filtered()
     for source, at in zip(topics, places, strict=True):
@@ -195,8 +197,11 @@ def collected(found: DataFrame) -> Found:
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
     """The same of its rows, without their numbers."""
     kept, writes = Gathered[Source](owners_of), dict[str, Spooled[RecordChange]]()
-    conflicts, refusals = dict[str, list[Conflict]](), dict[str, list[str]]()
+    conflicts, refusals, moved = dict[str, list[Conflict]](), dict[str, list[str]](), Counter[str]()
     for kind, subject, count, content in found:
+        if kind == MOVED:
+            moved[subject] += count
+            continue
         if kind == WRITES:
             writes.setdefault(subject, Spooled(RecordChange)).add_written(bytes(content), count)
             continue
@@ -212,6 +217,7 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
             writes.get(name, ()),
             tuple(sorted(conflicts[name], key=lambda each: each.key)),
             tuple(sorted(refusals[name])),
+            moved[name],
         )
         for name in conflicts
     }

@@ -11,12 +11,13 @@ from connectctl.migrations.planning import rollback_plan
 from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.checks.tasks_max.observe import TasksSeen
 from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.steps import SetTargetState
-from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, current_states
 from connectctl.ops.operations.offsets.record_changes import RecordChange
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState

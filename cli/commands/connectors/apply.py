@@ -147,7 +147,7 @@ def change(
             )
             if each.config != former.config:
                 offsets += config_outlook.of_others(each.name, each.config, outlook.others(each.name))
-            step = SetConnectorOffsets(each.name, offsets.entries, force=options.force)
+            step = SetConnectorOffsets(each.name, offsets.entries, carried=offsets.carried, force=options.force)
             planner.change(each, offsets, [step] if offsets.entries else [])
             continue
         new = replace(each, state=each.state or each.kept_state)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.options import ForcedOffsetOptions, OffsetOptions, with_options
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
@@ -48,7 +49,7 @@ EngineOption = Annotated[
 def merge(
     ctx: typer.Context,
     connectors: Names,
-    into: Annotated[changes.Side, typer.Option(help="global or dedicated.", metavar="SIDE")],
+    into: Annotated[Side, typer.Option(help="global or dedicated.", metavar="SIDE")],
     policy: Annotated[
         changes.MergePolicy | None,
         typer.Option(
@@ -81,20 +82,20 @@ def merge(
     """
     from connectctl.cli.commands.offsets.execution import change
 
-    if topic and into is changes.Side.GLOBAL:
+    if topic and into is Side.GLOBAL:
         raise BadInput("--topic requires --into dedicated")
-    if unset_topic and into is changes.Side.DEDICATED:
+    if unset_topic and into is Side.DEDICATED:
         raise BadInput("--unset-topic requires --into global")
     if topic and len(connectors) > 1:
         raise BadInput("--topic requires exactly one connector", next_step="Merge one connector at a time.")
     chosen = (policy or changes.MergePolicy.EFFECTIVE).value
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
-        own = topic or next((at.topic for at in subject.places if at.side is changes.Side.DEDICATED), None)
+        own = topic or next((at.topic for at in subject.places if at.side is Side.DEDICATED), None)
         if own is None:
-            hint = "Name one: --topic NAME." if into is changes.Side.DEDICATED else "Its offsets are in the global one."
+            hint = "Name one: --topic NAME." if into is Side.DEDICATED else "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
-        moved = own if into is changes.Side.DEDICATED or unset_topic else None
+        moved = own if into is Side.DEDICATED or unset_topic else None
         return changes.MergeOffsets(subject.name, into.value, chosen, policy is not None, moved)
 
     hints = [changes.MergeOffsets(name, into.value, chosen) for name in connectors]
@@ -133,7 +134,7 @@ def copy(
     entries = entries_to_copy(origin)
 
     def request(subject: ConnectorState) -> changes.OffsetRequest:
-        return changes.CopyOffsets(subject.name, source, entries, options.force)
+        return changes.CopyOffsets(subject.name, source, entries, from_context, options.force)
 
     targets = [OffsetTarget(target, request, new=True, via=via or "kafka")]
     change(session, "offsets copy", targets, options)

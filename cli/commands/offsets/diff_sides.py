@@ -6,14 +6,16 @@ from pathlib import Path
 
 from connectctl.cli.commands.offsets.execution import look_at
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets import topic_dump
-from connectctl.ops.operations.offsets.changes import Side
 from connectctl.ops.operations.offsets.diff import Said, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys
+from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.prepare import check_readable
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
@@ -76,6 +78,8 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, t
     for subject in subjects:
         if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
             raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
+        if older := stale(subject.places, running=subject.running):
+            terminal.note(f"warning: {subject.name}: {older}", style="yellow")
         for at in subject.places:
             (global_ if at.side is Side.GLOBAL else dedicated).update(said_by(subject.name, at))
     return global_, dedicated, ("global", "dedicated")

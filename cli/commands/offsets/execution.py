@@ -24,14 +24,20 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal, Run
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.engine import Engine, Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets, refuse_without_write
-from connectctl.ops.operations.offsets.record_changes import RecordChange
+from connectctl.ops.operations.offsets.prepare import (
+    OffsetAccess,
+    check_readable,
+    observe_targets,
+    refuse_without_write,
+)
+from connectctl.ops.operations.offsets.record_changes import RecordChange, effective_entries
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.undo import undone_by
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
@@ -157,9 +163,18 @@ def context_of(session: Session, access: OffsetAccess, journal: Journal) -> Offs
         journal=journal,
         engine=access.engine,
         facts=lambda: access.sources.facts(access.group_id),
+        origin=partial(entries_now, session),
         groups=lambda: session.group_offsets,
         lock=session.cluster_lock,
     )
+
+
+def entries_now(session: Session, request: CopyOffsets) -> tuple[tuple[str, str], ...]:
+    """Return the effective offsets of the connector that a copy is of, as they are now."""
+    there = session if request.context is None else session.in_context(request.context)
+    _, (origin,) = look_at(there, [OffsetTarget(request.source, None, new=True)])
+    check_readable([origin])
+    return effective_entries(origin.places, running=origin.running)
 
 
 def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:

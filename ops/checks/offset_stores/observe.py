@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason
-from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.connector import Connector, at_rest
 from connectctl.ops.connect.offset_store import (
     CLIENTS,
     Kind,
@@ -48,7 +48,7 @@ class ConnectorStore:
     """A source connector's store ``now`` and ``then``, when the goal is reached, with what its offsets topics hold.
 
     ``offsets`` is None where they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
-    servers of its producer, consumer and admin.
+    servers of its producer, consumer and admin. ``at_rest``: it is stopped, and no task of it runs.
     """
 
     name: str
@@ -58,6 +58,7 @@ class ConnectorStore:
     offsets: ConnectorOffsets | None = None
     targets: frozenset[str] = frozenset()
     clients: Mapping[str, str] = field(default_factory=dict)
+    at_rest: bool = False
 
     @property
     def separate(self) -> Store | None:
@@ -184,7 +185,9 @@ def _stores(each: Connector, workers: _Workers, goal: Goal) -> ConnectorStore:
         )
 
     now, then = store(workers.mode), store(target_mode(workers.mode, goal))
-    return ConnectorStore(each.name, each.config, now, then, clients=workers.clients(each.config))
+    return ConnectorStore(
+        each.name, each.config, now, then, clients=workers.clients(each.config), at_rest=at_rest(each)
+    )
 
 
 def _offsets(

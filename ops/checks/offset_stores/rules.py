@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from connectctl.ops.checks.connector_config.rules import OWN_TARGET
 from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
 from connectctl.ops.checks.types import Goal, downgrade_severity
+from connectctl.ops.connect.last_commit import Commits, Side, is_copied, last_commit, lateness
 from connectctl.ops.connect.offset_store import Kind, StoreMode
-from connectctl.ops.connect.offsets_findings import STALE_MS
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.connect.source_offsets import SourceOffset
 from connectctl.ops.core.finding import Finding, Severity
@@ -120,13 +120,10 @@ def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None
     if each.then.kind is not Kind.SEPARATE or each.now == each.then or _same_topic(facts, each):
         return None
     for entry in each.offsets.offsets if each.offsets else ():
-        ours, theirs = entry.dedicated, entry.global_
-        if ours is None or theirs is None or ours.tombstone or ours.offset == theirs.offset:
-            continue
-        behind = (theirs.timestamp or 0) - (ours.timestamp or 0)
-        if behind > STALE_MS:
+        last = last_commit(entry.global_, entry.dedicated, Commits(Side.GLOBAL))
+        if last.stale:
             message = (
-                f"Its dedicated topic {_where(each)} is {behind // 1000} s older than {facts.offsets_topic} for "
+                f"Its dedicated topic {_where(each)} is {lateness(last)} older than {facts.offsets_topic} for "
                 f"{entry.key.text}, and takes precedence as soon as exactly-once is enabled: its tasks go back to the "
                 "older offset."
             )
@@ -249,7 +246,8 @@ def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findi
     back = goal is Goal.DOWNGRADE or (goal is Goal.PREPARING and facts.mode is StoreMode.ENABLED)
     if not back or each.now.kind is not Kind.SEPARATE or each.offsets is None:
         return None
-    ahead = [entry for entry in each.offsets.offsets if _ahead(entry, facts.taken_at * 1000)]
+    now_ms, running = facts.taken_at * 1000, not each.at_rest
+    ahead = [e for e in each.offsets.offsets if not is_copied(e.global_, e.dedicated, now_ms, running=running)]
     if not ahead:
         return None
     when = "Workers before 3.3" if each.then.kind is Kind.SEPARATE else "After the downgrade workers"
@@ -260,15 +258,6 @@ def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Findi
     severity = Severity.INFO if each.then.kind is Kind.SEPARATE else Severity.WARNING
     hint = f"connectctl offsets merge {each.name} --into global --stop"
     return LEFT_BEHIND.found(each.name, message, hint, severity=severity)
-
-
-def _ahead(entry: SourceOffset, now_ms: float) -> bool:
-    """Whether the dedicated offset has waited for its copy in the global topic for longer than a running copy takes."""
-    ours, theirs = entry.dedicated, entry.global_
-    if ours is None or ours.offset is None or (theirs is not None and theirs.offset == ours.offset):
-        return False
-    written, copied = ours.timestamp or 0, (theirs.timestamp or 0) if theirs else 0
-    return written >= copied and (now_ms - written > STALE_MS or (theirs is not None and written - copied > STALE_MS))
 
 
 def shared(facts: StoreFacts) -> Iterator[Finding]:

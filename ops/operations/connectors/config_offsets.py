@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 class SetConnectorOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
 
-    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``force``:
-    also offsets that the connector would refuse.
+    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``carried``
+    are source partitions and those that take over from them: at the offset that was committed last, which ``entries`` have
+    as of the plan. ``force``: also offsets that the connector would refuse.
     """
 
     subject: str
@@ -41,6 +42,7 @@ class SetConnectorOffsets(Step[StepContext]):
     run: str | None = None
     of_step: int = 0
     every: bool = False
+    carried: Entries = ()
     now: str = ""
     force: bool = False
 
@@ -55,20 +57,35 @@ class SetConnectorOffsets(Step[StepContext]):
         return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
-        stored = stored_offsets(context, self.subject)
         if self.entries:
+            stored = stored_offsets(context, self.subject)
             config = read_config(context.calls, self.subject) or {}
             pairs = [(each["partition"], each["offset"]) for each in stored]
             refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
-        (journal, run), name = context.journal_and_run(), file_of(context.step)
-        if not journal.path(run.id, name).exists():
-            journal.write(run.id, name, json.dumps(stored).encode())
+        self._keep(context)
         every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
         return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
 
+    def _keep(self, context: StepContext) -> None:
+        """Keep what there is; where an earlier attempt did and may have written, what it kept and what came since."""
+        (journal, run), name = context.journal_and_run(), file_of(context.step)
+        path, now = journal.path(run.id, name), stored_offsets(context, self.subject)
+        if path.exists():
+            kept, written = by_partition(read_json(path.read_bytes())), self._wanted(context)
+            since = {key: value for key, value in by_partition(now).items() if value != written.get(key, kept.get(key))}
+            pairs = (kept | since).items()
+            now = [{"partition": read_json(key), "offset": read_json(value)} for key, value in pairs]
+        journal.write(run.id, name, json.dumps(now).encode())
+
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
-            return {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
+            wanted = {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
+            found = by_partition(stored_offsets(context, self.subject)) if self.carried else {}
+            for source, target in self.carried:
+                # Without the former one it was carried over before, by an attempt that broke off.
+                last = found.get(source, found.get(target))
+                wanted |= {} if last in (None, "null") else {target: last}
+            return wanted
         journal, _ = context.journal_and_run()
         return by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
 

@@ -34,7 +34,8 @@ class OffsetsOfChange:
     """``sentences``, in words; the same as ``partitions``; ``shares`` are the connectors that read the same ones.
 
     ``entries`` are the offsets to set with the change, ``former`` those to set again when it is undone: of source
-    partitions that are read by it and were not before. None where that cannot be done.
+    partitions that are read by it and were not before. None where that cannot be done. ``carried`` are the source partitions
+    whose offsets ``entries`` carry over, and to which.
     """
 
     sentences: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class OffsetsOfChange:
     shares: tuple[str, ...] = ()
     entries: Entries = ()
     former: Entries | None = None
+    carried: Entries = ()
 
     @property
     def of_step(self) -> dict[str, Any]:
@@ -52,7 +54,8 @@ class OffsetsOfChange:
         partitions = {**self.partitions, **other.partitions}
         shares, entries = (*self.shares, *other.shares), (*self.entries, *other.entries)
         former = self.former if other.former is None else other.former
-        return OffsetsOfChange((*self.sentences, *other.sentences), partitions, shares, entries, former)
+        carried = (*self.carried, *other.carried)
+        return OffsetsOfChange((*self.sentences, *other.sentences), partitions, shares, entries, former, carried)
 
 
 NONE = OffsetsOfChange()
@@ -89,7 +92,8 @@ def of_change(
     entries = [(text_of(each.carry_to), by_partition[text_of(each.partition)]) for each in free]
     refuse_invalid_offsets(connector.name, new, entries, seen, force=force)
     gone = [(text_of(each.partition), "null") for each in free]
-    return of_outlook(found, carried=free) + OffsetsOfChange(entries=(*entries, *gone))
+    pairs = tuple((text_of(each.partition), text_of(each.carry_to)) for each in free)
+    return of_outlook(found, carried=free) + OffsetsOfChange(entries=(*entries, *gone), carried=pairs)
 
 
 def of_outlook(

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_single, column, have_same
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.kafka.records import KEY, NO_KEY, PARTITION, VALUE, Row
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup
 from connectctl.ops.operations.offsets.plain_records import KeyOwners, Shapes
 from connectctl.ops.operations.offsets.record_changes import ByPartition, RecordChange, Where, restored
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
@@ -54,6 +55,8 @@ class BlockDecisions:
         """The records to write, with names or without; None where the keys have to be looked at one by one."""
         if not all(self._owners.is_of_all(column(rows, KEY), request.connector) for rows in blocks):
             return None
+        if isinstance(request, RestoreBackup) and request.since:
+            return None  # what was committed since is told key by key
         return self._restored(blocks) if isinstance(request, RestoreBackup) else self._merged(request, blocks)
 
     def _restored(self, blocks: Blocks) -> list[RecordChange] | None:

@@ -14,18 +14,12 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import to_data as to_json
 
 
-class Side(StrEnum):
-    """The topic of an offset: the workers' global one, or the connector's dedicated one."""
-
-    GLOBAL = "global"
-    DEDICATED = "dedicated"
-
-
 class MergePolicy(StrEnum):
     """Which topic takes precedence if both have a record of a source partition.
 
     ``effective`` is KIP-618's precedence: the dedicated topic, or the global one if the dedicated has no offset or a
-    tombstone. With the other policies a tombstone counts as a record: the newest record, or that topic's.
+    tombstone, or if the connector's tasks commit to the global one and have done so since. With the other policies a
+    tombstone counts as a record: the newest record, or that topic's.
     """
 
     EFFECTIVE = "effective"
@@ -34,27 +28,37 @@ class MergePolicy(StrEnum):
     DEDICATED = "dedicated"
 
 
+Ends = tuple[tuple[str | None, str, tuple[int, ...]], ...]
+"""The ends of topics, by bootstrap servers (None for the workers' own cluster) and name: an offset for each partition."""
+
+
 @dataclass(frozen=True)
 class MergeOffsets:
-    """Merge a connector's offsets into one of its topics. ``chosen``: the policy was given explicitly."""
+    """Merge a connector's offsets into one of its topics. ``chosen``: the policy was given explicitly.
+
+    ``running``: its tasks ran when the plan was made, so that what they commit until they are stopped is to be merged, too.
+    """
 
     connector: str
     into: str
     policy: str = MergePolicy.EFFECTIVE.value
     chosen: bool = False
     dedicated_topic: str | None = None
+    running: bool = False
 
 
 @dataclass(frozen=True)
 class CopyOffsets:
     """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as text.
 
-    ``force``, here and below: also offsets that the connector would refuse.
+    ``context`` is that of the cluster of ``source``, None for this one. ``force``, here and below: also offsets that the
+    connector would refuse.
     """
 
     connector: str
     source: str
     entries: tuple[tuple[str, str], ...]
+    context: str | None = None
     force: bool = False
 
 
@@ -79,13 +83,17 @@ class ResetOffsets:
 class RestoreBackup:
     """Restore ``connector``'s records from a backup; ``file`` is relative to the run ``run``, or absolute.
 
-    ``properties`` of its configuration are restored too: names, and values or None to remove.
+    ``properties`` of its configuration are restored too: names, and values or None to remove. ``since`` is where the topics
+    ended when the run had written: what lies beyond was committed after it. ``keeps``: the restore carries that over;
+    without it, such offsets refuse the restore.
     """
 
     connector: str
     file: str
     run: str | None = None
     properties: tuple[tuple[str, str | None], ...] = ()
+    since: Ends = ()
+    keeps: bool = False
     force: bool = False
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State, at_rest, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.steps import SetTargetState
+from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites
     from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.observe import Sources
 
 SETTLING = 10.0
@@ -34,16 +38,33 @@ class OffsetContext(StepContext):
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
     """Producer id and epoch of the task's ids after fencing in this run, by connector."""
+    origin: Callable[[CopyOffsets], Iterable[tuple[str, str]]] | None = None
+    """The effective offsets of the connector that a copy is of, as they are now: raw keys and values as text."""
     groups: Callable[[], GroupOffsetWrites] = field(kw_only=True)
     """Committed offsets of groups, for steps that change those."""
     lock: ClusterLock = field(kw_only=True)
 
-    def backed_up(self, file: str) -> str | None:
-        """That this run has written its backup ``file``, None where it has not. None is written twice: after a crash there
-        may already be what the run has changed.
-        """
-        journal, run = self.journal_and_run()
-        return "already backed up" if journal.path(run.id, file).exists() else None
+    def obstacles(self, request: OffsetRequest) -> list[str]:
+        """That the offsets which ``request`` copies have moved since it was made."""
+        if not isinstance(request, CopyOffsets) or self.origin is None:
+            return []
+        planned, now = dict(request.entries), dict(self.origin(request))
+        count = sum(planned.get(key) != now.get(key) for key in {*planned, *now})
+        moved = f"{counted(count, 'source partition')} of {request.source} moved since the plan was made"
+        return [f"{moved}: stop {request.source}, and make a new plan"] if count else []
+
+    def brought_back(self, connector: str, was: str | None, refusal: Refused) -> Refused:
+        """``refusal``, once the connector that this run stopped is again what it ``was``; nothing was written."""
+        if was is None:
+            return refusal
+        verb = "pause" if was == State.PAUSED else "resume"
+        SetTargetState(connector, verb, "STOPPED").apply(self)
+        return Refused(
+            f"{refusal.what}; {connector} was stopped, and is {verb}d again",
+            why=refusal.why,
+            next_step=refusal.next_step,
+            code=refusal.code,
+        )
 
     def view(self, asked: Asked) -> View:
         """One connector's topics now. Raises if they cannot be read completely."""

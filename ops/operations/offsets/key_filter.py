@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from connectctl.ops.connect.source_keys import SourceKey, parse_key
-from connectctl.ops.connect.source_offsets import effective, read_offset, worker_reads
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.kafka.aligned_blocks import Blocks, are_many, left_over
 from connectctl.ops.kafka.records import ConsumerRecord, Row, record_in
 from connectctl.ops.kafka.spill import Spooled
 from connectctl.ops.operations.offsets.block_decisions import BlockDecisions
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
 from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, Saved, Where, decide
@@ -37,14 +36,7 @@ class DifferingKeys:
     connector: str
 
 
-@dataclass(frozen=True)
-class MisreadKeys:
-    """The keys that a worker would start elsewhere than KIP-618 says."""
-
-    connector: str
-
-
-Purpose = AllKeys | DifferingKeys | MisreadKeys | MergeOffsets | RestoreBackup
+Purpose = AllKeys | DifferingKeys | MergeOffsets | RestoreBackup
 
 
 def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTopicState], saved: Saved) -> bool:
@@ -57,9 +49,7 @@ def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTop
         decision = decide(purpose, places, saved)
         return bool(decision.writes or decision.conflicts or decision.refusals)
     sides = {at.side: at for at in places}
-    if isinstance(purpose, DifferingKeys):
-        return len({at.value(key) for at in sides.values()}) > 1 or len(sides) < 2
-    return _lost(key, sides)
+    return len({at.value(key) for at in sides.values()}) > 1 or len(sides) < 2
 
 
 def is_decided(purpose: Purpose, places: Sequence[OffsetsTopicState]) -> TypeGuard[MergeOffsets | RestoreBackup]:
@@ -113,7 +103,8 @@ class Sorted:
         refusals = by_key.refusals
         if isinstance(request, RestoreBackup):  # of the whole backup
             refusals = list(decide(request, found, saved).refusals)
-        return found, saved, OffsetChanges(by_key.writes, tuple(by_key.conflicts), tuple(refusals))
+        changes = OffsetChanges(by_key.writes, tuple(by_key.conflicts), tuple(refusals), by_key.moved)
+        return found, saved, changes
 
     def _holding(self, kept: Kept) -> tuple[list[OffsetsTopicState], Saved]:
         by_place = [{key: theirs[n] for key, theirs in kept if theirs[n]} for n in range(len(self.places))]
@@ -164,6 +155,7 @@ class _ByKey:
     writes: Spooled[RecordChange] = field(default_factory=lambda: Spooled(RecordChange))
     conflicts: list[Conflict] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    moved: int = 0
     _waiting: Kept = field(default_factory=list)
 
     def take(self, key: bytes, theirs: list[tuple[ConsumerRecord, ...]]) -> None:
@@ -179,13 +171,5 @@ class _ByKey:
         self.writes.add(decision.writes)
         self.conflicts += decision.conflicts
         self.refusals += decision.refusals
+        self.moved += decision.moved
         self._waiting.clear()
-
-
-def _lost(key: bytes, sides: Mapping[Side, OffsetsTopicState]) -> bool:
-    parsed = parse_key(key)
-    assert isinstance(parsed, SourceKey)
-    records = {side: at.record(key) for side, at in sides.items()}
-    theirs, ours = records.get(Side.GLOBAL), records.get(Side.DEDICATED)
-    left, right = read_offset(theirs) if theirs else None, read_offset(ours) if ours else None
-    return effective(left, right)[0] != worker_reads(parsed, left, right, has_dedicated=Side.DEDICATED in sides)

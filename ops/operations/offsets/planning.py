@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.spill import chunks_of
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api, validity
-from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup, Side
-from connectctl.ops.operations.offsets.record_changes import (
-    Conflict,
-    OffsetChanges,
-    RecordChange,
-    decide,
-    digest,
-    text_of,
-)
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
+from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange, decide, digest
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
@@ -65,6 +59,15 @@ class ConnectorState:
         """Whether none of its tasks can be writing offsets."""
         return self.state in (State.STOPPED, None) or not self.workers_up
 
+    @property
+    def running(self) -> bool:
+        """Whether its tasks are known to run."""
+        return self.workers_up and self.state is State.RUNNING
+
+    def asked(self, request: OffsetRequest) -> OffsetRequest:
+        """``request`` with what of the connector's state its decision depends on."""
+        return replace(request, running=self.running) if isinstance(request, MergeOffsets) else request
+
 
 @dataclass(frozen=True)
 class Changes:
@@ -97,9 +100,10 @@ def plan_changes(
     via: str = "kafka",
 ) -> Changes:
     """The plan for all requests, on what ``view`` has read. Raises ``Refused`` with all reasons."""
+    asked = [(subject, subject.asked(request)) for subject, request in pairs]
     decisions = [
         (subject, request, view.decide(request) if view else decide(request, subject.places))
-        for subject, request in pairs
+        for subject, request in asked
     ]
     reasons = [
         reason for subject, request, decision in decisions for reason in _reasons(subject, request, decision, stop, via)
@@ -131,7 +135,7 @@ def plan_changes(
 def _reasons(
     subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, stop: bool, via: str
 ) -> list[str]:
-    found = [at.problem for at in subject.places if at.problem] + list(decision.refusals)
+    found = [at.problem for at in subject.places if at.problem] + obstacles(request, subject.places, decision)
     if not subject.at_rest and not stop:
         found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or use --stop")
     if subject.holders:
@@ -139,7 +143,7 @@ def _reasons(
         found.append(f"a connectctl run is running {subject.name} ({runs}): stop it first with SIGTERM")
     # The workers' REST endpoint fences by itself. Other writes are safe only after fencing, which needs the ids.
     producers = subject.producers
-    if producers.unseen and decision.writes and via == "kafka":
+    if producers.unseen and via == "kafka" and (decision.writes or _moves(subject, request)):
         found.append(producers.unseen)
     # A run that cannot be listed is fenced if it has transactional ids; live workers keep the connector to themselves.
     if subject.runs_unseen and (producers.unseen or not (producers.ids or subject.workers_up)):
@@ -164,27 +168,6 @@ def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator
         yield f"{subject.name} is not configured, so its {TOPIC_PROPERTY} cannot be changed"
     elif _changes_offsets_topic(subject, request) and not subject.workers_up:
         yield f"cannot change {TOPIC_PROPERTY} of {subject.name}: no worker is running"
-    if not request.chosen and (older := stale(subject.places)):
-        yield f"{older} Select the correct offsets with --policy"
-
-
-def stale(places: Sequence[OffsetsTopicState]) -> str | None:
-    """Evidence that the dedicated topic is from before a downgrade: the global one has a later, different record."""
-    by_side = {at.side: at for at in places}
-    ours, theirs = by_side.get(Side.DEDICATED), by_side.get(Side.GLOBAL)
-    if ours is None or theirs is None:
-        return None
-    for key in sorted(ours.records):
-        old, new = ours.record(key), theirs.record(key)
-        if old is None or new is None or old.value in (None, new.value):
-            continue
-        later = (new.timestamp or 0) - (old.timestamp or 0)
-        if later > offsets_findings.STALE_MS:
-            return (
-                f"The dedicated topic {ours.topic} looks stale: its offset of {text_of(key)}, "
-                f"{text_of(old.value)}, is {later // 1000} s older than the global {text_of(new.value) or 'tombstone'}."
-            )
-    return None
 
 
 def current_states(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
@@ -221,7 +204,7 @@ def _beyond_rest(subject: ConnectorState, decision: OffsetChanges) -> list[str]:
 
 
 def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> list[Any]:
-    moves = isinstance(request, MergeOffsets) and _changes_offsets_topic(subject, request)
+    moves = _moves(subject, request)
     reverted = [
         (name, value)
         for name, value in (request.properties if isinstance(request, RestoreBackup) else ())
@@ -236,24 +219,41 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
     steps: list[Any] = []
     if running:
         steps += [SetTargetState(subject.name, "stop", str(subject.state)), Await(subject.name, State.STOPPED)]
-    if decision.writes and via == "kafka" and subject.producers.ids:
+    # The workers' REST endpoint fences, but is asked only where there is something to write.
+    if subject.producers.ids and (via == "kafka" or not decision.writes):
         steps.append(FenceTasks(subject.name, subject.producers.ids))
     steps.append(Backup(subject.name, topics, dedicated))
     missing = [at for at in subject.places if at.side is Side.DEDICATED and not at.partitions_exist]
     steps += [CreateTopic(subject.name, at.topic, at.bootstrap) for at in missing]
     agreed = None if running else digest(decision.writes)
     summary = _summary(subject, request, decision, via)
-    steps.append(Change(subject.name, changes.to_data(request), agreed, summary, dedicated, via))
+    policy = isinstance(request, MergeOffsets) and request.chosen and running
+    steps.append(
+        Change(
+            subject.name,
+            changes.to_data(request),
+            agreed,
+            summary,
+            dedicated,
+            via,
+            str(subject.state) if running else None,
+            overruled(subject.places, decision.conflicts) if policy else None,
+        )
+    )
     if isinstance(request, MergeOffsets) and moves:
         value = request.dedicated_topic if request.into == Side.DEDICATED else None
         steps.append(Configure(subject.name, TOPIC_PROPERTY, value, subject.config.get(TOPIC_PROPERTY)))
     steps += [Configure(subject.name, name, value, subject.config.get(name)) for name, value in reverted]
     if isinstance(request, MergeOffsets) and request.into == Side.DEDICATED:
-        steps.append(Check(subject.name))
+        steps.append(Check(subject.name, request.chosen))
     if running:
         verb, state = ("pause", State.PAUSED) if subject.state is State.PAUSED else ("resume", State.RUNNING)
         steps += [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]
     return steps
+
+
+def _moves(subject: ConnectorState, request: OffsetRequest) -> bool:
+    return isinstance(request, MergeOffsets) and _changes_offsets_topic(subject, request)
 
 
 def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bool:
@@ -275,17 +275,22 @@ def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetCh
     policy = f" ({request.policy})" if isinstance(request, MergeOffsets) else ""
     origin = f" from run {request.run}" if isinstance(request, RestoreBackup) and request.run else ""
     way = " through the workers" if via == "rest" else ""
-    return f"{verb} offsets of {subject.name}{policy}{origin}: write {count} to {topics}{way}"
+    kept = f"; {counted(decision.moved, 'source partition')} moved since and kept" if decision.moved else ""
+    return f"{verb} offsets of {subject.name}{policy}{origin}: write {count} to {topics}{way}{kept}"
+
+
+_AT_REST = (Change, ChangeGroupOffsets, Configure, Check)
+"""The steps of a connector that rest on the offsets that were there when it was stopped."""
 
 
 def first_to_do(run: Run, steps: Sequence[Any]) -> int:
     """Where an interrupted run resumes: at the first step that is not done, or at the connector's first step while its
-    offsets are not written, because it may have been started since. Steps of other connectors are not repeated: those
-    run again, and their offsets have advanced.
+    offsets are not written and verified, because it may have been started since. Steps of other connectors are not
+    repeated: those run again, and their offsets have advanced.
     """
     undone = [number for number in range(len(steps)) if not run.done(number)]
     if not undone:
         return len(steps)
     its = [number for number, step in enumerate(steps) if step.subject == steps[undone[0]].subject]
-    writing = any(isinstance(steps[number], Change | ChangeGroupOffsets) for number in its if number in undone)
+    writing = any(isinstance(steps[number], _AT_REST) for number in its if number in undone)
     return its[0] if writing else undone[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -64,7 +64,8 @@ def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tu
     sources, group_id = access.sources, access.group_id
     states = access.states(partial(sources.facts, group_id))
     workers = sources.workers() if any(target.via == "rest" for target in targets) else WorkerFacts()
-    view = access.engine.view(sources, [_asked(target) for target in targets])
+    running = {name for name, state in states.items() if state is State.RUNNING}
+    view = access.engine.view(sources, [_asked(target, running) for target in targets])
     configs = view.snapshot.configs.connectors if view.snapshot.configs else {}
     found = []
     for target in targets:
@@ -82,9 +83,11 @@ def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tu
     return replace(access, view=view), found
 
 
-def _asked(target: OffsetTarget) -> Asked:
+def _asked(target: OffsetTarget, running: Collection[str]) -> Asked:
     if isinstance(target.purpose, RestoreBackup):
         return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
+    if isinstance(target.purpose, MergeOffsets):
+        return Asked(replace(target.purpose, running=target.name in running), target.topic)
     return Asked(target.purpose or AllKeys(target.name), target.topic)
 
 
@@ -105,7 +108,7 @@ def check_readable(connectors: Sequence[ConnectorState]) -> None:
 def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
     """The effective offsets of a connector, all of them. Raises ``BadInput`` where it has none."""
     check_readable([origin])
-    entries = effective_entries(origin.places)
+    entries = effective_entries(origin.places, running=origin.running)
     if not entries:
         raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")
     return entries

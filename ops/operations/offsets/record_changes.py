@@ -15,6 +15,7 @@ from operator import methodcaller
 from typing import NamedTuple
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.last_commit import Commits, Side, last_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
 from connectctl.ops.connect.source_offsets import read_offset
 from connectctl.ops.core.errors import Refused
@@ -29,8 +30,8 @@ from connectctl.ops.operations.offsets.changes import (
     ResetOffsets,
     RestoreBackup,
     SetOffsets,
-    Side,
 )
+from connectctl.ops.operations.offsets.last_commits import commits_of
 from connectctl.ops.operations.offsets.plain_records import Shapes
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
 
@@ -64,11 +65,15 @@ class Conflict:
 
 @dataclass(frozen=True)
 class OffsetChanges:
-    """The changes of a request. ``refusals`` are reasons against it; then ``writes`` must not be executed."""
+    """The changes of a request. ``refusals`` are reasons against it; then ``writes`` must not be executed.
+
+    ``moved`` is how many source partitions were committed since the run that a restore takes back.
+    """
 
     writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...] = ()
     refusals: tuple[str, ...] = ()
+    moved: int = 0
 
 
 def digest(writes: Collection[RecordChange]) -> str:
@@ -154,17 +159,52 @@ def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bo
 
 
 def _restore(request: RestoreBackup, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
-    """Every partition's record as it was in the backup, and tombstones for what was not there."""
+    """Every partition's record as it was in the backup, and tombstones for what was not there.
+
+    What was committed since the run that is taken back stays as it is, and goes to every topic, whichever is read next.
+    """
     was = {
         where: [record for record in records if record.key is not None and is_of(record.key, request.connector)]
         for where, records in saved.items()
     }
     writes: list[RecordChange] = []
+    backup = {at.side: _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions) for at in places}
+    moved = _moved(request, places, backup)
     for at in places:
-        then = _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions)
         now = {(key, r.partition): r.value for key, found in at.records.items() for r in found}
-        writes += restored(at, then, now)
-    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, places, was)))
+        then = {place: value for place, value in backup[at.side].items() if place[0] not in moved}
+        writes += restored(at, then, {place: value for place, value in now.items() if place[0] not in moved})
+        writes += put(at, moved)
+    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, places, was)), moved=len(moved))
+
+
+def _moved(
+    request: RestoreBackup, places: Sequence[OffsetsTopicState], backup: Mapping[Side, ByPartition]
+) -> dict[bytes, bytes | None]:
+    """What tasks committed after the run that ``request`` takes back, in the topic that they commit to.
+
+    An offset that the backup has of the key, in whichever topic, is no later one: a merge may have written it.
+    """
+    at = next((at for at in places if at.in_use), None)
+    if at is None or not request.since:
+        return {}
+    ends = {(bootstrap, topic): its for bootstrap, topic, its in request.since}.get((at.bootstrap, at.topic), ())
+
+    def is_later(record: ConsumerRecord) -> bool:
+        return record.offset >= (ends[record.partition] if record.partition < len(ends) else 0)
+
+    last = {key: found for key in at.records if (found := at.record(key)) is not None}
+    known: dict[bytes, set[bytes | None]] = {}
+    for (key, _), value in (pair for its in backup.values() for pair in its.items()):
+        known.setdefault(key, set()).add(value)
+
+    def is_known(key: bytes, record: ConsumerRecord) -> bool:
+        own = backup[at.side].get(
+            (key, record.partition)
+        )  # what the restore itself has written, where it is asked again
+        return record.value == own or record.value in known.get(key, ())
+
+    return {key: record.value for key, record in last.items() if is_later(record) and not is_known(key, record)}
 
 
 ByPartition = dict[tuple[bytes, int], bytes | None]
@@ -209,12 +249,12 @@ def _merge(request: MergeOffsets, places: Sequence[OffsetsTopicState]) -> Offset
     by_side = {at.side: at for at in places}
     left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
     target = by_side[Side(request.into)]
-    policy = MergePolicy(request.policy)
+    policy, commits = MergePolicy(request.policy), commits_of(places, running=request.running)
     wanted: dict[bytes, bytes | None] = {}
     conflicts, refusals, values = [], [], Shapes()
     for key in sorted({*left.records, *right.records}):
         theirs, ours = left.record(key), right.record(key)
-        side, why = _take(policy, theirs, ours)
+        side, why = _take(policy, theirs, ours, commits)
         value = side.value if side else None
         plain = value is not None and values.have(value)
         if side is not None and not plain and (problem := read_offset(side).problem):
@@ -236,31 +276,34 @@ def text_of(value: bytes | None) -> str | None:
 
 
 def _take(
-    policy: MergePolicy, theirs: ConsumerRecord | None, ours: ConsumerRecord | None
+    policy: MergePolicy, theirs: ConsumerRecord | None, ours: ConsumerRecord | None, commits: Commits
 ) -> tuple[ConsumerRecord | None, str]:
     """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
     if policy is MergePolicy.EFFECTIVE:
-        if ours is not None and ours.value is not None:
-            return ours, "the dedicated topic takes precedence"
-        return theirs, "the dedicated topic has no offset"
+        last = last_of(theirs, ours, commits)
+        if ours is None or ours.value is None or (last.stale and not last.in_doubt):
+            return theirs, last.why
+        return ours, "the dedicated topic takes precedence"
     if theirs is None or ours is None:
         return ours or theirs, "only one topic has a record"
     if policy is MergePolicy.NEWEST:
+        if commits.running and commits.to is Side.GLOBAL:
+            return theirs, f"its tasks commit to the {commits.to} topic"
         newer = (theirs.timestamp or 0) > (ours.timestamp or 0)
         return (theirs, "the global record is newer") if newer else (ours, "the dedicated record is not older")
     return (theirs if policy is MergePolicy.GLOBAL else ours), f"--policy {policy}"
 
 
-def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, str], ...]:
+def effective_entries(places: Sequence[OffsetsTopicState], *, running: bool = False) -> tuple[tuple[str, str], ...]:
     """Raw key and raw value, as text, of every effective offset: what a copy writes.
 
     Raises ``Refused`` where one cannot be read.
     """
-    by_side = {at.side: at for at in places}
+    by_side, commits = {at.side: at for at in places}, commits_of(places, running=running)
     found, unreadable = [], []
     for key in sorted({key for at in places for key in at.records}):
         sides = {side: at.record(key) for side, at in by_side.items()}
-        chosen, _ = _take(MergePolicy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED))
+        chosen, _ = _take(MergePolicy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED), commits)
         if chosen is None or chosen.value is None:
             continue
         if problem := read_offset(chosen).problem:

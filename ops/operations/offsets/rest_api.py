@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.operations.offsets.changes import OffsetRequest, ResetOffsets, Side
+from connectctl.ops.operations.offsets.changes import OffsetRequest, ResetOffsets
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange

@@ -5,22 +5,29 @@ Every step reads the topics again when it is executed; the records to write are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api, validity
+from connectctl.ops.operations.offsets.backup_file import lines_of, read_backup
+from connectctl.ops.operations.offsets.backup_renewal import renewed
+from connectctl.ops.operations.offsets.begun import change_begun
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
+from connectctl.ops.operations.offsets.ends import write_ends
 from connectctl.ops.operations.offsets.engine import Asked
-from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
+from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
+from connectctl.ops.operations.offsets.last_commits import stale
+from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange, digest
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
@@ -52,16 +59,33 @@ class Backup(Step["OffsetContext"]):
     def describe(self) -> str:
         return f"back up the offsets of {self.subject} in {' and '.join(self.topics)}"
 
-    def is_done(self, context: OffsetContext) -> str | None:
-        return context.backed_up(backup_file(context.step))
-
     def apply(self, context: OffsetContext) -> str | None:
         journal, run = context.journal_and_run()
+        file = backup_file(context.step)
+        change = change_begun(journal, run, self.subject, Change.__name__)
+        if change is not None and journal.path(run.id, file).exists():
+            return self._renew(context, change)
         view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic, streamed=True))
         written = count()
         content = (f"{line}\n".encode() for line in view.lines(self.subject) if next(written) >= 0)
-        path = journal.write_all(run.id, lambda: backup_file(context.step), content)
+        path = journal.write_all(run.id, lambda: file, content)
+        write_ends(journal, run, context.step, view.places[self.subject])
         return f"{next(written)} records in {path}"
+
+    def _renew(self, context: OffsetContext, change: Mapping[str, Any]) -> str:
+        """Take what was committed since an earlier attempt, which may have written, into the backup that it made."""
+        journal, run = context.journal_and_run()
+        request, path = changes.from_data(change["wish"]), journal.path(run.id, backup_file(context.step))
+        asked = asked_by(request, journal)
+        places = context.view(Asked(AllKeys(self.subject), self.dedicated_topic)).places[self.subject]
+        restored = {self.subject: read_backup(asked.backup)} if asked.backup else {}
+        found = renewed(places, read_backup(path), request, restored.get(self.subject))
+        if not found.committed:
+            return "already backed up"
+        lines = (f"{line}\n".encode() for place in found.records for line in lines_of(*place))
+        journal.write_all(run.id, lambda: backup_file(context.step), lines)
+        write_ends(journal, run, context.step, places)
+        return f"{counted(found.committed, 'record')} committed since the first attempt added to {path}"
 
 
 def backup_file(step: int) -> str:
@@ -96,7 +120,9 @@ class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
     ``agreed`` is the digest of the confirmed changes; None if the connector was still running, so that its offsets advance.
-    ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint.
+    ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint. ``was`` is the state in which the run stopped the
+    connector, None where it did not; a refusal brings that back. ``overruled`` are the source partitions for which the
+    chosen policy takes another offset than tasks committed: others are not agreed upon.
     """
 
     subject: str
@@ -105,27 +131,42 @@ class Change(Step["OffsetContext"]):
     summary: str
     dedicated_topic: str | None = None
     via: str = "kafka"
+    was: str | None = None
+    overruled: str | None = None
     now: str = ""
 
     def describe(self) -> str:
         return self.summary
 
     def is_done(self, context: OffsetContext) -> str | None:
-        return None if self._look(context)[1].writes else "already set"
+        view, decision = self._decided(context)
+        if decision.writes:
+            return None
+        write_ends(*context.journal_and_run(), context.step, view.places[self.subject])
+        return "already set"
 
     def apply(self, context: OffsetContext) -> str | None:
-        context.refuse_while_running(self.subject)
-        view, decision = self._look(context)
-        self._agree(context, decision)
-        self._refuse_invalid(view, decision)
+        view, decision = self._decided(context)
         number = len(decision.writes)
         if self.via == "rest":
             self._by_rest(context, view.places[self.subject], decision)
         else:
-            self._refuse_if_moved(context)
             self._by_kafka(context, decision)
             self._check_unmoved(context)
+        write_ends(*context.journal_and_run(), context.step, self._look(context)[0].places[self.subject])
         return f"{number} records written and read back"
+
+    def _decided(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
+        """The changes, on fresh records, once nothing can commit any more. Raises ``Refused`` as the plan would be."""
+        context.refuse_while_running(self.subject)
+        self._refuse_if_moved(context)
+        view, decision = self._look(context)
+        try:
+            self._agree(context, view.places[self.subject], decision)
+            self._refuse_invalid(view, decision)
+        except Refused as e:
+            raise context.brought_back(self.subject, self.was, e) from e
+        return view, decision
 
     def _refuse_if_moved(self, context: OffsetContext) -> None:
         if id_ := moved(context, self.subject):
@@ -146,17 +187,36 @@ class Change(Step["OffsetContext"]):
             )
 
     def _look(self, context: OffsetContext) -> tuple[View, OffsetChanges]:
-        request = changes.from_data(self.request)
+        request = self._request(context)
         view = context.view(asked_by(request, context.journal, self.dedicated_topic))
         return view, view.decide(request)
 
-    def _agree(self, context: OffsetContext, decision: OffsetChanges) -> None:
-        """Raises ``Refused`` if the changes differ from the confirmed ones, or have refusals."""
-        if decision.refusals:
+    def _request(self, context: OffsetContext) -> OffsetRequest:
+        """The request; of a resumed run nobody knows in which topic the connector was running meanwhile."""
+        request = changes.from_data(self.request)
+        return replace(request, running=False) if isinstance(request, MergeOffsets) and context.resumed else request
+
+    def _agree(self, context: OffsetContext, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
+        """Raises ``Refused`` if the changes differ from the confirmed ones, or something speaks against them."""
+        request = self._request(context)
+        if reasons := [*obstacles(request, places, decision), *context.obstacles(request)]:
+            raise Refused(f"Offset change of {self.subject} refused", why="; ".join(reasons), code="refused")
+        if self.overruled is not None and (now := overruled(places, decision.conflicts)) != self.overruled:
+            count, planned = (text.partition(":")[0] for text in (now, self.overruled))
             raise Refused(
-                f"Offset change of {self.subject} refused", why="; ".join(decision.refusals), code="unreadable"
+                f"Tasks of {self.subject} committed offsets since the plan was made, which it would set back; nothing was "
+                "written",
+                why=f"its policy takes another offset than was committed for {count} source partitions, and the plan for "
+                f"{planned}",
+                next_step=f"Stop it, and make a new plan: connectctl connectors stop {self.subject} --wait",
+                code="stale",
             )
-        if self.agreed is not None and not context.resumed and digest(decision.writes) != self.agreed:
+        if (
+            self.agreed is not None
+            and not context.resumed
+            and decision.writes
+            and digest(decision.writes) != self.agreed
+        ):
             raise Refused(
                 f"The offsets of {self.subject} changed since the plan was made; nothing was written",
                 next_step="Make a new plan.",
@@ -251,9 +311,13 @@ class Configure(ChangeConfig):
 
 @dataclass(frozen=True)
 class Check(Step["OffsetContext"]):
-    """Verify that workers, with the dedicated topic, resume every source partition as KIP-618 specifies."""
+    """Verify that workers, with the dedicated topic, resume every source partition from what was committed last.
+
+    With ``chosen`` a person chose which topic that is, and nothing but lost offsets is wrong.
+    """
 
     subject: str
+    chosen: bool = False
     now: str = ""
     read_only: ClassVar[bool] = True
 
@@ -261,7 +325,12 @@ class Check(Step["OffsetContext"]):
         return f"verify the offsets that workers will resume {self.subject} from"
 
     def apply(self, context: OffsetContext) -> str | None:
-        found = InOrder(context.view(Asked(MisreadKeys(self.subject))).snapshot, OffsetsQuery((self.subject,)))
+        if id_ := moved(context, self.subject):
+            raise ConnectctlError(f"A task of {self.subject} started: the transactional id {id_} was initialized again")
+        view = context.view(Asked(DifferingKeys(self.subject)))
+        if not self.chosen and (older := stale(view.places[self.subject], running=False)):
+            raise ConnectctlError(f"Verification failed: {older}", why="another writer is active")
+        found = InOrder(view.snapshot, OffsetsQuery((self.subject,)))
         entries = (entry for connector in found.connectors() for entry in connector.offsets)
         lost = (entry.key.text for entry in entries if entry.lost and entry.origin == "global")
         if some := list(islice(lost, 5)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.operations.offsets.changes import Side
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class OffsetsTopicState:
     """A topic that holds offsets of one connector: its records by raw key, newest per partition.
 
     ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
-    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written.
+    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written. ``in_use``: the topic is
+    the one that the connector's tasks commit to. ``ends`` are the ends of its partitions when it was read.
     """
 
     topic: str
@@ -37,6 +38,8 @@ class OffsetsTopicState:
     bootstrap: str | None = None
     partitions_exist: bool = True
     problem: str | None = None
+    in_use: bool = False
+    ends: tuple[int, ...] = ()
 
     def record(self, key: bytes) -> ConsumerRecord | None:
         """The record of ``key`` that counts: on Java's partition, else the newest."""
@@ -84,9 +87,8 @@ def topic_state(
     if held:
         problem = f"an open transaction blocks reading {name}-{held[0].partition} to its end"
     frozen = {key: tuple(found) for key, found in records.items()}
-    return OffsetsTopicState(
-        name, Side(topic.role), len(topic.image.end_offsets), frozen, topic.bootstrap, problem=problem
-    )
+    ends = tuple(end for _, end in sorted(topic.image.end_offsets.items()))
+    return OffsetsTopicState(name, Side(topic.role), len(ends), frozen, topic.bootstrap, problem=problem, ends=ends)
 
 
 def is_of(raw: bytes, connector: str) -> bool:
@@ -112,14 +114,16 @@ def topic_states(
         found.append(topic_state(snapshot.global_topic, connector, known=known))
     partitions = found[0].partitions if found else CONNECTS_DEFAULT
     store = snapshot.stores.get(connector)
+    if store is None:
+        found = [replace(at, in_use=True) for at in found]
     if connector in snapshot.dedicated:
-        found.append(topic_state(snapshot.dedicated[connector], connector))
+        found.append(replace(topic_state(snapshot.dedicated[connector], connector), in_use=True))
     elif store is not None:
         unreadable = (f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector)
         problem = next((f.reason for f in unreadable), None)
         found.append(
             OffsetsTopicState(
-                store.topic, Side.DEDICATED, partitions, {}, store.bootstrap, problem is not None, problem
+                store.topic, Side.DEDICATED, partitions, {}, store.bootstrap, problem is not None, problem, True
             )
         )
     elif dedicated_topic is not None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.operations.offsets.changes import RestoreBackup, from_data
+from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, RestoreBackup, from_data
+from connectctl.ops.operations.offsets.ends import read_ends
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
-from connectctl.ops.operations.sink_offsets.changes import GroupTarget, restoring
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget, taking_back
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
 from connectctl.ops.operations.sink_offsets.steps import backup_file as group_backup_file
 
@@ -35,20 +36,40 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
         if isinstance(step, Backup) and journal.path(run.id, backup_file(number)).exists():
             sets = [s for s in steps if isinstance(s, Configure) and s.subject == step.subject]
             reverted = tuple((s.name, s.was) for s in sets)
-            request = RestoreBackup(step.subject, backup_file(number), run.id, reverted)
+            since, keeps = _since(journal, run, steps, number)
+            request = RestoreBackup(step.subject, backup_file(number), run.id, reverted, since, keeps)
             found[step.subject] = Rollback(request, step.dedicated_topic)
     return found
 
 
+def _since(journal: Journal, run: Run, steps: Sequence[Any], backup: int) -> tuple[Ends, bool]:
+    """Where the topics ended when the run had changed a connector, and whether its rollback keeps what came later.
+
+    It does where nobody gave the offsets that the run wrote: a merge moves what tasks have committed, and its rollback moves
+    it back. What another run wrote in part before it was killed cannot be told from what came later.
+    """
+    own = steps[backup].subject
+    number, change = next((n, s) for n, s in enumerate(steps) if isinstance(s, Change) and s.subject == own)
+    request = from_data(change.request)
+    keeps = isinstance(request, MergeOffsets) or (isinstance(request, RestoreBackup) and request.keeps)
+    if (ends := read_ends(journal, run, number)) is not None:
+        return ends, keeps
+    begun = any(mark.step == number for mark in run.marks)
+    if begun and not isinstance(request, MergeOffsets):
+        return (), keeps
+    return read_ends(journal, run, backup) or (), keeps or not begun
+
+
 def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[GroupTarget]:
     """The rollback of ``run`` for each group whose offsets it backed up."""
-    connectors = {step.subject for step in steps if isinstance(step, ChangeGroupOffsets) and step.connector}
+    made = {step.subject: step for step in steps if isinstance(step, ChangeGroupOffsets)}
     found = []
     for number, step in enumerate(steps):
         path = journal.path(run.id, group_backup_file(number))
         if isinstance(step, BackupGroup) and path.exists():
-            change = restoring(read_json(path.read_bytes())["offsets"])
-            found.append(GroupTarget(step.subject, change, step.subject in connectors))
+            its = made[step.subject]
+            change = taking_back(read_json(path.read_bytes())["offsets"], its.change, run.id)
+            found.append(GroupTarget(step.subject, change, its.connector))
     return found
 
 

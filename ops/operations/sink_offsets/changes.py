@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.consumer_group import ClientGroup
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange
@@ -83,11 +84,14 @@ def topics_of(committed: Iterable[TopicPartition]) -> list[str]:
 class GroupChange:
     """``entries`` are topic, partition and the offset to commit, None to delete it.
 
-    ``exact``: what the group has committed besides is deleted, so that it has exactly these.
+    ``exact``: what the group has committed besides is deleted, so that it has exactly these. ``left`` is what the run
+    ``undoes`` left, which this takes back: other offsets were committed since, and are not set back.
     """
 
     entries: tuple[tuple[str, int, int | None], ...] = ()
     exact: bool = False
+    left: tuple[tuple[str, int, int], ...] = ()
+    undoes: str | None = None
 
     @property
     def topics(self) -> frozenset[str]:
@@ -123,6 +127,26 @@ def decide(change: GroupChange, committed: Mapping[TopicPartition, int]) -> tupl
     )
 
 
+def moved(change: GroupChange, writes: Iterable[OffsetWrite]) -> int:
+    """How many of ``writes`` would replace what was committed since the run that ``change`` takes back."""
+    if change.undoes is None:
+        return 0
+    left = {TopicPartition(topic, partition): offset for topic, partition, offset in change.left}
+    return sum(write.before != left.get(write.place) for write in writes)
+
+
+def obstacles(change: GroupChange, writes: Iterable[OffsetWrite], group: str) -> list[str]:
+    """Every reason against ``writes``, for their plan and again when they are carried out."""
+    count = moved(change, writes)
+    if not count:
+        return []
+    return [
+        f"{counted(count, 'partition')} of the group {group} moved since the run {change.undoes}: their records would be "
+        f"delivered again. To set them back all the same: connectctl offsets set or restore, with the offsets that "
+        f"connectctl runs show {change.undoes} names"
+    ]
+
+
 def setting(entries: Iterable[tuple[str, str]]) -> GroupChange:
     """The change that ``entries`` ask for: partition and offset as JSON texts, ``null`` to delete. Raises ``BadInput``."""
     read = [(read_json(partition), read_json(offset)) for partition, offset in entries]
@@ -138,8 +162,24 @@ def resetting(partitions: Sequence[str] | None) -> GroupChange:
 
 def restoring(entries: Iterable[Mapping[str, Any]]) -> GroupChange:
     """The change after which a group has exactly ``entries``, as ``entries_json`` gives them. Raises ``BadInput``."""
-    found = tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
-    return GroupChange(found, exact=True)
+    return GroupChange(_read(entries), exact=True)
+
+
+def taking_back(entries: Sequence[Mapping[str, Any]], change: GroupChange, run: str) -> GroupChange:
+    """The change that takes back ``change``, which ``run`` made of a group that had ``entries``."""
+    before = {TopicPartition(topic, partition): offset for topic, partition, offset in _read(entries)}
+    after = before | {write.place: write.after for write in decide(change, as_committed(entries))}
+    left = tuple((*place, offset) for place, offset in sorted(after.items()) if offset is not None)
+    return replace(restoring(entries), left=left, undoes=run)
+
+
+def as_committed(entries: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, int]:
+    """What ``entries_json`` wrote as ``entries``."""
+    return {TopicPartition(topic, p): offset for topic, p, offset in _read(entries) if offset is not None}
+
+
+def _read(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int, int | None], ...]:
+    return tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
 
 
 def _place(partition: Any) -> TopicPartition:

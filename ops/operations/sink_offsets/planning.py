@@ -19,6 +19,7 @@ from connectctl.ops.operations.sink_offsets.changes import (
     OffsetWrite,
     decide,
     digest,
+    obstacles,
     offset_json,
     partition_json,
 )
@@ -96,7 +97,12 @@ def plan_groups(
         reason
         for state, change, writes in decided
         if writes
-        for reason in (*_not_at_rest(state, stop), *_beyond_workers(state, via), *_misplaced(state, change, writes))
+        for reason in (
+            *_not_at_rest(state, stop),
+            *_beyond_workers(state, via),
+            *_misplaced(state, change, writes),
+            *obstacles(change, writes, state.offsets.group.id),
+        )
     ]
     # That nothing is to be done now says nothing where members may commit in a moment.
     reasons += [
@@ -188,7 +194,8 @@ def _steps(
     steps.append(BackupGroup(name, group))
     summary = _summary(operation, state, writes, via, undoes)
     agreed = None if running else digest(writes)
-    steps.append(ChangeGroupOffsets(name, group, change, summary, agreed, via, state.offsets.connector, undoes))
+    was = str(state.state) if running else None
+    steps.append(ChangeGroupOffsets(name, group, change, summary, agreed, via, state.offsets.connector, undoes, was))
     if running:
         verb, wanted = ("pause", State.PAUSED) if state.state is State.PAUSED else ("resume", State.RUNNING)
         steps += [SetTargetState(name, verb, "STOPPED"), Await(name, wanted)]

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
+from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import some_of
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import Step, from_data
 from connectctl.ops.core.wait import observe_until
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.connectors.context import POLL
+from connectctl.ops.operations.offsets.begun import change_begun
 from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext
 from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
     GroupChange,
     GroupOffsets,
     OffsetWrite,
+    as_committed,
     decide,
     digest,
     entries_json,
+    obstacles,
     offset_json,
     partition_json,
 )
@@ -38,15 +45,23 @@ class BackupGroup(Step["OffsetContext"]):
     def describe(self) -> str:
         return f"back up the offsets that the group {self.group} has committed"
 
-    def is_done(self, context: OffsetContext) -> str | None:
-        return context.backed_up(backup_file(context.step))
-
     def apply(self, context: OffsetContext) -> str | None:
         journal, run = context.journal_and_run()
-        committed = context.groups().stable(self.group)
+        committed: Mapping[TopicPartition, int] = context.groups().stable(self.group)
+        change = change_begun(journal, run, self.subject, ChangeGroupOffsets.__name__)
+        path = journal.path(run.id, backup_file(context.step))
+        if change is not None and path.exists():
+            committed = self._renewed(path, committed, from_data(GroupChange, change["change"], {}))
         data = {"connector": self.subject, "group": self.group, "offsets": entries_json(committed)}
         path = journal.write(run.id, backup_file(context.step), json.dumps(data).encode())
         return f"{len(committed)} offsets in {path}"
+
+    @staticmethod
+    def _renewed(path: Path, now: Mapping[TopicPartition, int], change: GroupChange) -> Mapping[TopicPartition, int]:
+        """What an earlier attempt backed up, with what was committed since: what is neither that nor written by it."""
+        before = as_committed(read_json(path.read_bytes())["offsets"])
+        own = {write.place: write.after for write in decide(change, before)}
+        return before | {p: offset for p, offset in now.items() if offset not in (before.get(p), own.get(p))}
 
 
 def backup_file(step: int) -> str:
@@ -59,7 +74,8 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
 
     ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is the digest of the confirmed
     changes; None if it was still running, so that its offsets advance. ``via`` is ``rest`` for the workers' own endpoint,
-    else ``kafka``. ``undoes`` is the run that it takes back.
+    else ``kafka``. ``undoes`` is the run that it takes back. ``was`` is the state in which the run stopped the connector,
+    None where it did not; a refusal brings that back.
     """
 
     subject: str
@@ -70,19 +86,28 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
     via: str = "kafka"
     connector: bool = True
     undoes: str | None = None
+    was: str | None = None
     now: str = ""
 
     def describe(self) -> str:
         return self.summary
 
     def is_done(self, context: OffsetContext) -> str | None:
-        return None if self._writes(context) else "already set"
+        return None if self._decided(context) else "already set"
 
-    def apply(self, context: OffsetContext) -> str | None:
+    def _decided(self, context: OffsetContext) -> tuple[OffsetWrite, ...]:
+        """What to write, once nothing can commit any more. Raises ``Refused`` as the plan would be."""
         if self.connector:
             context.refuse_while_running(self.subject)
         self._refuse_with_members(context)
         writes = self._writes(context)
+        if why := obstacles(self.change, writes, self.group):
+            refusal = Refused(f"Offset change of the group {self.group} refused", why="; ".join(why), code="refused")
+            raise context.brought_back(self.subject, self.was, refusal)
+        return writes
+
+    def apply(self, context: OffsetContext) -> str | None:
+        writes = self._decided(context)
         if self.agreed is not None and not context.resumed and digest(writes) != self.agreed:
             raise Refused(
                 f"The offsets of the group {self.group} changed since the plan was made; nothing was written",

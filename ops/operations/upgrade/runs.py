@@ -15,6 +15,7 @@ from connectctl.ops.core.step import step_to_data
 from connectctl.ops.kafka.streams_eos import model_of_value
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets.planning import first_to_do
+from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest
 from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure
@@ -181,6 +182,12 @@ def has_own_rollback(loaded: LoadedRun) -> bool:
     return own and not any(isinstance(step, WorkerStep) for step in loaded.steps)
 
 
+def changes_offsets(loaded: LoadedRun) -> bool:
+    """Whether the run changed source offsets and no worker, so that ``offsets undo`` takes it back."""
+    own = (step.inner for step in loaded.steps if isinstance(step, IncludedStep))
+    return any(isinstance(step, Change) for step in own) and has_own_rollback(loaded)
+
+
 def restart_steps(loaded: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
     """Return the steps that resume connectors that the run stopped and has not resumed."""
     found: list[Any] = []
@@ -242,7 +249,10 @@ def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRu
     if name is None:
         unfinished = run_state.unfinished(journal, *where)
         if not unfinished:
-            hint = "See connectctl upgrade status."
+            last = next(iter(run_state.runs_here(journal, *where)), None)
+            undo = last is not None and last.state is RunState.DONE and changes_offsets(restored(journal, last))
+            hint = f"To take the last run back: connectctl offsets undo {last.id}" if undo and last else None
+            hint = hint or "See connectctl upgrade status."
             raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
         run = unfinished[0]
     else:
@@ -250,9 +260,12 @@ def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRu
     check_same_cluster(run, *where)
     if run.operation != run_state.OPERATION:
         raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
+    loaded = restored(journal, run)
     if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
-        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume")
-    return restored(journal, run)
+        undo = run.state is RunState.DONE and changes_offsets(loaded)
+        hint = f"Take its change of offsets back: connectctl offsets undo {run.id}" if undo else None
+        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume or to abort", next_step=hint)
+    return loaded
 
 
 def pick_resumable(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRun:

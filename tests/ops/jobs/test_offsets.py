@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.jobs import offsets, offsets_backup
@@ -19,12 +20,12 @@ from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, Row, TopicImage, record_in
 from connectctl.ops.kafka.spill import blocks_in_order
-from connectctl.ops.operations.offsets import planning
 from connectctl.ops.operations.offsets.backup_file import backup_lines
-from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, RestoreBackup, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, RestoreBackup
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.key_filter import DifferingKeys, MisreadKeys, Purpose
+from connectctl.ops.operations.offsets.key_filter import DifferingKeys, Purpose
+from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, topic_state
@@ -158,7 +159,7 @@ def check_merge(spark: SparkSession | None, left: History, right: History, into:
     found = looked(spark, by_role, wish)
     changes = whole(wish, found.decided["c"], places(seen(found)), {})
     same_changes(changes, decide(wish, places(by_role)))
-    assert planning.stale(places(seen(found))) == planning.stale(places(by_role))
+    assert stale(places(seen(found)), running=False) == stale(places(by_role), running=False)
 
 
 def check_restore(
@@ -181,7 +182,7 @@ def check_diff(spark: SparkSession | None, left: History, right: History) -> Non
 
 def check_lost(spark: SparkSession | None, left: History, right: History) -> None:
     by_role = both(left, right)
-    assert lost(seen(looked(spark, by_role, MisreadKeys("c")))) == lost(by_role)
+    assert lost(seen(looked(spark, by_role, DifferingKeys("c")))) == lost(by_role)
 
 
 sides, policies, runs = st.sampled_from(list(Side)), st.sampled_from(list(MergePolicy)), st.sampled_from([None, "run"])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.kafka import aligned_blocks, spill
 from connectctl.ops.kafka.records import ConsumerRecord, Row
 from connectctl.ops.kafka.spill import blocks_in_order
 from connectctl.ops.operations.offsets import key_filter
-from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, Sorted
-from connectctl.ops.operations.offsets.planning import stale
+from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, Where, decide
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
@@ -74,7 +75,8 @@ def _is_as_of_all_records(
     assert (kept.conflicts, kept.refusals) == (all_.conflicts, all_.refusals)
     here, _, on_disk_ = Sorted(wish, empty(found), streams).decided(wish)
     assert sorted(map(str, on_disk_.writes)) == sorted(map(str, all_.writes))
-    assert (on_disk_.conflicts, on_disk_.refusals, stale(here)) == (all_.conflicts, all_.refusals, stale(found))
+    assert (on_disk_.conflicts, on_disk_.refusals) == (all_.conflicts, all_.refusals)
+    assert stale(here, running=False) == stale(found, running=False)
     assert told(Sorted(DifferingKeys("c"), empty(found), streams).filtered()[0]) == told(found)
 
 

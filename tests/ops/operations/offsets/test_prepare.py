@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.changes import ResetOffsets, SetOffsets, Side
+from connectctl.ops.operations.offsets.changes import ResetOffsets, SetOffsets
 from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes
 from connectctl.ops.operations.offsets.prepare import entries_to_copy, settled_state, targets_of
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState

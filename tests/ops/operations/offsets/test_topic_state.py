@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import UnreadTail
-from connectctl.ops.operations.offsets.changes import Side
 from connectctl.ops.operations.offsets.topic_state import topic_state
 from fakes.offsettopics import NOW, PARTITIONS, places, raw, record, topic
 

@@ -1,0 +1,35 @@
+"""Where offsets topics ended when a step of a run had read or written them, in a file of the run.
+
+What lies beyond was committed later. Positions in a topic tell that; clocks of workers and operators do not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.config.json_text import read_json
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.operations.offsets.changes import Ends
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+
+
+def write_ends(journal: Journal, run: Run, step: int, places: Sequence[OffsetsTopicState]) -> None:
+    """Write where the topics of ``places`` ended when they were read for step ``step`` of ``run``."""
+    ends = [[at.bootstrap, at.topic, list(at.ends)] for at in places if at.partitions_exist]
+    journal.write(run.id, _file(step), json.dumps(ends).encode())
+
+
+def read_ends(journal: Journal, run: Run, step: int) -> Ends | None:
+    """What ``write_ends`` wrote; None where the step did not come to it."""
+    path = journal.path(run.id, _file(step))
+    if not path.exists():
+        return None
+    return tuple((bootstrap, topic, tuple(its)) for bootstrap, topic, its in read_json(path.read_bytes()))
+
+
+def _file(step: int) -> str:
+    return f"ends-{step}.json"

@@ -1,0 +1,41 @@
+"""What speaks against a change of source offsets, by the records that were read: for its plan, and again when it is done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.last_commit import Side
+from connectctl.ops.core.finding import counted
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup
+from connectctl.ops.operations.offsets.last_commits import commits_of, stale
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
+    from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges
+    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+
+
+def obstacles(request: OffsetRequest, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> list[str]:
+    """Every reason against ``decision`` on ``request``, with the number of source partitions."""
+    found = list(decision.refusals)
+    running = None if not isinstance(request, MergeOffsets) or request.chosen else request.running
+    if running is not None and (older := stale(places, running=running, in_doubt=True)):
+        found.append(f"{older} Select the correct offsets with --policy")
+    if isinstance(request, RestoreBackup) and decision.moved and not request.keeps:
+        found.append(
+            f"{counted(decision.moved, 'source partition')} of {request.connector} moved since the run {request.run}: "
+            "its records would be written again. To set them back all the same: connectctl offsets restore "
+            f"{request.connector} -f FILE, with the backup that connectctl runs show {request.run} names"
+        )
+    return found
+
+
+def overruled(places: Sequence[OffsetsTopicState], conflicts: Sequence[Conflict]) -> str:
+    """The source partitions for which a policy takes another offset than what tasks committed: how many, and a digest."""
+    side = commits_of(places, running=False).to
+    keys = sorted(
+        c.key for c in conflicts if c.taken != ((c.global_ if side is Side.GLOBAL else c.dedicated) or "deleted")
+    )
+    return f"{len(keys)}:{hashlib.sha256(repr(keys).encode(errors='backslashreplace')).hexdigest()[:16]}"
