@@ -128,6 +128,8 @@ def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool 
     if session.confirmed is not None and session.confirmed == protected:
         yes, protected = True, None
     if yes and protected is None:
+        for warning in plan.warnings:
+            terminal.note(f"warning: {warning}", style="yellow")
         return
     lines = list(summary(plan))
     if for_people or somebody_is_there():
@@ -162,7 +164,8 @@ def summary(plan: Plan) -> Sequence[str]:
     lines += [
         f"  {n}. {step.describe()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
     ]
-    return lines + [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
+    lines += [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
+    return lines + [f"  warning: {warning}" for warning in plan.warnings]
 
 
 def _grouped_by_reason(noops: Iterable[Noop]) -> list[tuple[str, str]]:

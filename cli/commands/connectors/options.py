@@ -16,6 +16,9 @@ CarryOption = Annotated[
         help="Carry source offsets over to the new source partitions, or from a former connector name (KIP-875).",
     ),
 ]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Also with findings that validate calls errors and workers accept.")
+]
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,9 @@ class StateOptions(WaitOptions):
 
 @dataclass(frozen=True)
 class ConfigOptions(WaitOptions):
-    """Options of commands that change configurations. ``carry``: source offsets are carried over."""
+    """Options of commands that change configurations. ``carry``: source offsets are carried over; ``force``: errors that
+    workers accept do not refuse the change.
+    """
 
     carry: CarryOption = False
+    force: ForceOption = False

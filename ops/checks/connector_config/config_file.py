@@ -35,7 +35,7 @@ class Given:
     ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
     connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995). ``kept_state`` is
     the one that a manifest wants it to have at all times. ``secrets`` are the references to secrets, whose values in
-    ``config`` say only that.
+    ``config`` say only that. ``doubled`` are the properties that a manifest gives in two places: see ``strimzi.doubled``.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Given:
     with_offsets: bool = False
     kept_state: str | None = None
     secrets: Mapping[str, SecretSource] = field(default_factory=dict)
+    doubled: Mapping[str, strimzi.Doubled] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -238,8 +239,10 @@ def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
         raise BadInput(f"{file} is not a connector configuration", why="spec.config is not an object")
     secrets = _secrets(inner)
     config = {name: _value(name, secrets.get(name, value), line, file) for name, value, line in inner.members}
+    doubled = strimzi.doubled(spec, config)
     config |= {name: _value(name, value, None, file) for name, value in strimzi.properties(spec)}
-    return Given(name, config, file, dict(_repeated(inner, text, form)), state, kept_state=state, secrets=secrets)
+    repeated = dict(_repeated(inner, text, form))
+    return Given(name, config, file, repeated, state, kept_state=state, secrets=secrets, doubled=doubled)
 
 
 def _secrets(inner: _Pairs) -> dict[str, SecretSource]:

@@ -67,7 +67,7 @@ def usable(given: Given) -> Desired:
     config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
     file = None if given.file == "-" else str(Path(given.file).absolute())
     state = given.initial_state.upper() if given.initial_state else None
-    return Desired(given.name, config, state, given.kept_state, file, frozenset(given.secrets))
+    return Desired(given.name, config, state, given.kept_state, file, frozenset(given.secrets), given.doubled)
 
 
 def _files(path: Path) -> Iterable[Path]:

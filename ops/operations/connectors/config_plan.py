@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
@@ -31,7 +32,7 @@ class Desired:
     """A connector as it is to be. ``state`` is the one to create it in, ``kept_state`` the one that it is always to have.
 
     Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere. ``hidden`` are the properties
-    whose values are secrets that the file only refers to.
+    whose values are secrets that the file only refers to. ``doubled`` are values that a manifest gives in two places.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Desired:
     kept_state: str | None = None
     file: str | None = None
     hidden: frozenset[str] = frozenset()
+    doubled: Mapping[str, Doubled] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,20 @@ class Planner:
     shows: list[ConnectorStep] = field(default_factory=list)
     noops: list[Noop] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
 
     def planned(self) -> ConfigPlan:
         """What was added, as one plan; waits come last, so that many take no longer than one."""
         steps = (*self.steps, *self.waits, *self.shows)
-        plan = Plan(self.operation, self.cluster_id, steps, tuple(self.noops), self.group_id, independent=True)
+        plan = Plan(
+            self.operation,
+            self.cluster_id,
+            steps,
+            tuple(self.noops),
+            self.group_id,
+            independent=True,
+            warnings=self.warnings,
+        )
         return ConfigPlan(plan, tuple(self.configs))
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
