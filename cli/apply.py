@@ -36,8 +36,10 @@ def apply(
         return
     for_people = options.output.for_people
     journal = open_journal() if plan.steps else None
+    changes = any(not step.read_only for step in plan.steps)
     if journal is not None:
-        confirm(session, plan, for_people, yes=options.yes)
+        if changes:
+            confirm(session, plan, for_people, yes=options.yes)
         if begin is not None:
             begin(journal)
     results = [
@@ -49,7 +51,7 @@ def apply(
         on_result = print_result if for_people else None
         run = journal.begin_plan(plan)
         results += carry_out(session, plan, context, journal, run, on_result=on_result)
-        if begin is not None and for_people:
+        if begin is not None and for_people and changes:
             terminal.say(f"Undo it with: connectctl runs undo {run.id}")
     elif plan.undoes:
         from connectctl.ops.core.journal import RunState

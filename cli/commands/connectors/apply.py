@@ -100,6 +100,7 @@ def apply_files(
     given = read_desired(files)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=options.wait)
+    planner.declared = True
     directory = Directory.of(session, cluster, planner, given, request)
     change(session, cluster, planner, given, options, exit_code=exit_code, directory=directory)
 
@@ -160,7 +161,8 @@ def change(
         directory.finish(planner)
     planned = planner.planned()
     carry_out(session, cluster, planned, options)
-    if exit_code and options.dry_run and planned.plan.steps:
+    pending = planner.drifted or any(not step.read_only for step in planned.plan.steps)
+    if exit_code and options.dry_run and pending:
         raise typer.Exit(PENDING)
 
 

@@ -19,7 +19,16 @@ from connectctl.ops.operations.connectors.config_steps import (
 )
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, shown
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
-from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, already_satisfied
+from connectctl.ops.operations.connectors.steps import (
+    VERB_OF,
+    WANTED,
+    Await,
+    ConnectorStep,
+    SetTargetState,
+    VerifyState,
+    already_satisfied,
+    other_state,
+)
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"
@@ -54,7 +63,11 @@ class ConfigPlan:
 
 @dataclass
 class Planner:
-    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` what their plugins hide."""
+    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` what their plugins hide.
+
+    ``declared``: files say what connectors are to be, their states included; those that are in another state than their
+    files mean are ``drifted``.
+    """
 
     operation: str
     cluster_id: str
@@ -68,6 +81,8 @@ class Planner:
     noops: list[Noop] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
     warnings: tuple[str, ...] = ()
+    declared: bool = False
+    drifted: list[str] = field(default_factory=list)
 
     def planned(self) -> ConfigPlan:
         """What was added, as one plan; waits come last, so that many take no longer than one."""
@@ -119,11 +134,39 @@ class Planner:
             self.steps += self.at_rest(name, (change, *stopped), desired.kept_state) if stopped else [change]
         if moves and verb and not stopped:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
-        if not changes and not moves:
+        if self.declared and not moves:
+            self._verify(health, self._meant(desired), changed=bool(changes))
+        elif changes or moves:
+            self.wait_for(name, desired.kept_state or self.state(name))
+        else:
             self.noops.append(Noop(name, "unchanged"))
-            return
-        self.wait_for(name, desired.kept_state or self.state(name))
-        self.show(name, offsets)
+        if changes or moves:
+            self.show(name, offsets)
+
+    def _meant(self, desired: Desired) -> State:
+        """Return the state that a file means: the one that it names, also for the creation alone, else RUNNING."""
+        if desired.kept_state:
+            return State(desired.kept_state)
+        now = self.state(desired.name)
+        return State(now) if now == desired.state else State.RUNNING
+
+    def _verify(self, health: ConnectorHealth, meant: State, *, changed: bool) -> None:
+        """Report a connector that is in another state than ``meant``, or unhealthy; with a wait, have it verified."""
+        name = health.name
+        words = ["unchanged"]
+        if other := other_state(health.connector, meant):
+            self.drifted.append(name)
+            step = f"connectctl connectors {VERB_OF[meant]} {name}"
+            words.append(f"it is {other}, and its file means {meant} (to change that: {step})")
+            if changed:
+                self.warnings = (*self.warnings, f"{name}: {words[-1]}")
+        elif health.verdict.state is not meant:
+            words.append(f"it is {health.verdict}")
+        if not changed:
+            self.noops.append(Noop(name, "; ".join(words)))
+        if self.wait:
+            verify = VerifyState(name, meant)
+            self.waits.append(Await(name, meant) if changed and not other else verify)
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
         health = self.current[name]

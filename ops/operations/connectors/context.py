@@ -78,11 +78,16 @@ class StepContext(RunContext):
             )
             raise TimedOut(f"{what} after {self.timeout:g} s")
 
-    def await_all(self, wanted: State) -> None:
-        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
+    def await_all(self, subject: str, wanted: State) -> None:
+        """Begin to wait for everything that was changed, so that many waits take no longer than one.
+
+        Only ``subject`` is known to be ``wanted``. Others are looked at meanwhile, as if they were; a wait for another
+        state, or for an earlier change, begins again in its turn.
+        """
         for name, (before, began) in self.before.items():
             wait = self.waits.get(name)
-            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
+            other = wait is not None and (wait.waiting.wanted is not wanted or wait.began != began)
+            if wait is None or (other and (name == subject or wait.end is not None)):
                 self.waits[name] = Wait(began, WaitState(wanted, before))
 
     def check_waits(self) -> None:

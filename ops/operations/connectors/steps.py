@@ -19,6 +19,7 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
+VERB_OF = {state: verb for verb, state in WANTED.items()}
 _AT_REST = ("STOPPED", "PAUSED")
 
 ConnectorStep = Step[StepContext]
@@ -128,7 +129,7 @@ class Await(Step[StepContext]):
 
     def _waited(self, context: StepContext) -> WaitProgress:
         """The end of the wait. Raises ``TimedOut``."""
-        context.await_all(self.wanted)
+        context.await_all(self.subject, self.wanted)
         wait = context.waits[self.subject]
 
         def end() -> WaitProgress | None:
@@ -147,6 +148,30 @@ class Await(Step[StepContext]):
                 next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
             )
         return wait.end
+
+
+@dataclass(frozen=True)
+class VerifyState(Step[StepContext]):
+    """Verify that a connector that the plan does not change is in the state that its file means, and healthy."""
+
+    read_only = True
+    subject: str
+    wanted: State
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"verify that {self.subject} is {self.wanted}"
+
+    def apply(self, context: StepContext) -> str | None:
+        if other := other_state(context.read(self.subject), self.wanted):
+            raise ConnectctlError(
+                f"{self.subject} is {other}, and its file means {self.wanted}",
+                why="its state was changed since it was applied",
+                next_step=f"Change it with connectctl connectors {VERB_OF[self.wanted]} {self.subject}, "
+                "or have the file say so.",
+                code="drifted",
+            )
+        return Await(self.subject, self.wanted).apply(context)
 
 
 @dataclass(frozen=True)
@@ -171,6 +196,14 @@ class RestartAndAwait(Step[S_contra]):
         restart = Restart(subject, True, "")
         if restart.is_done(context) is None:
             restart.apply(context)
+
+
+def other_state(connector: Connector, wanted: State) -> State | None:
+    """Return the state that was requested for a connector, where that is not ``wanted``; by its status where unknown."""
+    own = connector.status.state if connector.status else None
+    asked = connector.target_state or (own if own in _AT_REST else "STARTED")
+    state = State.RUNNING if asked == "STARTED" else State(asked)
+    return state if state is not wanted else None
 
 
 def already_satisfied(verb: str, connector: Connector) -> str | None:
