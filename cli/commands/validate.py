@@ -30,7 +30,7 @@ def validate(
     ctx: typer.Context,
     file: Annotated[
         list[Path],
-        typer.Option("--file", "-f", metavar="FILE", help="JSON, YAML or .properties, - for stdin. Repeatable."),
+        typer.Option("--file", "-f", metavar="FILE|DIR", help="JSON, YAML or .properties, - for stdin. Repeatable."),
     ],
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not contact a cluster, even if one is configured.")

@@ -221,7 +221,8 @@ def _other(now: str | None, then: str | None) -> str | None:
 def carry_out(session: Session, cluster: ConnectorAccess, planned: ConfigPlan, options: ApplyOptions) -> None:
     """Print the plan, or execute it after confirmation; its configurations are stored before any change."""
 
-    connectors_cluster.perform(session, cluster, planned.plan, options, begin=partial(keep, planned.configs))
+    begin = partial(keep, planned.configs)
+    connectors_cluster.perform(session, cluster, planned.plan, options, begin=begin, verified=planned.verified)
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:

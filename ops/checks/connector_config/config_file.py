@@ -25,6 +25,7 @@ from connectctl.ops.core.errors import BadInput
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
 FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
 _AROUND = frozenset({"name", "config", "initial_state", "offsets", "apiVersion", "kind", "type", "tasks"})
+_TEMPLATE = re.compile(r"\{\{.*?\}\}")
 _SHAPES = "Write an object with name and config, or a flat object of properties, as Connect's REST API accepts them."
 
 
@@ -126,6 +127,9 @@ def _yaml(text: str, file: str) -> list[Any]:
         nodes = [node for node in yaml_text.compose_all(text) if node.value != "" or not node.tag.endswith(":null")]
         documents = [_plain(node, file) for node in nodes]
     except yaml.MarkedYAMLError as e:
+        if _TEMPLATE.search(text):
+            hint = "Render it first, for example with helm template CHART, and give the result: -f -."
+            raise BadInput(f"{file} is not YAML", why="it is a template: it has {{ … }}", next_step=hint) from e
         line = f", line {e.problem_mark.line + 1}" if e.problem_mark else ""
         raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e
     except (yaml.YAMLError, RecursionError) as e:
@@ -199,6 +203,13 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
             why="it is what connectors list prints, which has no configurations",
             next_step="Use connectctl connectors show NAME -o json.",
         )
+    lists = [name for name, value in whole.last.items() if _is_list_of_objects(value)]
+    if lists and not whole.last.keys() & {"connector.class", "config"}:
+        raise BadInput(
+            f"{file} is not a connector configuration",
+            why=f"it has no connector.class; {lists[0]} is a list of objects",
+            next_step=f"Give the list by itself, for example: yq .{lists[0]} {file} | connectctl validate -f -",
+        )
     outer, inner = whole, whole
     if isinstance(config := whole.last.get("config"), _Pairs):
         inner = config
@@ -228,6 +239,10 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         "offsets" in around and "kind" not in around,
         secrets=secrets,
     )
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, _Pairs) for each in value)
 
 
 def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import StrEnum
 
 from connectctl.ops.checks.connector_config import exactly_once_rules, framework_rules, override_rules, silent_rules
@@ -32,6 +33,7 @@ STATES = ("RUNNING", "PAUSED", "STOPPED")
 OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
 _NO_CLASS = "Failed to find any class that implements Connector"
+_PLUGIN_NAME = re.compile(r"name='([^']+)'")
 _FOLLOWS = "Invalid value null for configuration "
 _SHORT = 160
 
@@ -144,12 +146,21 @@ def _left_over(said: _Said, subject: Subject) -> Finding:
         step = f"Leave out {said.property}, or have it allowed by connector.client.config.override.policy."
         return override_rules.NOT_ALLOWED.found(subject.name, f"{text}{some}", step)
     if text.startswith(_NO_CLASS):
-        message = text.partition(", available connectors are")[0]
-        step = "Correct connector.class, or install the plugin on every worker."
+        message, _, installed = text.partition(", available connectors are")
+        step = f"{_similar(subject, installed)}Correct connector.class, or install the plugin on every worker: "
+        step += "connectctl plugins list."
         return framework_rules.NO_CLASS.found(subject.name, f"{message}.{some}", step)
     named = said.property if said.property and said.property not in text else ""
     step = f"Correct {said.property}." if said.property else "Correct the property that the worker names."
     return WORKER_SAYS.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)
+
+
+def _similar(subject: Subject, installed: str) -> str:
+    """Return the question for the installed class whose name is nearest, by the list in a worker's error."""
+    names = {name.rsplit(".", 1)[-1].removesuffix("Connector"): name for name in _PLUGIN_NAME.findall(installed)}
+    wanted = (subject.config.get("connector.class") or "").strip().rsplit(".", 1)[-1].removesuffix("Connector")
+    near = get_close_matches(wanted, names, 1)
+    return f"Do you mean {names[near[0]]}? " if near else ""
 
 
 def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
@@ -205,4 +216,4 @@ def given_twice(name: str, doubled: Mapping[str, Doubled]) -> Iterator[Finding]:
         values = "" if at.value == at.other_value else f" ({at.value}, not {at.other_value})"
         message = f"{each} is given twice, by {at.place} and by {at.other}: {at.place} counts{values}."
         severity = None if values else Severity.INFO
-        yield GIVEN_TWICE.found(name, message, f"Leave out {at.other}.", severity=severity)
+        yield GIVEN_TWICE.found(name, message, "Leave one of them out.", severity=severity)

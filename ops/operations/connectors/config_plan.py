@@ -55,10 +55,13 @@ class Desired:
 
 @dataclass(frozen=True)
 class ConfigPlan:
-    """A plan, and the configurations that its steps mean: to be kept before it is carried out."""
+    """A plan, and the configurations that its steps mean: to be kept before it is carried out. ``verified``: the connectors
+    that it does not change, and whose states it verifies.
+    """
 
     plan: Plan
     configs: tuple[Config, ...]
+    verified: tuple[str, ...] = ()
 
 
 @dataclass
@@ -96,7 +99,8 @@ class Planner:
             independent=True,
             warnings=self.warnings,
         )
-        return ConfigPlan(plan, tuple(self.configs))
+        verified = tuple(step.subject for step in self.waits if isinstance(step, VerifyState))
+        return ConfigPlan(plan, tuple(self.configs), verified)
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
         self.configs.append(desired.config)

@@ -35,7 +35,8 @@ class StepContext(RunContext):
     """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
 
     ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
-    None where only workers can be asked, whose statuses then count.
+    None where only workers can be asked, whose statuses then count. ``verified`` are the connectors that are not changed and
+    whose states are to be verified.
     """
 
     calls: ConnectCalls
@@ -44,6 +45,7 @@ class StepContext(RunContext):
     waits: dict[str, Wait] = field(default_factory=dict)
     facts: Callable[[], Facts] | None = None
     journal: Journal | None = None
+    verified: tuple[str, ...] = ()
 
     def read(self, name: str, facts: Facts | None = None) -> Connector:
         """The connector as it is now, by ``facts`` where they were read a moment ago."""

@@ -112,12 +112,16 @@ class Await(Step[StepContext]):
         own_change = self.subject in context.before
         if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
-        wait, again = self._waited(context), ""
+        wait, again = self.waited(context), ""
         if wait.failed and own_change and _by_fencing(context.read(self.subject)):
             RestartAndAwait.restart(self.subject, context)
             del context.waits[self.subject]
-            wait = self._waited(context)
+            wait = self.waited(context)
             again = "; tasks that had failed because their producer was fenced were restarted once"
+        return self.result(wait, again)
+
+    def result(self, wait: WaitProgress, again: str = "") -> str:
+        """Return the end of a wait in words. Raises ``ConnectctlError`` for one that failed."""
         if wait.failed:
             raise ConnectctlError(
                 f"{self.subject} is {wait.verdict}{again}",
@@ -127,7 +131,7 @@ class Await(Step[StepContext]):
             )
         return f"{wait.verdict}{again}"
 
-    def _waited(self, context: StepContext) -> WaitProgress:
+    def waited(self, context: StepContext) -> WaitProgress:
         """The end of the wait. Raises ``TimedOut``."""
         context.await_all(self.subject, self.wanted)
         wait = context.waits[self.subject]
@@ -171,7 +175,11 @@ class VerifyState(Step[StepContext]):
                 "or have the file say so.",
                 code="drifted",
             )
-        return Await(self.subject, self.wanted).apply(context)
+        # Nothing has changed: whatever is seen is new, and all that are to be verified are looked at together.
+        for name in (self.subject, *context.verified):
+            context.before.setdefault(name, (Connector(name, None), context.now()))
+        wait = Await(self.subject, self.wanted)
+        return wait.result(wait.waited(context))
 
 
 @dataclass(frozen=True)
