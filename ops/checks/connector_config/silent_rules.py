@@ -98,12 +98,12 @@ def _meant(name: str, subject: Subject) -> str | None:
 
 def placeholders(subject: Subject, words: Words) -> None:
     """CONFIG017: ``${NAME}`` without a colon, in values about which no other rule reports anything."""
-    told = {name for hit in words.hits for name in hit.properties}
+    reported = {name for hit in words.hits for name in hit.properties}
     values = {"name": subject.name, **subject.config}
     for name, value in values.items():
         own = name in _COMMON | _OF_SOURCES | _OF_SINKS
         found = (_NAME if own else _VARIABLE).search(value or "")
-        if found is None or name in told:
+        if found is None or name in reported:
             continue
         message = f"{name} has {found.group()}, which is no reference without a colon: workers take it literally."
         words.add(PLACEHOLDER, name, message, "Replace it before the configuration is sent, for example with envsubst.")
@@ -111,8 +111,8 @@ def placeholders(subject: Subject, words: Words) -> None:
 
 def lost_records(subject: Subject, words: Words) -> None:
     """CONFIG018: records that are skipped or dropped without an error, a dead letter or a line in the log."""
-    told = {name for hit in words.hits for name in hit.properties}
-    for name, message, step in (each for each in _losses(subject) if each[0] not in told):
+    reported = {name for hit in words.hits for name in hit.properties}
+    for name, message, step in (each for each in _losses(subject) if each[0] not in reported):
         words.add(LOSES_RECORDS, name, message, step)
 
 
