@@ -36,8 +36,10 @@ def apply(
         return
     for_people = options.output.for_people
     journal = open_journal() if plan.steps else None
+    changes = any(not step.read_only for step in plan.steps)
     if journal is not None:
-        confirm(session, plan, for_people, yes=options.yes)
+        if changes:
+            confirm(session, plan, for_people, yes=options.yes)
         if begin is not None:
             begin(journal)
     results = [
@@ -49,7 +51,7 @@ def apply(
         on_result = print_result if for_people else None
         run = journal.begin_plan(plan)
         results += carry_out(session, plan, context, journal, run, on_result=on_result)
-        if begin is not None and for_people:
+        if begin is not None and for_people and changes:
             terminal.say(f"Undo it with: connectctl runs undo {run.id}")
     elif plan.undoes:
         from connectctl.ops.core.journal import RunState
@@ -131,6 +133,8 @@ def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool 
     if session.confirmed is not None and session.confirmed == protected:
         yes, protected = True, None
     if yes and protected is None:
+        for warning in plan.warnings:
+            terminal.note(f"warning: {warning}", style="yellow")
         return
     lines = list(summary(plan))
     if for_people or somebody_is_there():
@@ -165,7 +169,8 @@ def summary(plan: Plan) -> Sequence[str]:
     lines += [
         f"  {n}. {step.describe()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
     ]
-    return lines + [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
+    lines += [f"  -  {subject}: {why}" for subject, why in _grouped_by_reason(plan.noops)]
+    return lines + [f"  warning: {warning}" for warning in plan.warnings]
 
 
 def _grouped_by_reason(noops: Iterable[Noop]) -> list[tuple[str, str]]:

@@ -64,7 +64,7 @@ class Session:
     def _file(self, wanted: str | None) -> Parsed | None:
         path = self.config or paths.config_file()
         if wanted and wanted.startswith(SANDBOX):
-            if sandbox := _sandbox_file(wanted):
+            if sandbox := sandbox_file(wanted):
                 path = sandbox
             elif not (path.is_file() and wanted in _contexts(path)):
                 hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
@@ -351,7 +351,7 @@ class Session:
         return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
 
 
-def _sandbox_file(context: str) -> Path | None:
+def sandbox_file(context: str) -> Path | None:
     """Return the context file of the sandbox with this context: ``sandbox-NAME``, or ``sandbox-NAME-WAY`` if secured."""
     name = context.removeprefix(SANDBOX)
     own = paths.sandbox_directory(name) / "context.yaml"

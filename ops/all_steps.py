@@ -47,6 +47,7 @@ KINDS: dict[str, type[Any]] = {
     for kind in (
         *OFFSETS,
         connectors_steps.Restart,
+        connectors_steps.VerifyState,
         loggers.SetLogLevels,
         tracked_topics.ResetTopics,
         config_steps.CreateConnector,

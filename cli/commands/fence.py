@@ -90,8 +90,9 @@ def fence(
 
 
 def _fence(session: Session, request: FenceRequest, restart_failed: bool, options: ApplyOptions) -> None:
+    from connectctl.ops.kafka.visibility import not_authorized
     from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, check_request, select
+    from connectctl.ops.operations.fencing.planning import check, check_request, denied_right, select
     from connectctl.ops.operations.fencing.steps import plan_fence
 
     group_id = str(session.settings.get("group_id") or "") or None
@@ -103,6 +104,8 @@ def _fence(session: Session, request: FenceRequest, restart_failed: bool, option
     if options.dry_run:
         fence_view.show_plan(selection, plan, options.output)
         check(selection, request)
+        if denied := denied_right(selection):
+            raise not_authorized("Not authorized to fence any of the ids", denied)
         return
 
     def check_again() -> None:

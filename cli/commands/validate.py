@@ -10,15 +10,17 @@ import typer
 from connectctl.cli.options import ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.checks.connector_config.config_file import Given
     from connectctl.ops.checks.offline import Known, Report
-    from connectctl.ops.checks.types import Unseen, Validation
+    from connectctl.ops.checks.types import Validation
     from connectctl.ops.core.finding import Finding
 
+NOT_VALIDATED = 5
+"""The exit code if no worker has validated a configuration: that of workers that do not respond."""
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
@@ -28,7 +30,7 @@ def validate(
     ctx: typer.Context,
     file: Annotated[
         list[Path],
-        typer.Option("--file", "-f", metavar="FILE", help="JSON, YAML or .properties, - for stdin. Repeatable."),
+        typer.Option("--file", "-f", metavar="FILE|DIR", help="JSON, YAML or .properties, - for stdin. Repeatable."),
     ],
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not contact a cluster, even if one is configured.")
@@ -55,7 +57,8 @@ def validate(
     prints; or a list of these. Every worker validates it, which changes nothing. Different answers of workers are a
     finding, and so is a worker that does not answer. Messages are those of the worker if it gives any; connectctl's
     rules add what workers accept and what fails later.
-    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one; 2: a file cannot be read.
+    Exit code 0: no finding of the severity of --fail-on or above; 1: at least one; 2: a file cannot be read; 5: no
+    worker of the cluster has validated a configuration.
     """
     from connectctl.ops.checks import offline as offline_checks
     from connectctl.ops.checks.types import Goal
@@ -72,7 +75,8 @@ def validate(
     output_findings.emit_report(
         "Validation", data, findings, options, lambda wide: _print(found, findings, wide), found.file_of
     )
-    raise typer.Exit(output_findings.exit_code(findings, options.fail_on))
+    code = output_findings.exit_code(findings, options.fail_on)
+    raise typer.Exit(NOT_VALIDATED if not code and found.not_validated else code)
 
 
 def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
@@ -95,43 +99,15 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
 
 
 def _known(session: Session, given: Sequence[Given]) -> Known:
-    from connectctl.ops.checks.offline import WORKERS, Known, ask_workers
-    from connectctl.ops.checks.types import Unseen
+    from connectctl.ops.checks.offline import look
     from connectctl.ops.clients.cluster_credentials import named_servers
 
-    group = session.group() if session.settings.get("bootstrap_servers") else None
-    calls = session.connect_to(group)
-    unseen: tuple[Unseen, ...] = ()
-    if not calls.urls:
-        unseen = (Unseen(WORKERS, f"no worker is in the group {session.group_id}", "Start a worker, or give --rest."),)
-    offsets, hidden = _offsets_topic(session)
-    return Known(
-        ask_workers(calls, calls.urls, given),
-        session.settings.get("group_id"),
-        offsets,
-        (*unseen, *hidden),
-        named_servers(session.settings),
-    )
-
-
-def _offsets_topic(session: Session) -> tuple[str | None, tuple[Unseen, ...]]:
-    """Return the workers' ``offset.storage.topic``, None if unknown, and the missing rights to discover it."""
-    from connectctl.ops.checks.types import Unseen
-    from connectctl.ops.connect.internal_topics import Role
-    from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
-
-    named = session.named_topics
-    if named["offsets"] or not session.settings.get("bootstrap_servers"):
-        return named["offsets"], ()
-    what = "the workers' offsets topic"
-    try:
-        found = look_for_topics(session.kafka, session.group(), named, [Role.OFFSETS])
-    except NotAuthorized as e:
-        return None, (Unseen(what, e.why or e.what, e.next_step),)
-    except ConnectctlError:
-        return None, ()  # only one rule needs it
-    choice = found[Role.OFFSETS]
-    return choice.topic, tuple(Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps)
+    brokers = session.settings.get("bootstrap_servers")
+    group = session.group() if brokers else None
+    kafka = session.kafka if brokers else None
+    calls, servers = session.connect_to(group), named_servers(session.settings)
+    group_id = session.settings.get("group_id")
+    return look(calls, given, kafka, group, session.named_topics, group_id=group_id, named_servers=servers)
 
 
 def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:

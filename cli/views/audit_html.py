@@ -27,7 +27,7 @@ _TIMED = {
     "torn": "Torn records",
 }
 """The plots over time, with their titles; counts that are always zero are named below the plots."""
-_CLASS = {"exactly-once": "good", "undecided": "doubt"}
+_CLASS = {"exactly-once": "good", "undecided": "doubt", "headers-in-order": "good"}
 _NAMED = 8
 """The most topics in the title."""
 _PARTITIONS = 500

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceSelection, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceOutcome, FenceSelection, FenceTarget, IdResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,9 @@ def show_plan(selection: FenceSelection, plan: Plan, output: Output) -> None:
     data["plan"] = plan.as_json()
     terminal.emit("FenceResult", data, output, lambda wide: _print_rows(selection, selection.rows, wide))
     terminal.findings(selection.findings)
+    for row in selection.rows:
+        if row.problem is not None and row.action is FenceAction.CANNOT:
+            terminal.note(f"cannot: {row.id}: {row.problem.message}")
 
 
 def show_rows(selection: FenceSelection) -> None:

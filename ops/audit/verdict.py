@@ -25,13 +25,14 @@ LONG = 60.0
 
 
 class AuditVerdict(StrEnum):
-    """Whether exactly-once held."""
+    """Whether exactly-once held. HEADERS_IN_ORDER: of headers alone, as requested; records were not read."""
 
     EXACTLY_ONCE = "exactly-once"
     DUPLICATES = "duplicates"
     GAPS = "gaps"
     TORN = "torn"
     UNDECIDED = "undecided"
+    HEADERS_IN_ORDER = "headers-in-order"
 
 
 _RULES: Mapping[AuditVerdict, tuple[Rule, ...]] = {
@@ -72,16 +73,16 @@ class Audit:
 
     @property
     def verdict(self) -> AuditVerdict:
-        return verdict_of(self.findings)
+        found = verdict_of(self.findings)
+        only_headers = found is AuditVerdict.UNDECIDED and self.request.headers_only
+        unproven = any(finding.id in _UNPROVEN for finding in self.findings)
+        return AuditVerdict.HEADERS_IN_ORDER if only_headers and not unproven else found
 
     @property
     def passed(self) -> bool:
         """Whether CI may continue: exactly once and in order; or headers only, as requested, and nothing wrong with them."""
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
-        enough = self.verdict is AuditVerdict.EXACTLY_ONCE or (
-            self.request.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
-        )
-        return enough and not errors
+        return self.verdict in (AuditVerdict.EXACTLY_ONCE, AuditVerdict.HEADERS_IN_ORDER) and not errors
 
 
 def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
@@ -202,7 +203,8 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         and (committed(summary) or request.headers_only)
     ):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
-        why_not = "Only headers were requested" if request.headers_only else f"--sequence is not set{why}"
+        proven = "Transactions, markers and producers' sequences were checked; records were not read (--headers-only)"
+        why_not = proven if request.headers_only else f"--sequence is not set{why}"
         hint = None if request.headers_only else "Use --sequence '$.field' with --by, or --headers-only."
         severity = Severity.INFO if request.headers_only else None
         yield rules.NO_SEQUENCE.found(topics, f"{why_not}.", hint, severity=severity)

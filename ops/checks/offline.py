@@ -11,8 +11,13 @@ from connectctl.ops.checks.connector_config.config_file import Given
 from connectctl.ops.checks.connector_config.observe import Subject
 from connectctl.ops.checks.connector_config.rules import SAME_NAME, ConfigOutcome
 from connectctl.ops.checks.types import NOT_SEEN, Goal, Unseen, Validation, finding_of
-from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector_class import has_reference
+from connectctl.ops.connect.internal_topics import Role
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
 
 WORKERS = "the workers' validation"
 
@@ -47,6 +52,11 @@ class Report:
     general: tuple[Finding, ...]
 
     @property
+    def not_validated(self) -> tuple[str, ...]:
+        """The configurations that were to be validated by workers, and that none of them validated."""
+        return tuple(each.given.name for each in self.verdicts if each.outcome is ConfigOutcome.NOT_VALIDATED)
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """Every finding, each once."""
         of_files = (finding for verdict in self.verdicts for finding in verdict.findings)
@@ -58,46 +68,96 @@ class Report:
         return next((file for file in files if file != "-"), None)
 
 
-def ask_workers(calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given]) -> tuple[tuple[Validation, ...], ...]:
-    """What the workers at ``urls`` say of each configuration, in the order of ``given``. Raises nothing."""
+def ask_workers(
+    calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given], most: int | None = None
+) -> tuple[tuple[Validation, ...], ...]:
+    """What the workers at ``urls`` say of each configuration, in the order of ``given``. Raises nothing.
+
+    ``most``: see ``validations.ask``.
+    """
     found: dict[int, tuple[Validation, ...]] = {}
     left = dict(enumerate(given))
     while left:
         # Two configurations may have the same name: one of each at a time.
         batch = {each.name: at for at, each in reversed(left.items())}
-        answers = validations.ask(calls, urls, {name: left[at].config for name, at in batch.items()})
+        answers = validations.ask(calls, urls, {name: left[at].config for name, at in batch.items()}, most=most)
         for name, at in batch.items():
             found[at] = answers[name]
             del left[at]
     return tuple(found[at] for at in range(len(given)))
 
 
+def look(
+    calls: ConnectCalls,
+    given: Sequence[Given],
+    kafka: KafkaReads | None,
+    group: ConnectGroup | None,
+    named: Mapping[str, str | None],
+    *,
+    group_id: str | None,
+    most: int | None = None,
+    named_servers: tuple[str, ...] = (),
+) -> Known:
+    """Return what the cluster tells about configurations. ``kafka`` and ``group`` are None where only workers are asked.
+
+    ``named`` are the internal topics that the user named; ``most``: see ``validations.ask``. ``named_servers`` are the
+    bootstrap servers of the clusters that the context names.
+    """
+    unseen: tuple[Unseen, ...] = ()
+    if not calls.urls:
+        unseen = (Unseen(WORKERS, f"no worker is in the group {group_id}", "Start a worker, or give --rest."),)
+    offsets, hidden = _offsets_topic(kafka, group, named)
+    answers = ask_workers(calls, calls.urls, given, most)
+    return Known(answers, group_id, offsets, (*unseen, *hidden), named_servers)
+
+
+def _offsets_topic(
+    kafka: KafkaReads | None, group: ConnectGroup | None, named: Mapping[str, str | None]
+) -> tuple[str | None, tuple[Unseen, ...]]:
+    """Return the workers' ``offset.storage.topic``, None if unknown, and the missing rights to discover it."""
+    if named.get("offsets") or kafka is None or group is None:
+        return named.get("offsets"), ()
+    what = "the workers' offsets topic"
+    try:
+        choice = look_for_topics(kafka, group, named, [Role.OFFSETS])[Role.OFFSETS]
+    except NotAuthorized as e:
+        return None, (Unseen(what, e.why or e.what, e.next_step),)
+    except ConnectctlError:
+        return None, ()  # only one rule needs it
+    return choice.topic, tuple(Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps)
+
+
 def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None) -> Report:
     """Evaluate every configuration; ``known`` is None without a cluster to ask, ``release`` is the planned one."""
     answers = known.answers if known is not None and known.answers else ((),) * len(given)
     pairs = zip(given, answers, strict=True)
-    verdicts = tuple(_verdict(each, goal, said, known or Known(), release) for each, said in pairs)
+    verdicts = tuple(_verdict(each, goal, said, known, release) for each, said in pairs)
     return Report(verdicts, tuple(_general(verdicts, goal, known)))
 
 
 def _verdict(
-    given: Given, goal: Goal, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
+    given: Given, goal: Goal, answers: tuple[Validation, ...], known: Known | None, release: tuple[int, int] | None
 ) -> ConfigVerdict:
+    cluster = known or Known()
     subject = Subject(
         given.name,
         given.config,
         goal,
         answers,
-        known.group_id,
-        known.offsets_topic,
+        cluster.group_id,
+        cluster.offsets_topic,
         release=release,
-        named_servers=known.named_servers,
+        named_servers=cluster.named_servers,
     )
     evaluated = rules.evaluate(subject)
     refused = tuple(rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
-    found = (*evaluated.findings, *refused, *rules.repeated(given.name, given.repeated))
+    doubled = rules.given_twice(given.name, given.doubled)
+    found = (*evaluated.findings, *refused, *rules.repeated(given.name, given.repeated), *doubled)
     named = tuple(finding if finding.subject.strip() else replace(finding, subject=given.file) for finding in found)
-    return ConfigVerdict(given, subject, named, ConfigOutcome.REFUSED if refused else evaluated.outcome)
+    outcome = ConfigOutcome.REFUSED if refused else evaluated.outcome
+    if outcome is ConfigOutcome.TAKEN and known is not None and not subject.answers:
+        outcome = ConfigOutcome.NOT_VALIDATED
+    return ConfigVerdict(given, subject, named, outcome)
 
 
 def _general(verdicts: Sequence[ConfigVerdict], goal: Goal, known: Known | None) -> Iterator[Finding]:
@@ -128,7 +188,7 @@ def undecided(verdicts: Sequence[ConfigVerdict], goal: Goal) -> Finding:
         parts += ["whether the workers do (see --for)"] if goal is Goal.NOW else []
     if any(".override." in name for verdict in verdicts for name in verdict.given.config):
         parts.append("whether the overrides are allowed")
-    if any("${" in (value or "") for verdict in verdicts for value in verdict.given.config.values()):
+    if any(has_reference(value or "") for verdict in verdicts for value in verdict.given.config.values()):
         parts.append("the values of the references ${…}")
     message = f"Not checked, because no worker was asked: {', '.join(parts)}."
     step = "Give a cluster, without --offline: --context, --rest, or --bootstrap-servers and --group-id."

@@ -58,7 +58,7 @@ class Validation:
     ``worker`` is an address, ``host:port``; ``problem`` says why there is no answer. An error that concerns no property
     is under the empty name. ``plugin`` is what the connector's class says of exactly-once with this configuration, and
     ``detail`` what it says when it fails; ``kind`` is ``source`` or ``sink``. ``once_enabled`` are the errors that come
-    to ``errors`` once the worker is enabled.
+    to ``errors`` once the worker is enabled; ``properties`` are those that Connect and the plugin define.
     """
 
     worker: str
@@ -69,6 +69,7 @@ class Validation:
     detail: str | None = None
     kind: str | None = None
     once_enabled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    properties: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
+from connectctl.ops.connect.connector_class import kind_of
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
@@ -62,13 +63,7 @@ class ConfiguredConnector:
     @property
     def looks_like(self) -> str | None:
         """``source`` or ``sink`` by its class name and properties, None where they do not tell."""
-        short = self.config.get("connector.class", "").rsplit(".", 1)[-1]
-        if "Sink" in short:
-            return "sink"
-        if "Source" in short or any(c in short for c in ("MirrorHeartbeat", "MirrorCheckpoint")):
-            return "source"
-        sink = "topics" in self.config or "topics.regex" in self.config
-        return "sink" if sink and "offsets.storage.topic" not in self.config else None
+        return kind_of(self.config)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from connectctl.ops.connect.source_keys import SourceKey, connect_json, in_hash_
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.visibility import describe_configs, grant
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord, UnreadTail
@@ -231,6 +232,12 @@ def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
             "offsets here; old offsets are deleted."
         )
         yield POLICY.found(topic, message, f"Repair it: {repair}")
+
+
+def of_unseen_configuration(topic: str) -> Finding:
+    """OFFSETS017, where this principal may not describe the configuration of ``topic``: no broker tells its policy."""
+    message = f"The configuration of topic {topic} may not be seen: whether workers use it is unknown."
+    return POLICY.found(topic, message, grant(describe_configs(topic)), severity=Severity.WARNING)
 
 
 def of_empty_group(group_id: str) -> Finding:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from connectctl.ops.connect.connector_class import has_reference
+
 _GROUP = "consumer.override.group.id"
 _BOOTSTRAP = "consumer.override.bootstrap.servers"
 
@@ -20,7 +22,7 @@ def topics_of_sink(config: Mapping[str, str]) -> frozenset[str]:
 
 def unknown_group(connector: str, config: Mapping[str, str]) -> str | None:
     """Why the group is not known to be on the workers' own Kafka cluster under a known name; None where it is."""
-    if "${" in config.get(_GROUP, ""):
+    if has_reference(config.get(_GROUP, "")):
         return f"{_GROUP} of {connector} is {config[_GROUP]}, which only its workers can resolve"
     if elsewhere := config.get(_BOOTSTRAP):
         return f"the consumers of {connector} are on another Kafka cluster ({_BOOTSTRAP}={elsewhere})"

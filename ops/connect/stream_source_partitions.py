@@ -12,9 +12,7 @@ from typing import Any
 _LONGEST = 100
 
 STREAM = "connectctl.stream"
-"""The member: the id of the query whose micro-batch is described, or ``ROWS``."""
-ROWS = "rows"
-"""In place of a query: rows that were written, by their hashes."""
+"""The member: the id of the query whose micro-batch is described."""
 
 
 def is_of_a_stream(partition: Mapping[str, Any] | None) -> bool:

@@ -12,8 +12,8 @@ from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest,
 
 GRACE = 5.0
 """Seconds for which a status that has not changed may still be the one from before."""
-STEADY = 2.0
-"""Seconds for which RUNNING must last."""
+STEADY = 5.0
+"""Seconds for which RUNNING must last: a sink's first put comes after its first rebalance, which takes three."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class Plan:
 
     ``group_id`` is the Connect cluster's, empty if none is involved or known. ``independent``: a failed step skips only
     the later ones of its resource; otherwise it ends the run. ``undoes`` is the run that the plan undoes.
+    ``warnings`` are sentences to be read before it is confirmed.
     """
 
     operation: str
@@ -40,6 +41,7 @@ class Plan:
     group_id: str = ""
     independent: bool = False
     undoes: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -57,8 +59,10 @@ class Plan:
         return str(self.as_json()["digest"])
 
     def _content(self) -> dict[str, Any]:
-        undoes = {"undoes": self.undoes} if self.undoes else {}
-        return undoes | {
+        more = ({"undoes": self.undoes} if self.undoes else {}) | (
+            {"warnings": list(self.warnings)} if self.warnings else {}
+        )
+        return more | {
             "operation": self.operation,
             "clusterId": self.cluster_id,
             "groupId": self.group_id,
@@ -84,6 +88,7 @@ class Plan:
                 data["groupId"],
                 data["independent"],
                 data.get("undoes"),
+                tuple(data.get("warnings", ())),
             )
         except (KeyError, TypeError, AttributeError) as e:
             raise BadInput(

@@ -52,7 +52,8 @@ def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> di
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.
+    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for, empty
+    where this principal may not describe it.
 
     ``leaders`` are the brokers that lead the partitions, None where none does.
     """

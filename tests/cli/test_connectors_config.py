@@ -251,7 +251,7 @@ def test_what_a_worker_does_not_accept_is_not_begun(world: World, monkeypatch: p
 
     world.workers.send = send  # type: ignore[method-assign]
     refused = change(world, "patch", "orders", "tasks.max=0", code=2)
-    assert "orders: tasks.max Value must be at least 1" in refused.output
+    assert "orders: CONFIG030 tasks.max: Value must be at least 1" in refused.output
     assert (world.workers.sent, world.runs()) == ([], [])
 
 

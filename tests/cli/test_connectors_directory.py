@@ -195,10 +195,10 @@ def test_where_the_deletion_fails_nobody_takes_the_source_partitions_over(
 
 def test_the_plan_says_what_restarts_and_what_does_not(world: World) -> None:
     for name in ("a", "off"):
-        give(world, name)
+        give(world, name, topic=f"of-{name}")
     apply(world, "--yes")
     for name in ("a", "off"):
-        give(world, name, batch="5")
+        give(world, name, topic=f"of-{name}", batch="5")
     said = {step["subject"]: step for step in planned(world)["steps"]}
     assert said["a"]["restarts"] == "restarts the connector and its tasks"
     assert said["a"]["says"].endswith("; restarts the connector and its tasks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from connectctl.ops.config import context_edit, context_file
+from connectctl.ops.config import context_edit, context_file, paths
 from connectctl.ops.core.errors import Refused
 from fakes.runner import invoke
 from typer.testing import Result
@@ -30,6 +30,22 @@ def test_another_context_is_current_and_the_file_keeps_its_mode(file: Path) -> N
     assert (done.exit_code, file.read_text()) == (0, TEXT.replace("current: a ", "current: b "))
     assert file.stat().st_mode & 0o777 == 0o640
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_the_context_of_a_sandbox_is_used_by_its_name_and_not_made_current(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    own = paths.sandbox_directory("x") / "context.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("contexts: {sandbox-x: {bootstrap_servers: 'b:1', group_id: g}}\n")
+    refused = run(file, "use", "sandbox-x")
+    assert (refused.exit_code, file.read_text()) == (2, TEXT)
+    assert "Use it with --context sandbox-x" in refused.output
+    assert "b:1" in invoke(["--context", "sandbox-x", "context", "show"]).output
+    monkeypatch.setenv("CONNECTCTL_CONTEXT", "sandbox-x")
+    assert "b:1" in invoke(["context", "show"]).output
+    assert "See connectctl context list" in run(file, "use", "sandbox-other").output
 
 
 def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:

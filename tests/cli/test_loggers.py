@@ -49,6 +49,17 @@ def test_new_workers_are_set_by_one_request_and_back_to_what_each_had() -> None:
     assert workers.levels == {ONE: OLD, TWO: OLD | {"a.b": "ERROR"}}
 
 
+def test_runs_undo_names_the_command_that_undoes_levels_and_that_works() -> None:
+    workers = AdminWorkers(levels={ONE: dict(OLD), TWO: dict(OLD)})
+    run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")
+    refused = run(workers, "runs", "undo", last_run(), "--yes")
+    assert refused.exit_code == 4
+    hint = refused.output.rpartition("Undo it with: connectctl ")[2].split()
+    assert hint[:2] == ["loggers", "undo"]
+    assert run(workers, *(word.rstrip(".") for word in hint), "--yes").exit_code == 0
+    assert workers.levels == {ONE: OLD, TWO: OLD}
+
+
 def test_an_undo_that_failed_and_is_resumed_ends_the_run_that_it_undoes() -> None:
     workers = AdminWorkers()
     run(workers, "loggers", "set", "a.b", "DEBUG", "--yes")

@@ -161,7 +161,7 @@ def test_an_interval_beyond_the_time_out_aborts_in_silence_and_then_fails_as_for
     ):
         told = found(cluster, long)["TXN005"]
         assert told.severity == "error"
-        assert "every 600 s; that is no less than its transaction time-out of 2 s" in told.message
+        assert "every 600 s; that is more than its transaction time-out of 2 s" in told.message
         # The coordinator looks for transactions to abort every ten seconds.
         aborted = eventually(lambda: found(cluster, long).get("TXN009"), 90)
         assert aborted.subject == f"{long} task 0"

@@ -183,7 +183,7 @@ def resume(ctx: typer.Context, connectors: Names = None, options: StateOptions =
       connectctl connectors resume orders --wait --timeout 60
       connectctl connectors resume --all --yes
 
-    With --wait, the state must have been RUNNING for two seconds.
+    With --wait, the state must have been RUNNING for five seconds.
     """
     _change_state(ctx.obj, "resume", connectors, options)
 
@@ -205,7 +205,7 @@ def restart(
       connectctl connectors restart --all --only-failed --yes --wait
       connectctl connectors restart orders --task 2        any release of the workers
 
-    With --wait, a FAILED status from before the restart is ignored, and the state must have been RUNNING for two
+    With --wait, a FAILED status from before the restart is ignored, and the state must have been RUNNING for five
     seconds. Exit code 1: something failed; 6: not RUNNING in time.
     """
     from connectctl.ops.operations.connectors.steps import plan_restart

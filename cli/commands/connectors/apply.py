@@ -20,6 +20,9 @@ from connectctl.cli.commands.connectors.outlook import ConfigOutlook
 from connectctl.cli.commands.connectors.versions import versions_of
 from connectctl.cli.options import PENDING, ApplyOptions, WaitOptions
 from connectctl.cli.session import Session
+from connectctl.ops.checks import offline
+from connectctl.ops.checks.connector_config.validations import MOST
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.masking import MASK
@@ -38,7 +41,7 @@ from connectctl.ops.operations.connectors.config_offsets import (
 from connectctl.ops.operations.connectors.config_outlook import OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
-from connectctl.ops.operations.connectors.config_validation import refuse_invalid
+from connectctl.ops.operations.connectors.config_validation import given_of, warnings_of
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, the_one
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
@@ -71,7 +74,7 @@ def create(
     def effect_of(each: Desired) -> OffsetsOfChange:
         return outlook.of_new(each, entries)
 
-    _validate_changed(cluster, planner, given)
+    _validate_changed(session, cluster, planner, given, force=options.force)
     state = "STOPPED" if stopped else None
     wanted = [replace(each, state=state or each.state) for each in given]
     if connectors_offsets.by_topic(cluster, entries) and wanted[0].state in (None, "RUNNING"):
@@ -97,6 +100,7 @@ def apply_files(
     given = read_desired(files)
     cluster = connectors_cluster.observed(session)
     planner = planner_of(cluster, "connectors apply", cluster.connectors(), wait=options.wait)
+    planner.declared = True
     directory = Directory.of(session, cluster, planner, given, request)
     change(session, cluster, planner, given, options, exit_code=exit_code, directory=directory)
 
@@ -136,7 +140,7 @@ def change(
     """Create missing connectors and change the others. ``exit_code``: a dry run with changes exits with 3;
     ``directory`` is a directory applied as a whole; ``existing`` are all connectors, if the planner does not have all.
     """
-    _validate_changed(cluster, planner, wanted)
+    _validate_changed(session, cluster, planner, wanted, force=options.force)
     connectors = planner.current.values() if existing is None else existing
     outlook = ConfigOutlook(session, cluster, connectors, wanted, directory.pruned.delete if directory else ())
     for each in wanted:
@@ -161,12 +165,15 @@ def change(
         directory.finish(planner)
     planned = planner.planned()
     carry_out(session, cluster, planned, options)
-    if exit_code and options.dry_run and planned.plan.steps:
+    pending = planner.drifted or any(not step.read_only for step in planned.plan.steps)
+    if exit_code and options.dry_run and pending:
         raise typer.Exit(PENDING)
 
 
-def _validate_changed(cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired]) -> None:
-    """Validate changed configurations on a worker, and record which of their properties are secrets."""
+def _validate_changed(
+    session: Session, cluster: ConnectorAccess, planner: Planner, wanted: Sequence[Desired], *, force: bool
+) -> None:
+    """Validate changed configurations as ``validate`` does, and record their warnings and their secret properties."""
     found = planner.current
     differing = [
         each for each in wanted if each.name not in found or each.config != dict(found[each.name].connector.config)
@@ -178,7 +185,12 @@ def _validate_changed(cluster: ConnectorAccess, planner: Planner, wanted: Sequen
         | each.hidden
         for each in differing
     }
-    refuse_invalid(cluster.calls, {each.name: each.config for each in differing})
+    if not differing:
+        return
+    given = given_of(differing)
+    where = cluster.calls, given, cluster.kafka, cluster.group, session.named_topics
+    known = offline.look(*where, group_id=cluster.group_id or None, most=MOST)
+    planner.warnings = warnings_of(offline.report(given, Goal.NOW, known), force=force)
 
 
 def delete(session: Session, names: Sequence[str], with_offsets: bool, options: WaitOptions) -> None:
@@ -213,9 +225,8 @@ def _other(now: str | None, then: str | None) -> str | None:
 def carry_out(session: Session, cluster: ConnectorAccess, planned: ConfigPlan, options: ApplyOptions) -> None:
     """Print the plan, or execute it after confirmation; its configurations are stored before any change."""
 
-    connectors_cluster.perform(
-        session, cluster, planned.plan, options, begin=partial(keep, planned.configs, references=planned.references)
-    )
+    begin = partial(keep, planned.configs, references=planned.references)
+    connectors_cluster.perform(session, cluster, planned.plan, options, begin=begin, verified=planned.verified)
 
 
 def edit(session: Session, pattern: str, options: ConfigOptions) -> None:

@@ -55,11 +55,15 @@ def perform(
     plan: Plan,
     options: ApplyOptions,
     begin: Callable[[Journal], None] | None = None,
+    verified: tuple[str, ...] = (),
 ) -> None:
-    """Print the plan, or confirm and execute it; warns if the cluster is not locked. ``begin``: see ``apply.apply``."""
+    """Print the plan, or confirm and execute it; warns if the cluster is not locked. ``begin``: see ``apply.apply``;
+    ``verified``: see ``StepContext``.
+    """
     if plan.steps and not plan.group_id and not options.dry_run:
         terminal.note(
             "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
             style="yellow",
         )
-    apply.apply(session, plan, context_of(session, cluster), options, begin=begin)
+    context = replace(context_of(session, cluster), verified=verified)
+    apply.apply(session, plan, context, options, begin=begin)

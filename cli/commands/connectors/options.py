@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from connectctl.cli.options import ForceOption, WaitOptions
+from connectctl.cli.options import WaitOptions
 
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
 CarryOption = Annotated[
@@ -14,6 +14,12 @@ CarryOption = Annotated[
     typer.Option(
         "--carry-offsets",
         help="Carry source offsets over to the new source partitions, or from a former connector name (KIP-875).",
+    ),
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Also with what validate calls an error, and offsets that the connector would refuse."
     ),
 ]
 
@@ -27,7 +33,9 @@ class StateOptions(WaitOptions):
 
 @dataclass(frozen=True)
 class ConfigOptions(WaitOptions):
-    """Options of commands that change configurations. ``carry``: source offsets are carried over."""
+    """Options of commands that change configurations. ``carry``: source offsets are carried over; ``force``: errors that
+    workers accept do not refuse the change.
+    """
 
     carry: CarryOption = False
     force: ForceOption = False

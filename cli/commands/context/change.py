@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
+from connectctl.cli.session import SANDBOX, sandbox_file
 from connectctl.ops.config import context_edit, context_text, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
@@ -94,6 +95,12 @@ def _parsed(path: Path, text: str | None = None) -> Parsed:
 def _check_exists(path: Path, text: str, name: str) -> None:
     known = _parsed(path, text).names
     if name not in known:
+        if name.startswith(SANDBOX) and (own := sandbox_file(name)):
+            raise BadInput(
+                f"{name} is the context of a sandbox: it is in {own}, and not in {path}",
+                next_step=f"Use it with --context {name}, or for this shell: export CONNECTCTL_CONTEXT={name}.",
+                code="unknown-context",
+            )
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else "See connectctl context list."
         raise BadInput(f"Context not found in {path}: {name}", next_step=hint, code="unknown-context")

@@ -192,7 +192,11 @@ def undo(session: Session, id: str, options: WaitOptions) -> None:
     plan = journal.plan_of(run, KINDS)
     noun, _, verb = run.operation.partition(" ")
     if noun != "connectors" or verb not in CONFIGURATIONS:
-        known = {"offsets": f"connectctl offsets undo {run.id}", "upgrade": f"connectctl upgrade abort {run.id}"}
+        known = {
+            "offsets": f"connectctl offsets undo {run.id}",
+            "upgrade": f"connectctl upgrade abort {run.id}",
+            "loggers": f"connectctl loggers undo {run.id}",
+        }
         hint = known.get(noun)
         raise Refused(
             f"runs undo applies to configuration changes only, and the run {run.id} is a run of {run.operation}",

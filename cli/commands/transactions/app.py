@@ -67,7 +67,9 @@ def list_(
     now = time.time()
     found = find(session.transactions, directory.seen, criteria, group_of(session), now)
     check_connectors(found, directory, criteria, group_of(session))
-    findings = (*gap_findings(directory.gaps), *found.findings)
+    # Connectors that are not seen matter where they were asked for, or where a transaction has no known owner.
+    matters = bool(criteria.connectors) or not all(each.known for each in found.found)
+    findings = (*gap_findings(directory.gaps if matters else ()), *found.findings)
     data = {
         "clusterId": session.transactions.cluster_id(),
         "transactions": [each.as_json(now) for each in found.found],
@@ -99,7 +101,7 @@ def show(
     directory = directory_of(session)
     found = listing.show(session.transactions, directory.seen, id)
     now = time.time()
-    gaps = (*directory.gaps, *listing.hidden_topics(found.transaction))
+    gaps = (*(() if found.known else directory.gaps), *listing.hidden_topics(found.transaction))
     doubts = [*gap_findings(gaps), *ambiguities(directory.seen, [id])]
     data = {
         "clusterId": session.transactions.cluster_id(),
@@ -165,7 +167,11 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
     now = time.time()
     directory = directory_of(session)
     found = measure(session.transactions, directory.seen, roles, now)
-    findings = (*gap_findings((*known.gaps, *directory.gaps)), *found.findings)
+    # Named topics need no roles; and connectors that are not seen matter only where a transaction has no known owner.
+    gaps = () if topics else known.gaps
+    suspects = [each.suspect for each in found.partitions if each.suspect]
+    unowned = any(each.transaction is None or not each.transaction.known for each in suspects)
+    findings = (*gap_findings((*gaps, *(directory.gaps if unowned else ()))), *found.findings)
     missing = sorted(set(roles) - {each.place.topic for each in found.partitions} - {f.subject for f in found.findings})
     if missing:
         raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")

@@ -118,7 +118,9 @@ def searched(session: Session, topics: list[str] | None) -> Search:
         except NotAuthorized as e:
             roles = Partial({}, (gap_of(e, "the internal topics of the workers"),))
     found = search(calls, topics, roles.seen, session.transaction_log)
-    return replace(found, findings=(*gap_findings(roles.gaps), *found.findings))
+    # The answer about named topics is complete without the roles of others.
+    unknown = () if topics else gap_findings(roles.gaps)
+    return replace(found, findings=(*unknown, *found.findings))
 
 
 def _plan_open(session: Session, id: str, force: bool) -> Plan:

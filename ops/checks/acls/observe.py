@@ -15,6 +15,7 @@ from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connector import Connector, path_of
+from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
@@ -210,7 +211,7 @@ def _sink(connector: Connector, spelled: Spelled, said: Principals) -> SinkAcces
         name=connector.name,
         principals=principals,
         clusters=clusters,
-        group=None if "${" in group else group,
+        group=None if has_reference(group) else group,
         topics=() if regex else tuple(sorted(topics_of_sink(config))),
         regex=regex,
         dead_letters=config.get(_DEAD_LETTERS, "").strip() or None,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.core.errors import BadInput
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -146,7 +147,7 @@ def _has_certificate(properties: Mapping[str, str]) -> bool:
 def _of_jaas(text: str) -> Identity:
     module = _MODULE.match(text)
     name = module.group(1).rpartition(".")[2] if module else ""
-    if "${" in text and "username" not in text:
+    if has_reference(text) and "username" not in text:
         return Identity(None, "its sasl.jaas.config is a reference to a config provider")
     if name not in _BY_NAME:
         what = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
@@ -157,7 +158,7 @@ def _of_jaas(text: str) -> Identity:
     user = options.get("username")
     if not user:
         return Identity(None, "its sasl.jaas.config has no username")
-    if "${" in user:
+    if has_reference(user):
         return Identity(None, "its username is a reference to a config provider")
     return Identity(f"User:{user}")
 

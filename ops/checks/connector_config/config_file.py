@@ -25,6 +25,7 @@ from connectctl.ops.core.errors import BadInput
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
 FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
 _AROUND = frozenset({"name", "config", "initial_state", "offsets", "apiVersion", "kind", "type", "tasks"})
+_TEMPLATE = re.compile(r"\{\{.*?\}\}")
 _SHAPES = "Write an object with name and config, or a flat object of properties, as Connect's REST API accepts them."
 
 
@@ -35,7 +36,7 @@ class Given:
     ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
     connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995). ``kept_state`` is
     the one that a manifest wants it to have at all times. ``secrets`` are the references to secrets, whose values in
-    ``config`` say only that.
+    ``config`` say only that. ``doubled`` are the properties that a manifest gives in two places: see ``strimzi.doubled``.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Given:
     with_offsets: bool = False
     kept_state: str | None = None
     secrets: Mapping[str, SecretSource] = field(default_factory=dict)
+    doubled: Mapping[str, strimzi.Doubled] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,9 @@ def _yaml(text: str, file: str) -> list[Any]:
         nodes = [node for node in yaml_text.compose_all(text) if node.value != "" or not node.tag.endswith(":null")]
         documents = [_plain(node, file) for node in nodes]
     except yaml.MarkedYAMLError as e:
+        if _TEMPLATE.search(text):
+            hint = "Render it first, for example with helm template CHART, and give the result: -f -."
+            raise BadInput(f"{file} is not YAML", why="it is a template: it has {{ … }}", next_step=hint) from e
         line = f", line {e.problem_mark.line + 1}" if e.problem_mark else ""
         raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e
     except (yaml.YAMLError, RecursionError) as e:
@@ -198,6 +203,13 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
             why="it is what connectors list prints, which has no configurations",
             next_step="Use connectctl connectors show NAME -o json.",
         )
+    lists = [name for name, value in whole.last.items() if _is_list_of_objects(value)]
+    if lists and not whole.last.keys() & {"connector.class", "config"}:
+        raise BadInput(
+            f"{file} is not a connector configuration",
+            why=f"it has no connector.class; {lists[0]} is a list of objects",
+            next_step=f"Give the list by itself, for example: yq .{lists[0]} {file} | connectctl validate -f -",
+        )
     outer, inner = whole, whole
     if isinstance(config := whole.last.get("config"), _Pairs):
         inner = config
@@ -229,6 +241,10 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
     )
 
 
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, _Pairs) for each in value)
+
+
 def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
     parts = {name: value.last for name, value in whole.last.items() if isinstance(value, _Pairs)}
     metadata, spec = parts.get("metadata", {}), parts.get("spec", {})
@@ -238,8 +254,10 @@ def _from_manifest(whole: _Pairs, text: str, file: str, form: str) -> Given:
         raise BadInput(f"{file} is not a connector configuration", why="spec.config is not an object")
     secrets = _secrets(inner)
     config = {name: _value(name, secrets.get(name, value), line, file) for name, value, line in inner.members}
+    doubled = strimzi.doubled(spec, config)
     config |= {name: _value(name, value, None, file) for name, value in strimzi.properties(spec)}
-    return Given(name, config, file, dict(_repeated(inner, text, form)), state, kept_state=state, secrets=secrets)
+    repeated = dict(_repeated(inner, text, form))
+    return Given(name, config, file, repeated, state, kept_state=state, secrets=secrets, doubled=doubled)
 
 
 def _secrets(inner: _Pairs) -> dict[str, SecretSource]:

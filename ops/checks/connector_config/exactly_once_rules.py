@@ -12,7 +12,7 @@ from connectctl.ops.connect.source_transactions import (
     LATENCY,
     TIMEOUT,
 )
-from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 
@@ -48,6 +48,10 @@ GOES_ON = (
     "write records twice. Workers then refuse every change of its configuration, even an identical one."
 )
 GOES_ON_STEP = f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
+UNAWARE = (
+    f"{SUPPORT} is required, and workers before 3.3 do not know the property: they accept the connector, which runs with "
+    "at-least-once delivery."
+)
 NO_BOUNDARIES = (
     "The connector does not support connector-defined transaction boundaries",
     "This connector has returned a null value from its canDefineTransactionBoundaries method",
@@ -113,7 +117,11 @@ def required(subject: Subject, words: Words) -> None:
     if subject.running and subject.goal in (Goal.PREPARING, Goal.DOWNGRADE):
         words.add(WORKERS_NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
         return
-    if False in subject.modes:
+    if unaware(subject):
+        words.add(
+            WORKERS_NOT_ENABLED, SUPPORT, UNAWARE, f"{_REQUESTED}, or upgrade the workers.", severity=Severity.WARNING
+        )
+    elif False in subject.modes:
         step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
         words.add(WORKERS_NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
     details = {each.plugin: each.detail for each in subject.answers}
@@ -125,6 +133,11 @@ def required(subject: Subject, words: Words) -> None:
     if PluginSays.FAILS in details:
         said = details[PluginSays.FAILS] or FAILED
         words.add(FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
+
+
+def unaware(subject: Subject) -> bool:
+    """Return whether every worker that was asked is of a release that does not know exactly.once.support."""
+    return subject.goal is Goal.NOW and {each.support for each in subject.answers} == {Support.NOT_SUPPORTED}
 
 
 def boundary(subject: Subject, words: Words) -> None:
@@ -169,9 +182,11 @@ def interval(subject: Subject, words: Words) -> None:
             step = f"Set {INTERVAL}, well below {timeout}."
             words.add(WORKERS_INTERVAL, INTERVAL, f"{message} times out after {timeout} ms.", step)
     elif int(value) >= timeout:
-        message = f"Transactions end after {int(value)} ms, and the broker rolls them back after {timeout} ms."
+        equal = int(value) == timeout
+        rolls = "may roll them back" if equal else "rolls them back"
+        message = f"Transactions end after {int(value)} ms, and the broker {rolls} after {timeout} ms."
         step = f"Set {INTERVAL} well below {timeout}, or {TIMEOUT} well above {int(value)}."
-        severity = Severity.ERROR if sure else Severity.WARNING
+        severity = Severity.ERROR if sure and not equal else Severity.WARNING
         words.add(LONG_INTERVAL, INTERVAL, message, step, severity=severity)
 
 

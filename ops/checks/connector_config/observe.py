@@ -9,6 +9,7 @@ from functools import cached_property
 
 from connectctl.ops.checks.types import Goal, PluginSays, Validation
 from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
+from connectctl.ops.connect.connector_class import has_reference, kind_of
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
@@ -16,7 +17,6 @@ from connectctl.ops.core.rule import Rule
 SOURCE, SINK = "source", "sink"
 _SIZES = {"SHORT": 15, "INT": 31, "LONG": 63}
 _NUMBER = re.compile(r"[+-]?[0-9]+")
-_REFERENCE = re.compile(r"\$\{[^}]*\}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 LONGEST_TOPIC = 249
 
@@ -52,16 +52,17 @@ class Subject:
         return tuple(each for each in self.validations if each.problem is None)
 
     @cached_property
+    def defined(self) -> frozenset[str]:
+        """The properties that Connect and the plugin define, as far as a worker tells."""
+        return frozenset(name for each in self.answers for name in each.properties)
+
+    @cached_property
     def kind(self) -> str | None:
         """``source`` or ``sink``: as the workers say, else as the configuration looks; None where neither tells."""
         kinds = {each.kind for each in self.answers if each.kind}
         if self.is_source or len(kinds) == 1:
             return SOURCE if self.is_source else kinds.pop()
-        name = (self.config.get("connector.class") or "").rsplit(".", 1)[-1]
-        marks = [kind for kind in (SOURCE, SINK) if kind.capitalize() in name]
-        if len(marks) == 1:  # before topics, which are also those that a MirrorSourceConnector reads elsewhere
-            return marks[0]
-        return SINK if "topics" in self.config or "topics.regex" in self.config else None
+        return kind_of(self.config)
 
     @property
     def modes(self) -> frozenset[bool]:
@@ -81,10 +82,10 @@ class Subject:
     def text(self, name: str) -> str | None:
         """The value as Connect compares it, without the blanks around it; None where it is not set or not known yet.
 
-        A value with a reference (``${file:…}``) is known to workers only.
+        A value with a reference (``${file:…}``) is known to workers only; ``${NAME}`` without a colon is literal text.
         """
         value = self.config.get(name)
-        return None if value is None or _REFERENCE.search(value) else value.strip()
+        return None if value is None or has_reference(value) else value.strip()
 
     def word(self, name: str, default: str) -> str:
         """The value in lower case, for words whose case does not matter."""
@@ -202,7 +203,7 @@ def same_words(text: str) -> str:
 def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> str:
     """``text`` without the values of secrets: of those that the configuration has, and of one that a worker looked up."""
     value = config.get(about)
-    if is_secret(about) or (value is not None and _REFERENCE.search(value)):
+    if is_secret(about) or (value is not None and has_reference(value)):
         text = re.sub(
             r"Invalid value .* for configuration", f"Invalid value {MASK} for configuration", text, flags=re.S
         )

@@ -1,7 +1,8 @@
 """Whether a connector's configuration will do: our rules and the workers' own validation, told once. Pure.
 
-EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG020 to CONFIG029
-about client overrides and topics, CONFIG030 to CONFIG034 about what is left.
+EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG016 to CONFIG018
+about what is ignored or lost silently, CONFIG020 to CONFIG029 about client overrides and topics, CONFIG030 to CONFIG035
+about what is left.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import StrEnum
 
-from connectctl.ops.checks.connector_config import exactly_once_rules, framework_rules, override_rules
+from connectctl.ops.checks.connector_config import exactly_once_rules, framework_rules, override_rules, silent_rules
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
+from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.checks.types import Goal, PluginSays, Validation
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Finding, Severity
@@ -24,11 +27,13 @@ REPEATED = Rule("CONFIG031", Severity.WARNING)
 SAME_NAME = Rule("CONFIG032", Severity.WARNING)
 BAD_STATE = Rule("CONFIG033", Severity.ERROR)
 INITIAL_OFFSETS = Rule("CONFIG034", Severity.ERROR)
+GIVEN_TWICE = Rule("CONFIG035", Severity.WARNING)
 OWN_TARGET = Rule("STORE008", Severity.ERROR)
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
 _NO_CLASS = "Failed to find any class that implements Connector"
+_PLUGIN_NAME = re.compile(r"name='([^']+)'")
 _FOLLOWS = "Invalid value null for configuration "
 _SHORT = 160
 
@@ -43,11 +48,15 @@ class _Said:
 
 
 class ConfigOutcome(StrEnum):
-    """What becomes of a configuration: workers refuse it; they take it, and connector or tasks fail; neither."""
+    """What becomes of a configuration: workers refuse it; they take it, and connector or tasks fail; neither.
+
+    NOT_VALIDATED: no rule finds an error, and none of the workers that were to be asked has validated it.
+    """
 
     REFUSED = "refused"
     FAILS = "fails"
     TAKEN = "taken"
+    NOT_VALIDATED = "not validated"
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Evaluated:
 def evaluate(subject: Subject) -> Evaluated:
     """The findings about the configuration, and what becomes of it. A worker's error that a rule tells is one finding."""
     words = Words(subject)
-    for area in (exactly_once_rules, framework_rules, override_rules):
+    for area in (exactly_once_rules, framework_rules, override_rules, silent_rules):
         area.check(subject, words)
     own_target(subject, words)
     said = _said(subject)
@@ -137,12 +146,21 @@ def _left_over(said: _Said, subject: Subject) -> Finding:
         step = f"Leave out {said.property}, or have it allowed by connector.client.config.override.policy."
         return override_rules.NOT_ALLOWED.found(subject.name, f"{text}{some}", step)
     if text.startswith(_NO_CLASS):
-        message = text.partition(", available connectors are")[0]
-        step = "Correct connector.class, or install the plugin on every worker."
+        message, _, installed = text.partition(", available connectors are")
+        step = f"{_similar(subject, installed)}Correct connector.class, or install the plugin on every worker: "
+        step += "connectctl plugins list."
         return framework_rules.NO_CLASS.found(subject.name, f"{message}.{some}", step)
     named = said.property if said.property and said.property not in text else ""
     step = f"Correct {said.property}." if said.property else "Correct the property that the worker names."
     return WORKER_SAYS.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)
+
+
+def _similar(subject: Subject, installed: str) -> str:
+    """Return the question for the installed class whose name is nearest, by the list in a worker's error."""
+    names = {name.rsplit(".", 1)[-1].removesuffix("Connector"): name for name in _PLUGIN_NAME.findall(installed)}
+    wanted = (subject.config.get("connector.class") or "").strip().rsplit(".", 1)[-1].removesuffix("Connector")
+    near = get_close_matches(wanted, names, 1)
+    return f"Do you mean {names[near[0]]}? " if near else ""
 
 
 def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
@@ -190,3 +208,12 @@ def repeated(name: str, lines: Mapping[str, Sequence[int]]) -> Iterator[Finding]
         where = ", ".join(map(str, at))
         message = f"{each} is set {len(at)} times, on lines {where}; the last one counts."
         yield REPEATED.found(name, message, "Keep only one of them.")
+
+
+def given_twice(name: str, doubled: Mapping[str, Doubled]) -> Iterator[Finding]:
+    """CONFIG035: properties that a manifest gives in two places."""
+    for each, at in doubled.items():
+        values = "" if at.value == at.other_value else f" ({at.value}, not {at.other_value})"
+        message = f"{each} is given twice, by {at.place} and by {at.other}: {at.place} counts{values}."
+        severity = None if values else Severity.INFO
+        yield GIVEN_TWICE.found(name, message, "Leave one of them out.", severity=severity)

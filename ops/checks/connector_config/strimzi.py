@@ -8,6 +8,7 @@ As Strimzi's operator makes a configuration of them: ``spec.config`` with ``conn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.core.errors import BadInput
@@ -18,6 +19,16 @@ PROPERTIES = {"class": "connector.class", "tasksMax": "tasks.max", "version": "c
 STATES = {"running": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED"}
 _OPERATORS_OWN = frozenset({"autoRestart", "listOffsets", "alterOffsets"})
 """What the operator does later, and no part of a configuration."""
+
+
+@dataclass(frozen=True)
+class Doubled:
+    """A value that a manifest gives in two places: at ``place``, which counts, and at ``other``, which does not."""
+
+    place: str
+    value: str
+    other: str
+    other_value: str
 
 
 def is_manifest(members: Mapping[str, Any]) -> bool:
@@ -42,6 +53,19 @@ def read(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any], file: 
 def properties(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The properties that a spec has beside its ``config``."""
     return ((name, spec[member]) for member, name in PROPERTIES.items() if spec.get(member) is not None)
+
+
+def doubled(spec: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Doubled]:
+    """Return what a spec gives in two places, by property: what the operator takes, and what it ignores."""
+    found = {
+        name: Doubled(f"spec.{member}", str(spec[member]), "spec.config", str(config[name]))
+        for member, name in PROPERTIES.items()
+        if spec.get(member) is not None and config.get(name) is not None
+    }
+    if spec.get("pause") is not None and spec.get("state") is not None:
+        other = "paused" if spec["pause"] is True else "running"
+        found["the state"] = Doubled("spec.state", str(spec["state"]).lower(), "spec.pause", other)
+    return found
 
 
 def _problems(kind: Any, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:

@@ -36,7 +36,11 @@ MOST_AT_ONCE = 16
 MOST = 500
 """Questions in one check, a configuration and a worker each: one to three requests."""
 Configs = Mapping[str, Mapping[str, str | None]]
-_PREFIX = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): ")
+_PREFIX = re.compile(r"^(?:(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): )+")
+_ABOUT_CONFIG = re.compile(
+    r"^[\w.]*(?:BadRequestException|ConfigException|PluginLoadingException): |^Failed to find any class "
+)
+"""An answer 500 that is about the configuration; any other is a fault of the worker, or of what stands before it."""
 _HINT = "Check that the worker runs: connectctl cluster show."
 
 
@@ -116,7 +120,7 @@ def _validation(calls: ConnectCalls, url: str, config: Mapping[str, str | None])
     if as_it_is.problem is not None:
         return Validation(worker, problem=as_it_is.problem)
     kind = _kind(as_it_is.properties)
-    found = Validation(worker, as_it_is.errors, kind=kind)
+    found = Validation(worker, as_it_is.errors, kind=kind, properties=as_it_is.properties)
     if kind == "sink" or ("" in as_it_is.errors and not as_it_is.properties):
         return found
     if kind == "source" and SUPPORT not in as_it_is.properties:
@@ -174,7 +178,7 @@ def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _An
         said = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
     except ConnectctlError as e:
         why = (e.why or e.what).rstrip(".")
-        if e.code in ("worker-error", "rejected", "not-found"):
+        if e.code == "rejected" or (e.code == "worker-error" and _ABOUT_CONFIG.match(e.why or "")):
             return _Answer({"": (_PREFIX.sub("", e.why or e.what),)})
         return _Answer({}, problem=why)
     return _read(said)

@@ -14,7 +14,9 @@ from connectctl.ops.connect import config_topic, release
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.connect.internal_topics import Role, address
+from connectctl.ops.connect.too_many_tasks import EXCEPTION
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.records import TopicImage
@@ -31,8 +33,6 @@ MOST_AT_ONCE = 32
 CONFIG_TOPIC, WORKERS = "config topic", "workers"
 _RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 _REFUSED = re.compile(r" has generated (\d+) tasks, which is greater than (\d+), the maximum number of tasks")
-_EXCEPTION = "org.apache.kafka.connect.runtime.TooManyTasksException"
-_REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
 
 
 class Release(NamedTuple):
@@ -103,7 +103,7 @@ class TaskSet:
     def references(self) -> tuple[str, ...]:
         """Those of the two properties whose value a config provider of the worker gives."""
         given = ((name, str(self.config.get(name, ""))) for name in ("tasks.max", "tasks.max.enforce"))
-        return tuple(name for name, value in given if _REFERENCE.search(value))
+        return tuple(name for name, value in given if has_reference(value))
 
     @property
     def refusal(self) -> TasksMaxRefusal | None:
@@ -184,7 +184,7 @@ def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
     refused = _REFUSED.search(status.trace)
     if refused:
         return TasksMaxRefusal(int(refused.group(1)), int(refused.group(2)))
-    return TasksMaxRefusal() if _EXCEPTION in status.trace else None
+    return TasksMaxRefusal() if EXCEPTION in status.trace else None
 
 
 def _positive(value: str) -> int | None:

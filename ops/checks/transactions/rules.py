@@ -43,18 +43,20 @@ def check(facts: TransactionFacts, goal: Goal) -> Iterator[Finding]:
 
 
 def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Finding | None:
-    """TXN005, an error where the interval alone is as long as the time-out."""
+    """TXN005, an error where the interval alone is longer than the time-out."""
     if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
         return None
     sure = each.interval_configured and each.timeout_configured
     origin = "" if each.interval_configured else ", which is the default of the workers' offset.flush.interval.ms"
-    over = "no less than" if each.interval_ms >= each.timeout_ms else "little less than"
+    longer = each.interval_ms > each.timeout_ms
+    over = "more than" if longer else "as long as" if each.interval_ms == each.timeout_ms else "little less than"
+    may = "" if longer else ", which may roll its transactions back"
     default = "" if each.timeout_configured else ", Kafka's default"
     message = (
         f"It commits every {_seconds(each.interval_ms)}{origin}; that is {over} its transaction time-out of "
-        f"{_seconds(each.timeout_ms)}{default}."
+        f"{_seconds(each.timeout_ms)}{default}{may}."
     )
-    certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_configured)
+    certain = longer and (sure or each.interval_configured)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
     hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
     if each.interval_ms * 2 <= BROKER_LIMIT_MS:

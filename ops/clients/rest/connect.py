@@ -83,7 +83,8 @@ def failure(method: str, url: str, status: int, message: str) -> ConnectctlError
     if 300 <= status < 400:
         hint = "Give the address of the worker itself in rest."
         return ConnectctlError(f"{asked} is redirected, which is not followed", why=message, next_step=hint)
-    code = {404: "not-found", 405: "unsupported"}.get(status, "rejected" if status < 500 else "worker-error")
+    codes = {400: "rejected", 404: "not-found", 405: "unsupported", 422: "rejected"}
+    code = codes.get(status, "failed" if status < 500 else "worker-error")
     return ConnectctlError(
         f"The worker answers {status} to {asked}", why=message, next_step=_HINTS.get(message), code=code
     )

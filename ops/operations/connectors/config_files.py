@@ -18,11 +18,14 @@ Reveal = Callable[[str, Any], Any]
 """``ops.clients.secrets.reveal``: the secret that a reference refers to, under a name for errors."""
 
 
-def read(files: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
-    """The configurations in ``files``, ``-`` for standard input. Raises ``BadInput`` with file and line.
+def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
+    """The configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with file and line.
+
+    A directory is for all of its files with a suffix of ``FORMS``, in order of their names.
 
     References to secrets are followed by ``reveal``; None leaves them alone.
     """
+    files = [file for path in paths for file in _files(path)]
     names = [str(file) for file in files]
     if names.count("-") > 1:
         raise BadInput("Standard input can be read only once", next_step="Give -f - once.")
@@ -43,12 +46,12 @@ def revealed(given: Given, reveal: Reveal) -> Given:
 
 
 def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
-    """The connectors in ``paths``; a directory is for all of its files with a suffix of ``FORMS``, in order of their names.
+    """The connectors in ``paths``, as ``read`` takes them.
 
     Raises ``BadInput`` for what no worker would take, for a name that is there twice, for masked values, and for secrets
     that ``reveal`` does not give.
     """
-    given = read([file for path in paths for file in _files(path)], reveal)
+    given = read(paths, reveal)
     for each in given:
         refuse_unusable(each)
     _refuse_doubles(given)
@@ -67,7 +70,7 @@ def usable(given: Given) -> Desired:
     config = {name: value for name, value in given.config.items() if value is not None} | {"name": given.name}
     file = None if given.file == "-" else str(Path(given.file).absolute())
     state = given.initial_state.upper() if given.initial_state else None
-    return Desired(given.name, config, state, given.kept_state, file, given.secrets)
+    return Desired(given.name, config, state, given.kept_state, file, given.secrets, given.doubled)
 
 
 def _files(path: Path) -> Iterable[Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from connectctl.ops.connect.partition_changes import shared
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_outlook import CARRIED
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, read_config
 
@@ -96,7 +97,9 @@ def arranged(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]])
 
 def _with_hint(step: ConnectorStep, former: Sequence[str]) -> ConnectorStep:
     """``step``; the creation of a connector with source partitions of ``former`` ones says what becomes of their offsets."""
-    if not former or not isinstance(step, CreateConnector) or any(each.startswith("resumes") for each in step.offsets):
+    if not former or not isinstance(step, CreateConnector) or CARRIED in step.partitions:
+        return step
+    if any(each.startswith("resumes") for each in step.offsets):
         return step
     hint = f"connectctl offsets copy {former[0]} {step.subject}"
     said = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
@@ -19,7 +20,16 @@ from connectctl.ops.operations.connectors.config_steps import (
 )
 from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, shown
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
-from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState, already_satisfied
+from connectctl.ops.operations.connectors.steps import (
+    VERB_OF,
+    WANTED,
+    Await,
+    ConnectorStep,
+    SetTargetState,
+    VerifyState,
+    already_satisfied,
+    other_state,
+)
 
 VERBS = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
 RESTARTS = "restarts the connector and its tasks"
@@ -32,7 +42,8 @@ class Desired:
     """A connector as it is to be. ``state`` is the one to create it in, ``kept_state`` the one that it is always to have.
 
     Both are RUNNING, PAUSED or STOPPED. ``file`` is where it is configured, None for nowhere. ``secrets`` are the
-    references of the file to secrets, whose values are in ``config``.
+    references of the file to secrets, whose values are in ``config``. ``doubled`` are values that a manifest gives in two
+    places.
     """
 
     name: str
@@ -41,6 +52,7 @@ class Desired:
     kept_state: str | None = None
     file: str | None = None
     secrets: Mapping[str, SecretSource] = field(default_factory=dict, compare=False)
+    doubled: Mapping[str, Doubled] = field(default_factory=dict)
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -55,16 +67,23 @@ class Desired:
 
 @dataclass(frozen=True)
 class ConfigPlan:
-    """A plan, and the configurations that its steps mean: to be kept before it is carried out."""
+    """A plan, and the configurations that its steps mean: to be kept before it is carried out. ``verified``: the connectors
+    that it does not change, and whose states it verifies.
+    """
 
     plan: Plan
     configs: tuple[Config, ...]
     references: References = field(default_factory=dict)
+    verified: tuple[str, ...] = ()
 
 
 @dataclass
 class Planner:
-    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` what their plugins hide."""
+    """Plans changes of configurations. ``current`` are the connectors by name; ``passwords`` what their plugins hide.
+
+    ``declared``: files say what connectors are to be, their states included; those that are in another state than their
+    files mean are ``drifted``.
+    """
 
     operation: str
     cluster_id: str
@@ -78,12 +97,24 @@ class Planner:
     noops: list[Noop] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
     references: dict[str, Mapping[str, tuple[SecretSource, str]]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    declared: bool = False
+    drifted: list[str] = field(default_factory=list)
 
     def planned(self) -> ConfigPlan:
         """What was added, as one plan; waits come last, so that many take no longer than one."""
         steps = (*self.steps, *self.waits, *self.shows)
-        plan = Plan(self.operation, self.cluster_id, steps, tuple(self.noops), self.group_id, independent=True)
-        return ConfigPlan(plan, tuple(self.configs), dict(self.references))
+        plan = Plan(
+            self.operation,
+            self.cluster_id,
+            steps,
+            tuple(self.noops),
+            self.group_id,
+            independent=True,
+            warnings=self.warnings,
+        )
+        verified = tuple(step.subject for step in self.waits if isinstance(step, VerifyState))
+        return ConfigPlan(plan, tuple(self.configs), dict(self.references), verified)
 
     def create(self, desired: Desired, offsets: OffsetsOfChange = NONE) -> None:
         self.configs.append(desired.config)
@@ -123,11 +154,39 @@ class Planner:
             self.steps += self.at_rest(name, (change, *stopped), desired.kept_state) if stopped else [change]
         if moves and verb and not stopped:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
-        if not changes and not moves:
+        if self.declared and not moves:
+            self._verify(health, self._meant(desired), changed=bool(changes))
+        elif changes or moves:
+            self.wait_for(name, desired.kept_state or self.state(name))
+        else:
             self.noops.append(Noop(name, "unchanged"))
-            return
-        self.wait_for(name, desired.kept_state or self.state(name))
-        self.show(name, offsets)
+        if changes or moves:
+            self.show(name, offsets)
+
+    def _meant(self, desired: Desired) -> State:
+        """Return the state that a file means: the one that it names, also for the creation alone, else RUNNING."""
+        if desired.kept_state:
+            return State(desired.kept_state)
+        now = self.state(desired.name)
+        return State(now) if now == desired.state else State.RUNNING
+
+    def _verify(self, health: ConnectorHealth, meant: State, *, changed: bool) -> None:
+        """Report a connector that is in another state than ``meant``, or unhealthy; with a wait, have it verified."""
+        name = health.name
+        words = ["unchanged"]
+        if other := other_state(health.connector, meant):
+            self.drifted.append(name)
+            step = f"connectctl connectors {VERB_OF[meant]} {name}"
+            words.append(f"it is {other}, and its file means {meant} (to change that: {step})")
+            if changed:
+                self.warnings = (*self.warnings, f"{name}: {words[-1]}")
+        elif health.verdict.state is not meant:
+            words.append(f"it is {health.verdict}")
+        if not changed:
+            self.noops.append(Noop(name, "; ".join(words)))
+        if self.wait:
+            verify = VerifyState(name, meant)
+            self.waits.append(Await(name, meant) if changed and not other else verify)
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
         health = self.current[name]

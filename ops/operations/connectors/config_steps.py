@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, Partitions
@@ -55,6 +55,7 @@ class CreateConnector(Step["StepContext"]):
     def apply(self, context: StepContext) -> str | None:
         config = kept(context.journal, self.after)
         state = {"initial_state": self.state} if self.state else {}
+        context.before[self.subject] = Connector(self.subject, None), context.now()
         context.calls.send("POST", "/connectors", {"name": self.subject, "config": config} | state)
         _until(context, self.subject, lambda found: found is not None and digest(found) == self.after)
         return None

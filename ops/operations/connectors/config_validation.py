@@ -1,13 +1,15 @@
-"""What the workers say of configurations before they are sent: their own validation, which changes nothing."""
+"""The decision on configurations before they are sent, by the rules of ``validate``, and those that saved plans mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config import validations
+from connectctl.ops.checks.connector_config.config_file import Given
+from connectctl.ops.checks.connector_config.rules import ConfigOutcome
+from connectctl.ops.checks.offline import Report
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.config_plan import Desired
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
@@ -20,23 +22,46 @@ MOST_SAID = 5
 """Problems that are said in one line; the rest is counted."""
 
 
-def refuse_invalid(calls: ConnectCalls, configs: Mapping[str, Config]) -> None:
-    """Raises ``BadInput`` with what a worker does not accept. One that cannot be asked says so when it is sent."""
-    found = validations.ask(calls, calls.urls[:1], configs)
-    said = [
-        f"{name}: {f'{field} ' if field else ''}{text}"
-        for name, answers in found.items()
-        for answer in answers
-        for field, texts in answer.errors.items()
-        for text in texts
-    ]
-    if said:
+def given_of(desired: Iterable[Desired]) -> tuple[Given, ...]:
+    """Return configurations as ``validate`` takes them."""
+    return tuple(Given(each.name, each.config, each.file or "-", doubled=each.doubled) for each in desired)
+
+
+def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
+    """Return what a plan warns of, in one line each. ``force`` makes warnings of the errors that workers accept.
+
+    Raises ``BadInput`` for what workers refuse, and ``Refused`` for other errors, without ``force``.
+    """
+    refusing = [each for each in report.verdicts if each.outcome is ConfigOutcome.REFUSED and each.subject.answers]
+    if refusing:
+        errors = _errors(finding for verdict in refusing for finding in verdict.findings)
         raise BadInput(
             "The workers do not accept the configuration; nothing was done",
-            why=some_of(said, MOST_SAID, "; "),
-            next_step="Correct it; connectctl validate -f FILE says more.",
+            why=some_of(list(map(_line, errors)), MOST_SAID, "; "),
+            next_step=f"Correct it. {_explained(errors)}",
             code="invalid-config",
         )
+    errors = _errors(report.findings)
+    if errors and not force:
+        raise Refused(
+            "The workers accept the configuration, and it fails or loses its guarantee; nothing was done",
+            why=some_of(list(map(_line, errors)), MOST_SAID, "; "),
+            next_step=f"Correct it, or override this with --force. {_explained(errors)}",
+            code="invalid-config",
+        )
+    return tuple(_line(each) for each in report.findings if each.severity is not Severity.INFO)
+
+
+def _errors(findings: Iterable[Finding]) -> list[Finding]:
+    return [each for each in findings if each.severity is Severity.ERROR]
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.subject}: {finding.id} {finding.message.rstrip('.')}"
+
+
+def _explained(errors: Sequence[Finding]) -> str:
+    return f"Details: connectctl preflight --explain {errors[0].id}."
 
 
 def resolved(calls: ConnectCalls, saved: Plan, given: Mapping[str, Desired]) -> tuple[Config, ...]:

@@ -35,7 +35,8 @@ class StepContext(RunContext):
     """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
 
     ``journal`` keeps configurations, for the steps that need one. ``facts`` reads what decides on the state of connectors;
-    None where only workers can be asked, whose statuses then count.
+    None where only workers can be asked, whose statuses then count. ``verified`` are the connectors that are not changed and
+    whose states are to be verified.
     """
 
     calls: ConnectCalls
@@ -44,6 +45,7 @@ class StepContext(RunContext):
     waits: dict[str, Wait] = field(default_factory=dict)
     facts: Callable[[], Facts] | None = None
     journal: Journal | None = None
+    verified: tuple[str, ...] = ()
 
     def read(self, name: str, facts: Facts | None = None) -> Connector:
         """The connector as it is now, by ``facts`` where they were read a moment ago."""
@@ -78,11 +80,16 @@ class StepContext(RunContext):
             )
             raise TimedOut(f"{what} after {self.timeout:g} s")
 
-    def await_all(self, wanted: State) -> None:
-        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
+    def await_all(self, subject: str, wanted: State) -> None:
+        """Begin to wait for everything that was changed, so that many waits take no longer than one.
+
+        Only ``subject`` is known to be ``wanted``. Others are looked at meanwhile, as if they were; a wait for another
+        state, or for an earlier change, begins again in its turn.
+        """
         for name, (before, began) in self.before.items():
             wait = self.waits.get(name)
-            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
+            other = wait is not None and (wait.waiting.wanted is not wanted or wait.began != began)
+            if wait is None or (other and (name == subject or wait.end is not None)):
                 self.waits[name] = Wait(began, WaitState(wanted, before))
 
     def check_waits(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
+from connectctl.ops.connect.too_many_tasks import restart_hint, restart_warning
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
@@ -19,6 +20,7 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
 WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
+VERB_OF = {state: verb for verb, state in WANTED.items()}
 _AT_REST = ("STOPPED", "PAUSED")
 
 ConnectorStep = Step[StepContext]
@@ -97,7 +99,8 @@ class Await(Step[StepContext]):
     """Wait until a connector is what was asked for; fails at once where it is FAILED instead.
 
     After a change of this run, what fails by fencing alone is restarted once: a task that ends late uses the transactional
-    id of the one that begins, and workers do not start again what was fenced by that.
+    id of the one that begins, and workers do not start again what was fenced by that. A run that is resumed restarts what
+    has failed.
     """
 
     subject: str
@@ -108,27 +111,34 @@ class Await(Step[StepContext]):
         return f"wait until {self.subject} is {self.wanted}"
 
     def apply(self, context: StepContext) -> str | None:
+        if context.resumed and self.wanted is State.RUNNING and self.subject not in context.before:
+            RestartAndAwait.restart(self.subject, context)
         own_change = self.subject in context.before
         if not own_change:
             context.before[self.subject] = context.read(self.subject), context.now()
-        wait, again = self._waited(context), ""
+        wait, again = self.waited(context), ""
         if wait.failed and own_change and _by_fencing(context.read(self.subject)):
             RestartAndAwait.restart(self.subject, context)
             del context.waits[self.subject]
-            wait = self._waited(context)
+            wait = self.waited(context)
             again = "; tasks that had failed because their producer was fenced were restarted once"
+        return self.result(context, wait, again)
+
+    def result(self, context: StepContext, wait: WaitProgress, again: str = "") -> str:
+        """Return the end of a wait in words. Raises ``ConnectctlError`` for one that failed."""
         if wait.failed:
+            restart = restart_hint(context.read(self.subject))
             raise ConnectctlError(
                 f"{self.subject} is {wait.verdict}{again}",
                 why=wait.verdict.cause,
-                next_step=f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}",
+                next_step=f"See connectctl connectors show {self.subject} -o wide. {restart}",
                 code="connector-failed",
             )
         return f"{wait.verdict}{again}"
 
-    def _waited(self, context: StepContext) -> WaitProgress:
+    def waited(self, context: StepContext) -> WaitProgress:
         """The end of the wait. Raises ``TimedOut``."""
-        context.await_all(self.wanted)
+        context.await_all(self.subject, self.wanted)
         wait = context.waits[self.subject]
 
         def end() -> WaitProgress | None:
@@ -147,6 +157,34 @@ class Await(Step[StepContext]):
                 next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
             )
         return wait.end
+
+
+@dataclass(frozen=True)
+class VerifyState(Step[StepContext]):
+    """Verify that a connector that the plan does not change is in the state that its file means, and healthy."""
+
+    read_only = True
+    subject: str
+    wanted: State
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"verify that {self.subject} is {self.wanted}"
+
+    def apply(self, context: StepContext) -> str | None:
+        if other := other_state(context.read(self.subject), self.wanted):
+            raise ConnectctlError(
+                f"{self.subject} is {other}, and its file means {self.wanted}",
+                why="its state was changed since it was applied",
+                next_step=f"Change it with connectctl connectors {VERB_OF[self.wanted]} {self.subject}, "
+                "or have the file say so.",
+                code="drifted",
+            )
+        # Nothing has changed: whatever is seen is new, and all that are to be verified are looked at together.
+        for name in (self.subject, *context.verified):
+            context.before.setdefault(name, (Connector(name, None), context.now()))
+        wait = Await(self.subject, self.wanted)
+        return wait.result(context, wait.waited(context))
 
 
 @dataclass(frozen=True)
@@ -173,6 +211,14 @@ class RestartAndAwait(Step[S_contra]):
             restart.apply(context)
 
 
+def other_state(connector: Connector, wanted: State) -> State | None:
+    """Return the state that was requested for a connector, where that is not ``wanted``; by its status where unknown."""
+    own = connector.status.state if connector.status else None
+    asked = connector.target_state or (own if own in _AT_REST else "STARTED")
+    state = State.RUNNING if asked == "STARTED" else State(asked)
+    return state if state is not wanted else None
+
+
 def already_satisfied(verb: str, connector: Connector) -> str | None:
     """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known.
 
@@ -191,13 +237,8 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
         return None
     if verdict.state is State.RUNNING:
         return f"already {verdict}"
-    more = f". {restart_hint(connector.name)}" if verdict.state in (State.FAILED, State.DEGRADED) else ""
+    more = f". {restart_hint(connector)}" if verdict.state in (State.FAILED, State.DEGRADED) else ""
     return f"its target state is STARTED already; it is {verdict}{more}"
-
-
-def restart_hint(name: str) -> str:
-    """How what has failed is started again, which a resume does not do."""
-    return f"Restart what failed: connectctl connectors restart {name} --only-failed"
 
 
 def _rests(connector: Connector) -> bool:
@@ -258,7 +299,9 @@ def plan_restart(
         for j in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    return _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
+    warnings = (restart_warning(j.connector, only_failed=only_failed) for j in todo if task is None)
+    plan = _plan("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
+    return replace(plan, warnings=tuple(filter(None, warnings)))
 
 
 def _plan(operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], idle: dict[str, str]) -> Plan:

@@ -16,6 +16,7 @@ from connectctl.ops.connect.transactional_ids import (
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Listing, Transaction
@@ -106,6 +107,13 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     return FenceTarget(
         id, FenceAction.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message)
     )
+
+
+def denied_right(selection: FenceSelection) -> Right | None:
+    """Return the right that is missing for the first id, where no id can be fenced for lack of rights."""
+    denied = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.name
+    ids = [row.id for row in selection.rows if row.problem and row.problem.code == denied]
+    return describe_id(ids[0]) if ids and len(ids) == len(selection.rows) else None
 
 
 def check(selection: FenceSelection, request: FenceRequest) -> None:

@@ -188,7 +188,10 @@ def _images(
 
 def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:
     for name, facts in kafka.topics(topics).items():
-        yield from offsets_findings.of_policy(name, facts.config.get("cleanup.policy"))
+        if facts.config:
+            yield from offsets_findings.of_policy(name, facts.config.get("cleanup.policy"))
+        else:
+            yield offsets_findings.of_unseen_configuration(name)
 
 
 def _same_cluster(sources: Sources, stores: dict[str, Store]) -> Iterator[Finding]:

@@ -12,12 +12,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.finding import Finding, some_of
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic, refused
+from connectctl.ops.kafka.visibility import (
+    Complete,
+    Gap,
+    Reason,
+    describe_id,
+    gap_findings,
+    grant,
+    not_authorized,
+    read_topic,
+    refused,
+    whole,
+)
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions import rules
 from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, unknown
@@ -29,6 +40,7 @@ if TYPE_CHECKING:
 
 Open = dict[tuple[TopicPartition, int], PartitionProducer]
 """Open transactions by partition and producer id."""
+MOST_NAMED = 3
 NOT_ASKED = unknown("not checked")
 BLOCKING = {
     "config": "A hanging transaction on the config topic stops connectors from starting.",
@@ -134,7 +146,10 @@ def search(
     """
     wanted: Observation[list[TopicPartition]] = calls.all_places() if topics is None else Complete(calls.places(topics))
     places, not_seen = wanted.seen, gap_findings(wanted.gaps)
+    if not places:
+        whole(wanted, "the topics")
     before = calls.producers(places)
+    refuse_unreadable(before)
     open_before = opened(before)
     if not open_before:
         return Search((), len(places), (*not_seen, *unseen(before)))
@@ -167,6 +182,13 @@ def _searched(
     missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
     more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
     return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
+
+
+def refuse_unreadable(answers: Mapping[TopicPartition, object]) -> None:
+    """Raises ``NotAuthorized`` where this principal may read none of the partitions: nothing was seen."""
+    if answers and all(each is Code.TOPIC_AUTHORIZATION_FAILED for each in answers.values()):
+        topics = sorted({place.topic for place in answers})
+        raise not_authorized(f"Not authorized to read {some_of(topics, MOST_NAMED)}", read_topic(topics[0]))
 
 
 def opened(producers: Mapping[TopicPartition, tuple[PartitionProducer, ...] | Code]) -> Open:

@@ -16,7 +16,7 @@ from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_find
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions import rules
-from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, unseen
+from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, refuse_unreadable, unseen
 from connectctl.ops.operations.transactions.listing import Owned, owned
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Map
     """The lag of every partition of the topics in ``roles``, by name; ``now`` in seconds since the epoch."""
     places = calls.places(list(roles))
     bounds = calls.bounds(places)
+    refuse_unreadable(bounds)
     behind = [place for place in places if isinstance(b := bounds[place], Bounds) and b.lag]
     producers = calls.producers(behind) if behind else {}
     held = suspects_of(calls, directory, producers) if behind else Complete({})

@@ -58,6 +58,11 @@ class Owned:
     leader_of: str | None = None
 
     @property
+    def known(self) -> bool:
+        """Whether the owner is known: a task or the leader of a group."""
+        return bool(self.owners) or self.leader_of is not None
+
+    @property
     def owner(self) -> TaskRef | None:
         return self.owners[0] if self.owners else None
 

@@ -8,8 +8,7 @@ The driver reads the frame; its tasks write the rows. Its own properties:
 ``streaming``               true for Spark's ``readStream``; ``checkpoint`` is a directory that spares reading all again,
                             ``trigger.interval`` the time between two micro-batches, such as ``5 seconds``
 ``late``                    what becomes of a stream's new rows behind the committed offset of their source partition:
-                            ``refuse`` (where it is not given), ``keep`` or ``drop``, as ``StreamWriter`` says; a row is
-                            kept by ``late.key.columns``, as long as it is among the last ``late.window`` rows of its task
+                            ``refuse`` (where it is not given) or ``drop``, as ``StreamWriter`` says
 ``topic``                   where the records go
 ``partition.columns``       what makes a source partition, separated by commas
 ``offset.column``           what only grows within a source partition: whole numbers or text
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
+from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
@@ -48,8 +47,8 @@ SIZE = 200_000
 VIEW = "source"
 OPTION = "option."
 _FLAGS = ("streaming", "partitioned")
-_OF_A_STREAM = ("checkpoint", "trigger.interval", "late", "late.key.columns", "late.window")
-_NUMBERS = ("records.per.transaction", "late.window")
+_OF_A_STREAM = ("checkpoint", "trigger.interval", "late")
+_NUMBERS = ("records.per.transaction",)
 _NAMED = (
     "topic",
     "partition.columns",
@@ -96,13 +95,7 @@ class DataFrameSource(SourceConnector):
         Setting(
             "checkpoint", "Checkpoint directory of the stream; without it, a restart reads the source from its start."
         ),
-        Setting(
-            "late", "Rows behind the committed offset of a stream: refuse, keep or drop.", default=Late.REFUSE.value
-        ),
-        Setting("late.key.columns", "Columns that identify a late row that is kept (default: all columns)."),
-        Setting(
-            "late.window", "Number of rows each task remembers to detect duplicates of late rows.", default=str(WINDOW)
-        ),
+        Setting("late", "Rows behind the committed offset of a stream: refuse or drop.", default=Late.REFUSE.value),
         Setting("trigger.interval", "Interval between micro-batches, for example 5 seconds."),
         Setting("records.per.transaction", "Maximum number of rows per transaction.", default=str(SIZE)),
         Setting(
@@ -172,8 +165,6 @@ def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     late = configs.get("late") or Late.REFUSE
     if late not in set(Late):
         yield "late", f"Invalid value {late} for configuration late: must be one of {', '.join(Late)}"
-    if configs.get("late.key.columns") and late != Late.KEEP:
-        yield "late.key.columns", "late.key.columns requires late: keep."
 
 
 def flag(configs: Mapping[str, str], name: str) -> bool:
@@ -194,8 +185,7 @@ def columns_of(configs: Mapping[str, str]) -> FrameColumns:
 
 def micro_batch(configs: Mapping[str, str], query: str, number: int, tasks: int) -> MicroBatch:
     """Batch ``number`` of the stream ``query`` for so many ``tasks``, from a configuration that was validated."""
-    late, window = Late(configs.get("late") or Late.REFUSE), int(configs.get("late.window") or WINDOW)
-    return MicroBatch(query, number, tasks, late, row_key=names_of(configs, "late.key.columns"), window=window)
+    return MicroBatch(query, number, tasks, Late(configs.get("late") or Late.REFUSE))
 
 
 def names_of(configs: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -122,7 +122,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Written:
-    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream kept or dropped;
+    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream dropped;
     ``fenced`` are tasks that another writer of the same connector has fenced.
     """
 

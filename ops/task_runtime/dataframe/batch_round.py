@@ -17,7 +17,7 @@ from connectctl.ops.clients.spark.task_input import proven
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
-from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, ROW_KEY
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
 from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, Writing
 from connectctl.ops.task_runtime.job.spark_round import SCHEMA, SparkRound
 
@@ -108,8 +108,6 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
     more = [f.xxhash64(*columns).alias(HASH)]
     if not batch.ordered:
         more.append(f.lit("").alias(PLACE))
-    if batch.row_key:
-        more.append(f.xxhash64(*(f.col(f"`{name}`") for name in batch.row_key)).alias(ROW_KEY))
     return df.select(*columns, *more)
 
 

@@ -19,10 +19,9 @@ from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlic
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets
 
-HASH, ROW_KEY, PLACE = "__connectctl_hash", "__connectctl_key", "__connectctl_place"
-"""Columns that are added to a stream's: a hash of the row, one of what it is remembered by, and one place for all rows."""
+HASH, PLACE = "__connectctl_hash", "__connectctl_place"
+"""Columns that are added to a stream's: a hash of the row, and one place for all rows."""
 _ALL = 0xFFFFFFFFFFFFFFFF
-WINDOW = 100_000
 _ANEW = "Restart with a new checkpoint and late=drop, which skips rows at or before the committed offsets."
 
 
@@ -30,25 +29,18 @@ class Late(StrEnum):
     """What becomes of rows that are behind the committed offset of their source partition when their batch begins."""
 
     REFUSE = "refuse"
-    KEEP = "keep"
     DROP = "drop"
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Batch ``number`` of the stream ``query``, for so many ``tasks``. ``ordered``: its rows have source offsets.
-
-    ``row_key`` are the columns by which ``Late.KEEP`` knows a row, all of a record's where there are none; ``window`` is how
-    many rows each task remembers.
-    """
+    """Batch ``number`` of the stream ``query``, for so many ``tasks``. ``ordered``: its rows have source offsets."""
 
     query: str
     number: int
     tasks: int
     late: Late = Late.REFUSE
     ordered: bool = True
-    row_key: tuple[str, ...] = ()
-    window: int = WINDOW
 
     def place(self, task: int) -> dict[str, Any]:
         """The source partition under which a task keeps how far it is."""
@@ -75,14 +67,6 @@ def digest(pieces: Iterable[PartitionSlice]) -> Digest:
         hashes = batch.column(HASH).slice(start, end - start).to_numpy()
         found += Digest(end - start, int(np.sum(hashes, dtype=np.int64)) & _ALL)
     return found
-
-
-def hashes(pieces: Iterable[PartitionSlice], column: str) -> Any:
-    """The hashes of the rows of ``pieces``, in their order."""
-    import numpy as np
-
-    found = [batch.column(column).slice(start, end - start).to_numpy() for batch, start, end in adjacent(pieces)]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)

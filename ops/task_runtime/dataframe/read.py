@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import Late
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
-from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_names
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
@@ -78,9 +78,9 @@ class JobDataFrame:
         reports = [report for each in self._made for report in each.reports if isinstance(report, FrameReport)]
         if skipped := sum(report.skipped for report in reports):
             yield f"{skipped:,} rows are at or before the committed offsets: skipped"
-        did = {Late.KEEP.value: "each written once", Late.DROP.value: "dropped"}.get(self.config.get("late", ""))
-        if did and (late := sum(report.late for report in reports)):
-            yield f"{late:,} late rows, behind the committed offset of their source partition: {did}"
+        late = sum(report.late for report in reports) if self.config.get("late") == Late.DROP else 0
+        if late:
+            yield f"{late:,} late rows, behind the committed offset of their source partition: dropped"
 
     def close(self) -> None:
         if self.claims is not None:
@@ -110,7 +110,6 @@ def open_dataframe(
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
-    check_names(dict(dtypes), dataframe.names_of(ready.config, "late.key.columns"))
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
     claims = PartitionRegistry(*driver_address(spark)) if dataframe.flag(ready.config, "partitioned") else None

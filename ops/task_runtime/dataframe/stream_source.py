@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.stream_source_partitions import STREAM
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
 from connectctl.ops.task_runtime.dataframe.micro_batch import (
-    HASH,
-    ROW_KEY,
     BatchProgress,
     Digest,
     Late,
     MicroBatch,
     digest,
-    hashes,
     newest,
     other_rows,
     progress_of,
@@ -41,13 +37,12 @@ MOST_NAMED = 3
 
 class StreamRows(DataFrameRows):
     """``DataFrameRows`` of ``batch`` for ``task``. Raises ``ConnectctlError`` for late rows that are refused, and for a
-    batch that was repeated with other rows. ``late`` counts late rows that were kept or dropped.
+    batch that was repeated with other rows. ``late`` counts late rows that were dropped.
     """
 
     def __init__(self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any):
         super().__init__(batches, *args, **more)
-        self._batch, self._task, self._known_by = batch, task, ROW_KEY if batch.row_key else HASH
-        self._memory = LateRows(task, batch.window) if batch.late is Late.KEEP else None
+        self._batch, self._task = batch, task
         self._began: BatchProgress | None = None
         self._since: dict[int, int] | None = None
         self._found: dict[PartitionValues, tuple[Any, bool]] = {}
@@ -72,8 +67,6 @@ class StreamRows(DataFrameRows):
         self._through = now is not None and now.through and not self._repeats
         for place in [place for place in self._pending if self._has_advanced(place)]:
             del self._pending[place]  # by this attempt, in a transaction whose answer was lost
-        if self._memory is not None:
-            self._memory.load((key, stored.value(key)) for key in stored.known())
 
     def _reported(self, stored: StoredOffsets) -> dict[int, BatchProgress]:
         """How far each task of the query is."""
@@ -130,14 +123,7 @@ class StreamRows(DataFrameRows):
             return []
         offset, advanced = self._at_first(piece.partition, piece)
         late = 0 if offset is None or advanced else piece.up_to(offset)
-        kept = [] if not late or self._memory is None else self._unknown(piece.slice(0, late))
-        rest = super()._uncommitted(piece.slice(late)) if late < piece.rows else []
-        return [*kept, *rest]
-
-    def _unknown(self, late: PartitionSlice) -> list[PartitionSlice]:
-        assert self._memory is not None
-        new = self._memory.unknown(hashes([late], self._known_by))
-        return [late.slice(at, 1) for at in range(late.rows) if new[at]]
+        return super()._uncommitted(piece.slice(late)) if late < piece.rows else []
 
     def _gather(self) -> list[PartitionSlice]:
         taken = super()._gather()
@@ -147,22 +133,7 @@ class StreamRows(DataFrameRows):
             raise self._refused()
         if self._is_over:
             self._compare()
-        return self._each_once(taken)
-
-    def _each_once(self, taken: list[PartitionSlice]) -> list[PartitionSlice]:
-        """Without late rows that are there twice in one transaction: those of before are remembered."""
-        if self._memory is None:
-            return taken
-        seen: set[int] = set()
-        found = []
-        for piece in taken:
-            offset, advanced = self._at_first(piece.partition, piece)
-            if offset is None or advanced or piece.first > offset:
-                found.append(piece)
-            elif (key := int(hashes([piece], self._known_by)[0])) not in seen:
-                seen.add(key)
-                found.append(piece)
-        return found
+        return taken
 
     def _refused(self) -> ConnectctlError:
         more = self.late - len(self._names)
@@ -171,8 +142,8 @@ class StreamRows(DataFrameRows):
             f"{self.late} rows of micro-batch {self._batch.number} are behind the committed offset of their source "
             "partition",
             why=named,
-            next_step="They are new, or the query has a new checkpoint and reads written rows again. Set late=keep to write "
-            "each once, or late=drop to skip them.",
+            next_step="If the query has a new checkpoint and reads written rows again, set late=drop, which skips them. If "
+            "they are new, late=drop would lose them: use an offset column that only grows, in the order of commits.",
             code="late-rows",
         )
 
@@ -217,8 +188,6 @@ class StreamRows(DataFrameRows):
             self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to
         )
         found[self._offsets.key(self._batch.place(self._task))] = progress.json
-        if self._memory is not None and sent:
-            found |= self._memory.records(hashes(sent, self._known_by), self._offsets.key)
         self._ends = through
         return found
 
@@ -227,8 +196,6 @@ class StreamRows(DataFrameRows):
         self._done = self._next_digest
         for place in self._advanced:
             self._pending.pop(place, None)
-        if self._memory is not None:
-            self._memory.committed()
         self._through = self._through or self._ends
 
     @property

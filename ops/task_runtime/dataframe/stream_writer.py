@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.dataframe.api import Target, Written, write
 from connectctl.ops.task_runtime.dataframe.batch_round import query_of
-from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
-from connectctl.ops.task_runtime.dataframe.validate import check_names
+from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,10 +24,9 @@ class StreamWriter:
     such as ids that were assigned early and committed late, or rows with the last time stamp of the batch before:
 
     - ``"refuse"``: the batch fails, and so the query, with the rows named. Nothing of their source partitions is written.
-    - ``"keep"``: each is written once, behind what was written before. Tasks remember the last ``window`` rows that each
-      has written, by a hash of ``row_key`` (source partition, offset and all of the record where that is empty). A row that
-      comes again later than that is written again, and so is one from before the first batch with ``"keep"``.
-    - ``"drop"``: they are skipped and counted (``written.late``). So a query with a new checkpoint may read all anew.
+    - ``"drop"``: they are skipped and counted (``written.late``). This is right after a checkpoint was lost: the query reads
+      all anew, and what it has written is skipped. Rows that are new are lost by it: for them, ``offset`` must be a column
+      that only grows, in the order of commits.
 
     A ``target`` without ``partition`` and ``offset`` is for frames that have no order. Their rows are written once by query
     and batch alone, and that holds for as long as the source gives the same rows for the same batch, as files and Kafka do
@@ -38,15 +35,7 @@ class StreamWriter:
     Spark tells query and batch on the thread that calls ``foreachBatch``'s function; ``query`` is for any other one.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        *,
-        late: str = "refuse",
-        row_key: str | Sequence[str] = (),
-        window: int = WINDOW,
-        query: str | None = None,
-    ):
+    def __init__(self, target: Target, *, late: str = "refuse", query: str | None = None):
         if late not in set(Late):
             raise BadInput(f"Invalid value {late!r} for late", next_step=f"Use one of {', '.join(Late)}.")
         if target.partitioned:
@@ -58,8 +47,7 @@ class StreamWriter:
             raise BadInput(
                 "partition and offset must be set together", next_step="Set both, or neither for rows without order."
             )
-        self.target, self._late, self._query, self._window = target, Late(late), query, window
-        self._row_key = (row_key,) if isinstance(row_key, str) else tuple(row_key)
+        self.target, self._late, self._query = target, Late(late), query
         self.written: Written | None = None
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -71,8 +59,5 @@ class StreamWriter:
                 why="Spark sets it only on the thread that calls the foreachBatch function",
                 next_step="Call the StreamWriter on that thread, or set query='a stable name'.",
             )
-        batch = MicroBatch(
-            query, batch_id, self.target.tasks, self._late, bool(self.target.offset), self._row_key, self._window
-        )
-        check_names(dict(df.dtypes), self._row_key)
+        batch = MicroBatch(query, batch_id, self.target.tasks, self._late, bool(self.target.offset))
         self.written = write(df, self.target, batch)

@@ -67,7 +67,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class FrameReport(TaskReport):
-    """A report of a task on rows, of which ``skipped`` were committed before. ``late`` kept or dropped.
+    """A report of a task on rows, of which ``skipped`` were committed before. ``late`` dropped.
 
     ``retriable``: the same rows may do next time, where it failed with ``code``.
     """

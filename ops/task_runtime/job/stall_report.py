@@ -1,4 +1,4 @@
-"""What a run says while none of its tasks gets through to Kafka: once what they wait for, and once that they continue."""
+"""What a run says while none of its tasks continues: once what they wait for, Kafka or a transaction, and once its end."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class StallReport:
     now: Callable[[], float] = time.monotonic
     clock: Callable[[], datetime] = datetime.now
     _since: float | None = None
+    _answered: bool = False
 
     def update(self, messages: TaskMessages, running: Collection[int]) -> None:
         received = [messages[n] for n in running if n in messages]
@@ -29,7 +30,8 @@ class StallReport:
         if running and len(waiting) == len(running):
             self._begin(max(waiting, key=lambda each: float(each["seconds"])))
         elif self._since is not None and len(waiting) < len(received):
-            self.note(f"continuing after {self.now() - self._since:.0f} s: Kafka responds to {self.name} again")
+            over = "what it waited for has ended" if self._answered else f"Kafka responds to {self.name} again"
+            self.note(f"continuing after {self.now() - self._since:.0f} s: {over}")
             self._since = None
 
     def _begin(self, longest: Mapping[str, Any]) -> None:
@@ -39,12 +41,16 @@ class StallReport:
         self._since = self.now() - waited
         began = self.clock() - timedelta(seconds=waited)
         until = began + timedelta(seconds=self.patience)
-        who = self.silent() or "brokers accept connections but do not respond"
-        why = f"; {longest['why']}" if longest["why"] else ""
+        self._answered = bool(longest.get("answered"))
+        cause = str(longest["why"]) if self._answered else self._silence(longest)
         self.note(
             f"waiting: no task of {self.name} could {longest['what']} since {began:%H:%M:%S}; all tasks retry until "
-            f"{until:%H:%M:%S} (--patience): {who}{why}"
+            f"{until:%H:%M:%S} (--patience): {cause}"
         )
+
+    def _silence(self, longest: Mapping[str, Any]) -> str:
+        who = self.silent() or "brokers accept connections but do not respond"
+        return f"{who}; {longest['why']}" if longest["why"] else who
 
 
 def waiting(messages: TaskMessages) -> int:

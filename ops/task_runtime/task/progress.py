@@ -22,6 +22,7 @@ class TaskProgress:
         self._asked: float | None = None
         self._failing = now() - waited if waited else None
         self._what, self._why = "continue", ""
+        self._answered = False
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
@@ -31,8 +32,8 @@ class TaskProgress:
         self._asked = None
 
     def waits(self, why: str) -> None:
-        """Note what the call without a response waits for."""
-        self._why = why
+        """Note what the call waits for although Kafka responds to it."""
+        self._why, self._answered = why, True
 
     def failed(self, why: str, longest: float = math.inf) -> bool:
         """Note a failure or unknown outcome; whether it is the first.
@@ -43,7 +44,7 @@ class TaskProgress:
         if self._failing is None:
             now = self._now()
             self._failing = now if self._asked is None or now - self._asked > longest else self._asked
-        self._asked, self._why = None, why
+        self._asked, self._why, self._answered = None, why, False
         return new
 
     def restart(self) -> None:
@@ -53,7 +54,7 @@ class TaskProgress:
     def recovered(self) -> None:
         """Note that Kafka has responded to every request."""
         self._failing = self._asked = None
-        self._why = ""
+        self._why, self._answered = "", False
 
     @property
     def waited(self) -> float:
@@ -63,10 +64,11 @@ class TaskProgress:
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """The message to the driver; None without anything to report."""
+        """The message to the driver; None without anything to report. ``answered``: Kafka responds, and says to wait."""
         if (waited := self.waited) < SLOW:
             return None
-        return {"seconds": round(waited, 1), "what": self._what, "why": self._why[:_LONGEST]}
+        found = {"seconds": round(waited, 1), "what": self._what, "why": self._why[:_LONGEST]}
+        return {**found, "answered": True} if self._answered else found
 
 
 @contextmanager

@@ -107,7 +107,8 @@ def test_without_a_sequence_nothing_is_decided_unless_headers_are_enough() -> No
     nothing = audit(request=AuditRequest(("t",)))
     assert (nothing.verdict, nothing.passed) == (AuditVerdict.UNDECIDED, False)
     headers = audit(request=AuditRequest(("t",), headers_only=True), read=None)
-    assert (headers.verdict, headers.passed) == (AuditVerdict.UNDECIDED, True)
+    assert (headers.verdict, headers.passed) == (AuditVerdict.HEADERS_IN_ORDER, True)
+    assert headers.findings[0].message.endswith("were checked; records were not read (--headers-only).")
     assert not audit(violation("stale-batch"), request=AuditRequest(("t",), headers_only=True), read=None).passed
     assert not audit(request=AuditRequest(("t",)), records=0, read=0).passed
 

@@ -44,6 +44,12 @@ RESTARTING = conn("RESTARTING", "RESTARTING")
         ("the connector itself fails", HEALTHY, [(1, conn("FAILED", "RUNNING"))], "failed at 1"),
         ("it gets well", BROKEN, [(0.1, BROKEN), (1, HEALTHY), (1 + STEADY, HEALTHY)], f"done at {1 + STEADY:g}"),
         ("running must last", BROKEN, [(1, HEALTHY), (1.5, HEALTHY)], "waiting"),
+        (
+            "a sink fails at its first put, after 3 s",
+            BROKEN,
+            [(1, HEALTHY), (3.5, HEALTHY), (4, BROKEN)],
+            "failed at 4",
+        ),
         ("it runs for a moment only", BROKEN, [(1, HEALTHY), (2, BROKEN)], "failed at 2"),
         (
             "a gap starts the clock again",
@@ -64,7 +70,7 @@ RESTARTING = conn("RESTARTING", "RESTARTING")
             [(1, conn("RUNNING")), (4, conn("RUNNING"))],
             "waiting",
         ),
-        ("one that never has tasks", conn("STOPPED"), [(5, conn("RUNNING")), (7, conn("RUNNING"))], "done at 7"),
+        ("one that never has tasks", conn("STOPPED"), [(5, conn("RUNNING")), (10, conn("RUNNING"))], "done at 10"),
     ],
 )
 def test_running_is_what_is_new_and_lasts(

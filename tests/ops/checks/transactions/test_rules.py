@@ -57,10 +57,12 @@ def one(found: TransactionFacts, goal: Goal = Goal.NOW) -> Finding | None:
         ({INTERVAL: "600000"}, None, None),  # the boundary is poll, and nobody looks at the interval
         (BY_INTERVAL, None, "warning"),  # both defaults are 60 s, and the workers' may be another
         (BY_INTERVAL, 1_000, None),
-        (BY_INTERVAL, 60_000, "error"),
+        (BY_INTERVAL, 60_000, "warning"),  # coordinators look every 10 s: it may be rolled back
+        (BY_INTERVAL, 60_001, "error"),
         (BY_INTERVAL | {INTERVAL: "10000"}, None, None),
         (BY_INTERVAL | {INTERVAL: "45000"}, None, "warning"),
-        (BY_INTERVAL | {INTERVAL: "60000"}, None, "error"),
+        (BY_INTERVAL | {INTERVAL: "60000"}, None, "warning"),
+        (BY_INTERVAL | {INTERVAL: "60001"}, None, "error"),
         (BY_INTERVAL | {INTERVAL: "60000", TIMEOUT: "300000"}, None, None),
         (BY_INTERVAL | {INTERVAL: "10000", TIMEOUT: "5000"}, None, "error"),
         ({"transaction.boundary": "connector", INTERVAL: "600000"}, None, None),
@@ -76,6 +78,7 @@ def test_an_interval_is_held_against_the_time_out(
         assert (finding.id, finding.subject) == ("TXN005", "c")
         assert finding.next_step is not None
         assert finding.next_step.startswith(f"Set {INTERVAL}=")
+        assert ("may roll its transactions back" in finding.message) is (severity == "warning")
 
 
 def test_the_remedy_is_within_what_brokers_allow() -> None:
@@ -97,7 +100,7 @@ def test_the_remedy_is_within_what_brokers_allow() -> None:
     ],
 )
 def test_boundaries_matter_only_with_exactly_once(enabled: bool | None, goal: Goal, severity: str | None) -> None:
-    finding = one(look(BY_INTERVAL | {INTERVAL: "60000"}, enabled=enabled), goal)
+    finding = one(look(BY_INTERVAL | {INTERVAL: "90000"}, enabled=enabled), goal)
     assert (finding.severity if finding else None) == severity
 
 

@@ -4,13 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from connectctl.ops.all_steps import KINDS
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Owners, State, at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
-from connectctl.ops.core.plan import Noop, Outcome
+from connectctl.ops.core.plan import Noop, Outcome, Plan
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, select, with_health
-from connectctl.ops.operations.connectors.steps import Await, Restart, SetTargetState, plan_restart, plan_state
+from connectctl.ops.operations.connectors.steps import (
+    Await,
+    Restart,
+    SetTargetState,
+    VerifyState,
+    plan_restart,
+    plan_state,
+)
 from fakes.executing import performed
 from fakes.workers import TRACE, FakeConnector, FakeWorkers
 
@@ -279,3 +287,92 @@ def test_a_resume_of_what_has_failed_is_no_success_and_says_what_is() -> None:
     (result,) = performed(plan.steps, work)
     assert "c is FAILED 1 of 1 task failed" in str(result.error)
     assert "connectors restart c --only-failed" in str(result.error)
+
+
+# ------------------------------------------------------------------------------------------ what a plan leaves as it is
+
+
+TOO_MANY = (
+    "org.apache.kafka.connect.runtime.TooManyTasksException: The connector c has generated 3 tasks, which is greater"
+)
+
+
+@pytest.mark.parametrize(
+    ("fake", "wanted", "said"),
+    [
+        (FakeConnector(), State.RUNNING, "done RUNNING"),
+        (FakeConnector(tasks=["FAILED"]), State.RUNNING, "failed c is FAILED 1 of 1 task failed"),
+        (FakeConnector(own="STOPPED", tasks=[]), State.RUNNING, "failed c is STOPPED, and its file means RUNNING"),
+        (
+            FakeConnector(own="PAUSED", tasks=["PAUSED"]),
+            State.RUNNING,
+            "failed c is PAUSED, and its file means RUNNING",
+        ),
+        (FakeConnector(own="PAUSED", tasks=["PAUSED"]), State.PAUSED, "done PAUSED"),
+        (FakeConnector(), State.PAUSED, "failed c is RUNNING, and its file means PAUSED"),
+    ],
+)
+def test_an_unchanged_connector_is_verified_and_nothing_of_it_is_changed(
+    fake: FakeConnector, wanted: State, said: str
+) -> None:
+    workers = FakeWorkers({"c": fake})
+    work = context(workers)
+    (result,) = performed((VerifyState("c", wanted),), work)
+    assert f"{result.outcome} {result.error.what if result.error else result.detail}" == said
+    assert workers.sent == []
+    assert work.now() <= 6, "whatever is seen of it is new: only RUNNING has to last"
+
+
+def test_unchanged_connectors_are_verified_together() -> None:
+    names = [f"c{n}" for n in range(20)]
+    work = replace(context(FakeWorkers({name: FakeConnector() for name in names})), verified=tuple(names))
+    results = performed([VerifyState(name, State.RUNNING) for name in names], work)
+    assert {result.outcome for result in results} == {Outcome.DONE}
+    assert work.now() <= 10
+
+
+def test_connectors_that_are_to_be_in_different_states_are_awaited_in_one_run() -> None:
+    workers = FakeWorkers({"a": FakeConnector(), "b": FakeConnector()})
+    steps = (
+        Restart("a", False, ""),
+        SetTargetState("b", "pause", ""),
+        Await("a", State.RUNNING),
+        Await("b", State.PAUSED),
+    )
+    results = performed(steps, context(workers))
+    assert [(result.outcome, result.error) for result in results] == [(Outcome.DONE, None)] * 4
+
+
+def test_a_resumed_run_restarts_what_has_failed_and_another_one_does_not() -> None:
+    for resumed, sent in ((False, []), (True, ["POST /connectors/c/restart?includeTasks=true&onlyFailed=true"])):
+        workers = FakeWorkers({"c": FakeConnector(tasks=["FAILED"])})
+        work = context(workers)
+        work.resumed = resumed
+        (result,) = performed((Await("c", State.RUNNING),), work)
+        assert (result.outcome is Outcome.DONE, workers.sent) == (resumed, sent)
+
+
+def test_the_way_out_of_too_many_tasks_is_no_restart() -> None:
+    ill = FakeConnector(tasks=["FAILED"], trace=TOO_MANY, fails_again=True)
+    (result,) = performed((Await("c", State.RUNNING),), context(FakeWorkers({"c": ill})))
+    assert result.error is not None
+    assert "connectctl connectors patch c tasks.max=N" in str(result.error.next_step)
+    assert "--only-failed" not in str(result.error.next_step)
+
+
+@pytest.mark.parametrize(
+    ("own", "tasks", "only_failed", "warning"),
+    [
+        ("FAILED", ["RUNNING"] * 3, False, "c: the restart ends its 3 running tasks, which may not start again"),
+        ("FAILED", ["RUNNING"] * 3, True, "c: what failed will fail again"),
+        ("RUNNING", ["FAILED", "FAILED"], True, "c: what failed will fail again"),
+        ("RUNNING", ["RUNNING"], False, None),
+    ],
+)
+def test_a_restart_with_too_many_tasks_is_warned_of(
+    own: str, tasks: list[str], only_failed: bool, warning: str | None
+) -> None:
+    workers = FakeWorkers({"c": FakeConnector(own=own, tasks=tasks, trace=TOO_MANY)})
+    plan = plan_restart("x", seen(workers), only_failed=only_failed, named=True, wait=False)
+    assert [each.startswith(str(warning)) for each in plan.warnings] == ([True] if warning else [])
+    assert Plan.from_json(plan.as_json(), KINDS).warnings == plan.warnings

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
-from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.plan import Outcome
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import Problem
@@ -74,8 +74,16 @@ def test_a_coordinator_that_is_silent_makes_nothing_hang() -> None:
 
 
 def test_partitions_that_may_not_be_looked_at_are_told() -> None:
-    found = search(FakeCoordinators(partitions={AT: Code.TOPIC_AUTHORIZATION_FAILED}), None, ROLES)
+    seen = TopicPartition("seen", 0)
+    found = search(FakeCoordinators(partitions={AT: Code.TOPIC_AUTHORIZATION_FAILED, seen: ()}), None, ROLES)
     assert [finding.id for finding in found.findings] == ["TXN002"]
+
+
+def test_a_principal_that_may_look_at_nothing_gets_an_error_and_no_answer() -> None:
+    blind = FakeCoordinators(partitions={AT: Code.TOPIC_AUTHORIZATION_FAILED})
+    for topics in (None, [AT.topic]):
+        with pytest.raises(NotAuthorized, match="Not authorized to read connect-offsets"):
+            search(blind, topics, ROLES)
 
 
 def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:

@@ -52,7 +52,7 @@ def test_what_was_committed_before_the_first_pass_is_counted_as_skipped_once() -
     assert [report.skipped for report in until_through(passes, sleep=passes.sleep)] == [2]
 
 
-@pytest.mark.parametrize(("late", "counted"), [(Late.KEEP, 3), (Late.DROP, 2), (None, 3)])
+@pytest.mark.parametrize(("late", "counted"), [(Late.DROP, 2), (None, 3)])
 def test_late_rows_are_counted_once(late: Late | None, counted: int) -> None:
     passes = Passes([fenced(0, 1, late=1)], [ended(0, 1, late=2)])
     assert [report.late for report in until_through(passes, late, passes.sleep)] == [counted]

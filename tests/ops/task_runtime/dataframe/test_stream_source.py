@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 from connectctl.ops.connect.source_keys import parse_key
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.dataframe import late_rows
-from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, BatchProgress, Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
@@ -71,8 +69,9 @@ def write(
     size: int = 3,
     tasks: int = 1,
     ordered: bool = True,
+    batch: MicroBatch | None = None,
 ) -> StreamRows:
-    batch = MicroBatch("q", number, tasks, late, ordered, window=1000)
+    batch = batch or MicroBatch("q", number, tasks, late, ordered)
     given_ = batches(rows, 2, ordered=batch.ordered)
     columns = COLUMNS if batch.ordered else UNORDERED
     supply = StreamRows(given_, "c", "t", columns, size, batch=batch, task=0)
@@ -118,16 +117,28 @@ def test_new_rows_behind_the_committed_offset_are_refused_by_name_and_nothing_of
         write(broker, 2, rows(*range(-4, 5)))
 
 
-def test_late_rows_are_dropped_and_counted_or_kept_once() -> None:
-    dropped, kept = Broker(), Broker()
-    for broker, late in ((dropped, Late.DROP), (kept, Late.KEEP)):
-        write(broker, 0, rows(1, 3, 5), late)
-        supply = write(broker, 1, [*rows(4, 6), *rows(4), *rows(4)], late)
-        assert supply.late == 3
-        write(broker, 2, rows(4, 5, 7), late)  # once more, and one that was never late
-        assert broker.offsets[b'["c",{"table":"a"}]'] == b'{"id":7}'
-    assert dropped.values == [b"a1", b"a3", b"a5", b"a6", b"a7"]
-    assert kept.values == [b"a1", b"a3", b"a5", b"a4", b"a6", b"a7"]
+def test_late_rows_are_dropped_and_counted() -> None:
+    broker = Broker()
+    write(broker, 0, rows(1, 3, 5), Late.DROP)
+    assert write(broker, 1, [*rows(4, 6), *rows(4), *rows(4)], Late.DROP).late == 3
+    write(broker, 2, rows(4, 5, 7), Late.DROP)
+    assert broker.offsets[b'["c",{"table":"a"}]'] == b'{"id":7}'
+    assert broker.values == [b"a1", b"a3", b"a5", b"a6", b"a7"]
+
+
+def test_after_a_lost_checkpoint_a_query_that_drops_writes_each_row_once() -> None:
+    """300 rows that were written come again in batches of another query id, with 300 that are new."""
+    broker = Broker()
+    write(broker, 0, rows(*range(300)), Late.DROP)
+    again = MicroBatch("a new query", 0, 1, Late.DROP)
+    supply = write(broker, 0, rows(*range(600)), Late.DROP, batch=again)
+    assert (supply.late, sorted(broker.values)) == (300, sorted(f"a{n}".encode() for n in range(600)))
+    refusing = MicroBatch("a third query", 0, 1)
+    with pytest.raises(ConnectctlError, match="600 rows of micro-batch 0 are behind") as caught:
+        write(broker, 0, rows(*range(600)), batch=refusing)
+    said = str(caught.value.next_step)
+    assert "a new checkpoint and reads written rows again, set late=drop" in said
+    assert "If they are new, late=drop would lose them" in said
 
 
 def test_a_batch_that_comes_again_with_other_rows_is_refused() -> None:
@@ -214,7 +225,7 @@ def test_whatever_dies_and_is_repeated_each_row_is_there_once_or_refused_or_drop
         assert _until_over(broker, number, micro, late, size, []) is None
         assert broker.values == before  # it is through, and skipped
         for row in micro:
-            if row not in behind or (late is Late.KEEP and not expected[row]):
+            if row not in behind:
                 expected[row] += 1
             top[row[0]] = max(row[1], top.get(row[0], -1))
     there = Counter(broker.values)
@@ -231,30 +242,9 @@ def _until_over(
     while True:
         broker.at, broker.anyway_then = left.pop(0) if left else (0, False)
         try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(late_rows, "SLOT", 4)
-                write(broker, number, named, late, size)
+            write(broker, number, named, late, size)
             return None
         except Crash:
             continue
         except ConnectctlError as e:
             return e
-
-
-def test_what_is_remembered_fills_a_ring_that_holds_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numpy as np
-
-    monkeypatch.setattr(late_rows, "SLOT", 4)
-    stored: dict[bytes, bytes | None] = {}
-    for n in range(0, 60, 3):
-        memory = LateRows(0, 10)
-        memory.load(stored.items())
-        stored |= memory.records(
-            np.arange(n, n + 3), lambda place: b'["c",%s]' % repr(place).replace("'", '"').encode()
-        )
-    memory.load(stored.items())
-    unknown = memory.unknown(np.arange(60))
-    assert not unknown[50:].any()
-    assert unknown[:40].all()
-    assert len(stored) == 4
-    assert memory.unknown(np.array([99, 99, 7])).tolist() == [True, False, True]

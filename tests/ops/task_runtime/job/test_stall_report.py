@@ -67,6 +67,28 @@ def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Cloc
     assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
 
 
+def test_an_open_transaction_that_is_waited_for_is_not_told_as_brokers_that_do_not_respond(clock: Clock) -> None:
+    """Pending offsets of a group (KIP-447): its coordinator responds, and says to wait."""
+    task = TaskProgress(now=clock)
+    said: list[str] = []
+    still = StallReport("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
+    why = "waiting for the transaction of jobs-lines-1 on in-0"
+    with task.asking("join its consumer group"):
+        task.waits(why)
+        clock.now += 10
+        still.update({0: {"waiting": task.message}}, [0])
+    assert said == [
+        "waiting: no task of lines could join its consumer group since 11:59:50; all tasks retry until 12:04:50 "
+        f"(--patience): {why}"
+    ]
+    task.recovered()
+    still.update({0: {}}, [0])
+    assert said[1:] == ["continuing after 10 s: what it waited for has ended"]
+    with task.asking("commit"):
+        clock.now += 10
+        assert "answered" not in (task.message or {})
+
+
 def test_brokers_that_take_no_connection_are_named() -> None:
     class Broker:
         def __init__(self, id_: int, port: int):

@@ -1,0 +1,46 @@
+"""Failures because a connector has more tasks than ``tasks.max`` (KIP-1004), and how what failed is started again."""
+
+from __future__ import annotations
+
+from connectctl.ops.connect.connector import Connector, Status
+
+EXCEPTION = "org.apache.kafka.connect.runtime.TooManyTasksException"
+
+
+def failed_by_tasks_max(connector: Connector) -> bool:
+    """Return whether a part of ``connector`` has failed with ``TooManyTasksException``."""
+    return any(_refused(status) for status in (connector.status, *connector.tasks.values()))
+
+
+def running_tasks(connector: Connector) -> int:
+    """Return how many tasks are RUNNING by their statuses."""
+    return sum(status is not None and status.state == "RUNNING" for status in connector.tasks.values())
+
+
+def restart_hint(connector: Connector) -> str:
+    """Return how what has failed is started again, which a resume does not do.
+
+    After ``TooManyTasksException`` a restart fails again until ``tasks.max`` is raised.
+    """
+    name = connector.name
+    if failed_by_tasks_max(connector):
+        return (
+            f"A restart fails again: it has more tasks than tasks.max. Raise it: connectctl connectors patch {name} "
+            f"tasks.max=N; connectctl tasks check {name} says to what."
+        )
+    return f"Restart what failed: connectctl connectors restart {name} --only-failed"
+
+
+def restart_warning(connector: Connector, *, only_failed: bool) -> str | None:
+    """Return what a restart will break, None for nothing."""
+    if not failed_by_tasks_max(connector):
+        return None
+    running = running_tasks(connector)
+    if only_failed or not running:
+        return f"{connector.name}: what failed will fail again, because it has more tasks than tasks.max"
+    tasks = "its running task" if running == 1 else f"its {running} running tasks"
+    return f"{connector.name}: the restart ends {tasks}, which may not start again: it has more tasks than tasks.max"
+
+
+def _refused(status: Status | None) -> bool:
+    return status is not None and status.state == "FAILED" and EXCEPTION in (status.trace or "")

@@ -1,0 +1,107 @@
+"""A command that connectctl prints is one that it has: every name and option in the texts of the code exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from connectctl.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+HOLE = "X1"
+"""What stands for a value that a text is formatted with."""
+_COMMAND = re.compile(r"connectctl ([a-z][^\n`;|()]*)")
+_END = re.compile(r"[.,:?!'\"]+$")
+PROSE = frozenset(
+    ["by", "changes", "is", "itself", "lacks", "made", "needs", "on", "prints", "process", "that", "there"]
+)
+"""Words after the name of connectctl in sentences about it."""
+OF_A_RUN = frozenset(["ended", "has", "is", "needs"])
+"""The same after ``connectctl run``."""
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Every string of a module that is printed: no docstrings, f-strings with a word for each value."""
+    tree = ast.parse(path.read_text())
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else HOLE for part in node.values]
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inner | docs):
+            yield node.lineno, node.value
+
+
+def promised() -> list[tuple[str, list[str]]]:
+    """Each command in a text with the place of the text: its words up to the end of the sentence."""
+    found = []
+    for path in sorted([*ROOT.glob("ops/**/*.py"), *ROOT.glob("cli/**/*.py"), *ROOT.glob("migrations/**/*.py")]):
+        for line, text in texts(path):
+            for match in _COMMAND.finditer(text):
+                words = re.split(r"(?<=[.,:?!])\s|\s{2,}|, ", match.group(1))[0].split()
+                found.append((f"{path.relative_to(ROOT)}:{line}", [_END.sub("", word) for word in words]))
+    return found
+
+
+def problem(words: list[str]) -> str | None:
+    """Why connectctl has no such command; None where it has one, and the options in it."""
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("connectctl", [], resilient_parsing=True)
+    used: list[str] = []
+    shared = {name for parameter in command.params for name in parameter.opts} | {"--help", "-h"}
+    for word in words:
+        options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | shared
+        if word.startswith("-") and len(word) > 1:
+            if word.split("=")[0] not in options:
+                return f"{' '.join(used)} has no option {word}"
+        elif HOLE in word or not hasattr(command, "get_command"):
+            if hasattr(command, "get_command") and used:
+                return None  # a command by its name in a variable
+        elif command.name == "run" and (word not in command.commands):
+            command = command.get_command(context, "job")
+        else:
+            missing = [name for name in word.split("|") if command.get_command(context, name) is None]
+            if missing:
+                return f"no command {' '.join((*used, *missing))}"
+            command = command.get_command(context, word.split("|")[0])
+            used.append(word)
+    return None
+
+
+def _is_prose(words: list[str]) -> bool:
+    return words[0] in PROSE or (words[0] == "run" and bool({*words[1:2]} & OF_A_RUN))
+
+
+COMMANDS = promised()
+
+
+def test_texts_with_commands_are_found() -> None:
+    """The collection sees what it is for: single texts, formatted ones, and those in parts."""
+    assert len(COMMANDS) > 150
+    names = {" ".join(words[:2]) for _, words in COMMANDS}
+    assert {"connectors show", "connectors restart", "offsets undo", "context list", "plugins list"} <= names
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("connectors restart X1 --only-failed", None),
+        ("--context X1 cluster show", None),
+        ("connectors revive X1", "no command connectors revive"),
+        ("connectors stop X1 --softly", "connectors stop has no option --softly"),
+        ("offsets copy X1 X1 --carry-offsets", "offsets copy has no option --carry-offsets"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_a_problem(words: str, why: str | None) -> None:
+    assert problem(words.split()) == why
+
+
+def test_every_command_in_a_text_exists_with_its_options() -> None:
+    named = [each for each in COMMANDS if not _is_prose(each[1])]
+    assert [(where, words, why) for where, words in named if (why := problem(words))] == []
