@@ -55,6 +55,8 @@ match what:
         driver.restart(worker)
     case "only-stop":
         sandbox.group.stop_worker(number)
+    case "read":
+        print(properties_file(sandbox, number).read_text())
     case "restart-with-its-file-put-back":
         file = properties_file(sandbox, number)
         modes = {"=preparing": "=disabled", "=disabled": "=preparing"}
@@ -220,7 +222,7 @@ def test_a_worker_that_joins_with_the_wrong_mode_is_seen_and_taken_back(scene: S
 
 
 def test_a_worker_whose_file_another_tool_puts_back_stops_the_roll_and_has_its_turn_again(scene: Scene) -> None:
-    said = scene.fails(restart=scene.tool("restart-with-its-file-put-back"))
+    said = scene.fails(restart=scene.tool("restart-with-its-file-put-back"), read=scene.tool("read"))
     assert "restarted in a different mode than planned" in said
     assert "(configured: " in said
     run = scene.status()["run"]
