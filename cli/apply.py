@@ -113,8 +113,8 @@ def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
 
 
 def announce(step: Any) -> None:
-    """Print the step in progress, on a terminal only."""
-    if not terminal.plain(sys.stderr):
+    """Print the step in progress; without a terminal only waits."""
+    if not terminal.plain(sys.stderr) or step.describe().startswith("wait"):
         terminal.note(f"{step.describe()} …", style="dim")
 
 

@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "CONNECTCTL_STATUS_TOPIC": "--status-topic",
     "CONNECTCTL_TIMEOUT": "--timeout",
     "CONNECTCTL_LOCK": "--lock",
+    "CONNECTCTL_LOCK_WAIT": "--lock-wait",
     "CONNECTCTL_CLUSTER_ID": "id that the Kafka cluster must have",
     "CONNECTCTL_REST_USERNAME": "for the workers' REST servers",
     "CONNECTCTL_REST_PASSWORD": "for the workers' REST servers",

@@ -318,6 +318,14 @@ def root(
             metavar="KIND",
         ),
     ] = None,
+    lock_wait: Annotated[
+        float | None,
+        typer.Option(
+            help="How long a change waits for the lock that another run holds; it then plans again.  [default: 0]",
+            min=0,
+            metavar="SECONDS",
+        ),
+    ] = None,
     confirm: Annotated[
         str | None, typer.Option(help="Change a protected context without being asked for its name.", metavar="CONTEXT")
     ] = None,
@@ -350,6 +358,7 @@ def root(
             "topics.status": status_topic,
             "timeout": timeout,
             "lock": lock,
+            "lock_wait": lock_wait,
         }
         ctx.obj = Session(flags=flags, context=context, config=config, confirmed=confirm)
         ctx.call_on_close(ctx.obj.close)

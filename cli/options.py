@@ -92,7 +92,12 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         options = group(**{name: given.pop(name) for name in names})
-        command(**given, options=options)
+        if not isinstance(options, ApplyOptions) or "ctx" not in given:
+            command(**given, options=options)
+            return
+        from connectctl.cli.lock_wait import retried
+
+        retried(given["ctx"].obj, lambda: command(**given, options=options), given)
 
     kind = Parameter.KEYWORD_ONLY
     shared = [Parameter(name, kind, default=defaults[name], annotation=types[name]) for name in names]

@@ -21,6 +21,7 @@ from connectctl.cli.output.html_page import (
 from connectctl.cli.views.cluster import DOUBT
 from connectctl.cli.views.html_origin import PageOrigin
 from connectctl.ops.connect.connector import Connector, State
+from connectctl.ops.connect.health import is_healthy
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
 from connectctl.ops.connect.sink_group import sink_group, unknown_group
 from connectctl.ops.connect.worker import Support, Worker
@@ -37,7 +38,7 @@ WORKERS = 500
 _RANK = {
     state: n for n, state in enumerate((State.FAILED, State.DEGRADED, State.UNASSIGNED, State.PAUSED, State.STOPPED))
 }
-_CLASS = {State.FAILED: "bad", State.DEGRADED: "bad", State.UNASSIGNED: "bad", State.RUNNING: "good"}
+_CLASS = {state: "bad" for state in State if not is_healthy(state)} | {State.RUNNING: "good"}
 _FROM = {
     "workers": "as a worker reports them",
     "topics": "from the config and status topics, because no worker answered",

@@ -7,11 +7,11 @@ from typing import Any
 from connectctl.cli.commands.upgrade.scene import Scene
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
+from connectctl.ops.connect.health import UnhealthyComponent
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.journal import Run
-from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
 from connectctl.ops.operations.upgrade.planning import PlannedUpgrade
-from connectctl.ops.operations.upgrade.runs import LoadedRun
+from connectctl.ops.operations.upgrade.runs import LoadedRun, contradictions
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import mode_label
 
@@ -67,7 +67,10 @@ def group_block(snapshot: RollingSnapshot) -> Block:
     """Return the table of the group, with the driver of its workers."""
     delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
     columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "UNHEALTHY", "DRIVER"]
-    row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
+    inside = sum(worker.member is not None for worker in snapshot.workers)
+    workers = str(inside) if inside == len(snapshot.workers) else f"{inside} of {len(snapshot.workers)}"
+    unhealthy = len(snapshot.unhealthy_workers) + len(snapshot.baseline)
+    row = [snapshot.group_id, snapshot.state, workers, delay, str(unhealthy)]
     return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
 
 
@@ -81,11 +84,10 @@ def unhealthy_line(component: UnhealthyComponent) -> str:
 def run_lines(restored: LoadedRun) -> list[str]:
     """Return the progress of a run, and why it stopped."""
     run, steps = restored.run, restored.steps
-    done = sum(run.done(number) for number in range(len(steps)))
+    done = restored.first_undone
     lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
     if done < len(steps):
-        number = restored.first_undone
-        lines.append(f"  Next is step {number + 1}: {restored.taken(number).describe()}")
+        lines.append(f"  Next is step {done + 1}: {restored.taken(done).describe()}")
     if failure := failure_of(run):
         lines.append(f"  It stopped: {failure}")
     return lines
@@ -130,7 +132,7 @@ def status_json(scene: Scene, last: LoadedRun | None, *, unfinished: bool) -> di
         "driver": snapshot.driver,
         "workers": [worker_json(worker) for worker in snapshot.workers],
         "notSeen": list(snapshot.unseen),
-        "notWell": [str(component) for component in snapshot.baseline],
+        "notWell": [*map(str, snapshot.unhealthy_workers), *map(str, snapshot.baseline)],
         "transient": [str(component) for component in snapshot.baseline if component.is_transient],
         "run": run_json(last) if last else None,
         "unfinished": unfinished,
@@ -144,6 +146,7 @@ def show_status(scene: Scene, last: LoadedRun | None, data: dict[str, Any]) -> N
     terminal.blocks([group_block(scene.snapshot), workers_block(scene.snapshot)])
     lines = ["", *(run_lines(last) if last else ["No upgrade of this cluster is in the journal."])]
     lines += [f"Could not read {unseen}" for unseen in scene.snapshot.unseen]
+    lines += (f"Unhealthy: {worker}" for worker in scene.snapshot.unhealthy_workers)
     lines += map(unhealthy_line, scene.snapshot.baseline)
     lines += filter(None, [lock_line(data["lock"]), data["nextStep"] and f"Next: {data['nextStep']}"])
     for line in lines:
@@ -168,13 +171,12 @@ def worker_json(worker: RollingWorker) -> dict[str, Any]:
 def run_json(restored: LoadedRun) -> dict[str, Any]:
     """Return a run as JSON."""
     run, steps = restored.run, restored.steps
-    done = sum(run.done(number) for number in range(len(steps)))
     following = restored.first_undone
     return {
         "id": run.id,
         "subjects": list(run.subjects),
         "state": run.state.value,
-        "done": done,
+        "done": following,
         "steps": len(steps),
         "next": restored.taken(following).describe() if following < len(steps) else None,
         "failure": failure_of(run),
@@ -184,6 +186,9 @@ def run_json(restored: LoadedRun) -> dict[str, Any]:
 def next_step(scene: Scene, restored: LoadedRun | None) -> str | None:
     """Return the next command, None if there is nothing to do."""
     if restored is not None:
-        return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"
+        abort = f"connectctl upgrade abort {restored.run.id}"
+        if contradictions(restored, scene.snapshot):
+            return f"{abort}, or {abort} --leave"
+        return f"connectctl upgrade resume {restored.run.id}, or {abort}"
     values = {worker.value for worker in scene.snapshot.workers if worker.member is not None}
     return "connectctl upgrade plan" if len(values) > 1 else None

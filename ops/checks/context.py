@@ -17,6 +17,7 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -36,6 +37,7 @@ class Edges:
     """Whom preflight may ask. What is a function is opened only where it is needed.
 
     ``configured`` is the value of a worker's property, by its address, as its driver reports it; None if unknown.
+    ``roll`` is how far a rolling change of the workers is.
     """
 
     kafka: KafkaReads
@@ -49,6 +51,7 @@ class Edges:
     configured: Callable[[str, str], str | None] = lambda worker, name: None
     named_servers: tuple[str, ...] = ()
     """The bootstrap servers of the clusters that the context names."""
+    roll: Callable[[ClusterView], RollState] = lambda view: RollState()
 
 
 @dataclass

@@ -86,6 +86,7 @@ class CheckRun:
         areas: dict[str, Callable[[], Said]] = {
             "the brokers": lambda: _said(broker_observe.observe(context, goal), broker_rules.check, goal),
             "the workers": lambda: _said(workers(), worker_rules.check, goal),
+            "rolls of the workers": lambda: worker_rules.check_roll(edges.roll(context.view)),
             "internal topics": lambda: _said(internal_topics_rules.observe(context, now), internal_topics_rules.check),
             "configurations": self._configurations,
             "offset stores": lambda: _said(store_observe.observe(context, goal, now), store_rules.check, goal),

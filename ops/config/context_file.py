@@ -100,6 +100,7 @@ class ContextEntry(_Strict):
     spark: SparkSettings = SparkSettings()
     protected: bool = False
     lock: Literal["cluster", "local"] = "cluster"
+    lock_wait: float = 0.0
 
 
 class ContextFile(_Strict):

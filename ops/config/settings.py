@@ -32,8 +32,9 @@ ENVIRONMENT = {
     "CONNECTCTL_STATUS_TOPIC": "topics.status",
     "CONNECTCTL_TIMEOUT": "timeout",
     "CONNECTCTL_LOCK": "lock",
+    "CONNECTCTL_LOCK_WAIT": "lock_wait",
 }
-DEFAULTS = {"timeout": 30.0, "lock": "cluster", "protected": False, "spark.master": "local[*]"}
+DEFAULTS = {"timeout": 30.0, "lock": "cluster", "lock_wait": 0.0, "protected": False, "spark.master": "local[*]"}
 SHORTEST, LONGEST = 0.1, 1_000_000.0
 """Seconds that a timeout may be: librdkafka counts milliseconds in 31 bits."""
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
@@ -133,6 +134,12 @@ def _check(name: str, setting: Setting) -> None:
                 f"The timeout {setting.value:g} ({setting.origin}) is out of range",
                 next_step=f"Give {SHORTEST:g} to {LONGEST:g} seconds.",
             )
+    elif name == "lock_wait":
+        if not 0 <= setting.value <= LONGEST:
+            raise BadInput(
+                f"The lock wait {setting.value:g} ({setting.origin}) is out of range",
+                next_step=f"Give 0 to {LONGEST:g} seconds.",
+            )
     elif name == "bootstrap_servers" or re.fullmatch(r"clusters\.[\w-]+\.bootstrap_servers", name):
         if problem := endpoints.problem_of_brokers(str(setting.value)):
             raise BadInput(f"The brokers' addresses ({setting.origin}) cannot be used", why=problem)
@@ -190,7 +197,7 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Set
 
 
 def _typed(variable: str, name: str, value: str) -> Any:
-    if name == "timeout":
+    if name in ("timeout", "lock_wait"):
         try:
             return float(value)
         except ValueError as e:

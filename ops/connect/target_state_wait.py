@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from connectctl.ops.connect.connector import Connector, State, Verdict, at_rest, verdict_of
+from connectctl.ops.connect.health import failed_parts
 
 GRACE = 5.0
 """Seconds for which a status that has not changed may still be the one from before."""
@@ -44,7 +45,7 @@ def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress
     if waiting.wanted is not State.RUNNING:
         return WaitProgress(waiting, verdict, done=_rests(waiting, now))
     fresh = changed | (now.parts.keys() if elapsed >= GRACE else set())
-    if any(status and status.state == "FAILED" and part in fresh for part, status in now.parts.items()):
+    if failed_parts(now).keys() & fresh:
         return WaitProgress(waiting, verdict, failed=True)
     asked = now.target_state in (None, "STARTED")
     good = asked and verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)

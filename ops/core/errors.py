@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.acls import Right
 
 
+CONTRADICTED = "contradicted"
+"""The code of an error after which a run cannot be resumed: what it did was changed meanwhile."""
+
+
 class ConnectctlError(Exception):
     """An operation failed.
 

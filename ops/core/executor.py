@@ -6,13 +6,13 @@ a run that was killed anywhere can be executed again from its beginning, with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import CONTRADICTED, ConnectctlError, PartDone, Refused, TimedOut, Unreachable
 from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
@@ -35,6 +35,7 @@ def execute(
     on_step: Callable[[Step[R]], None] = lambda step: None,
     on_result: Callable[[Result], None] = lambda result: None,
     start: int = 0,
+    again: Collection[int] = (),
     until: int | None = None,
     resume_hint: str = "connectctl runs resume",
     independent: bool = False,
@@ -44,7 +45,8 @@ def execute(
 
     With ``independent`` steps a failure skips only the later steps of its resource, and is a result like others; steps
     that an earlier attempt did are not repeated. ``start`` is the first step to execute, if the earlier ones are known to
-    be done; before ``until`` the run pauses, and stays open. ``resume_hint`` is the command that resumes a run. The fields
+    be done, and ``again`` are those of them that are executed once more before it; before ``until`` the run pauses, and
+    stays open. ``resume_hint`` is the command that resumes a run. The fields
     ``run`` and ``step`` of ``context`` are set to those in execution. A run that is refused before any change has ended.
     ``lock`` is the cluster's: it is confirmed before each step, and the run stops if it was lost. Steps that do not change
     a Connect cluster have none; several runs may execute such steps concurrently. ``undoes`` are the runs that are undone
@@ -57,7 +59,8 @@ def execute(
             resumable(f"{resume_hint} {run.id}"),
             lock.held(run.id, journal.knows) if lock else nullcontext(lambda: None) as confirm,
         ):
-            for number, step in list(enumerate(steps))[start:until]:
+            numbered = list(enumerate(steps))
+            for number, step in [*(numbered[n] for n in again), *numbered[start:until]]:
                 if not (independent and run.done(number)):
                     now.take(number, step, confirm)
             if until is None or until >= len(steps):
@@ -145,5 +148,6 @@ def _changed(run: Run, steps: Sequence[Step[Any]]) -> bool:
 
 def _part_done(error: ConnectctlError, run: Run, now: _Execution[Any], resume_hint: str) -> PartDone:
     waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
-    hint = f"{error.next_step or ''} Then resume: {resume_hint} {run.id}".strip()
+    then = "" if error.code == CONTRADICTED else f"Then resume: {resume_hint} {run.id}"
+    hint = f"{error.next_step or ''} {then}".strip()
     return PartDone(f"Step {now.number + 1} of the run failed{waited}: {error.what}", why=error.why, next_step=hint)

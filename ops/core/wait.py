@@ -14,20 +14,24 @@ def wait_until(
     seconds: float,
     poll: float,
     *,
+    longest: float | None = None,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T | None:
     """Return the first result of ``probe`` that is not None; None after ``seconds``.
 
-    ``probe`` is called immediately, then every ``poll`` seconds, and one more time when the time is over.
+    ``probe`` is called immediately, then every ``poll`` seconds, and one more time when the time is over. With ``longest``
+    each pause is twice as long as the one before, up to that.
     """
-    deadline = now() + seconds
+    deadline, pause = now() + seconds, poll
     while True:
         late = now() >= deadline
         found = probe()
         if found is not None or late:
             return found
-        sleep(poll)
+        sleep(pause)
+        if longest is not None:
+            pause = min(pause * 2, longest, max(deadline - now(), 0.0))
 
 
 def observe_until(

@@ -241,7 +241,7 @@ def test_a_restart_that_changes_nothing_is_noticed(world: RollingWorld) -> None:
 
 def test_a_worker_that_joins_with_the_wrong_mode_stops_the_roll_at_once(world: RollingWorld) -> None:
     world.workers["a"].joins_as = "enabled"
-    failing(world.run(*APPLY), "in a different mode than planned", "exactly-once is enabled on it")
+    failing(world.run(*APPLY), "in a different mode than planned", "a:8083 is enabled (verified")
     assert world.clock < 10
 
 

@@ -13,12 +13,15 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 @dataclass
 class FakeLock:
     """Keeps ``ClusterLock``. ``other`` holds it; it is lost at confirmation ``lost_at``; ``seen`` by this principal.
+    The other leaves it when its holder is asked for the ``free_at``th time.
 
     ``taken`` are the runs that held it, ``holds`` the one that does now.
     """
 
     other: LockHolder | None = None
     lost_at: int = 0
+    asked: int = 0
+    free_at: int = 0
     seen: bool = True
     taken: list[str] = field(default_factory=list)
     holds: str | None = None
@@ -27,6 +30,9 @@ class FakeLock:
     def holder(self) -> LockHolder | None:
         if not self.seen:
             raise NotAuthorized("Kafka refuses the group", why="GROUP_AUTHORIZATION_FAILED")
+        self.asked += 1
+        if self.asked == self.free_at:
+            self.other = None
         return self.other
 
     @contextmanager

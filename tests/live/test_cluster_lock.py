@@ -61,6 +61,11 @@ class Process:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
+    def leave(self) -> None:
+        """End without having been killed: the lock is free at once."""
+        self._process.stdin.close()
+        assert self._process.wait(60) == 0
+
     def close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
             pipe.close()
@@ -159,10 +164,21 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
             status = connectctl(*context, "upgrade", "status", "-o", "json").json
             assert status["lock"]["holder"]["run"] == "20260101-103100-ab12"
             assert other.confirms() == "confirmed"
+            waited_for(other, *reset)
         eventually(lambda: lock(cluster, cluster.group_id).holder() is None)
-        assert connectctl(*reset).code == 0
     finally:
         rest.delete(name)
+
+
+def waited_for(holder: Process, *change: str) -> None:
+    """A change that waits for the lock of ``holder`` is done when that leaves it."""
+    command = [sys.executable, "-m", "connectctl.cli", *change, "--lock-wait", "240"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("Waiting up to 240 s." in line for line in process.stderr)
+        holder.leave()
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, out + err
 
 
 def test_brokers_that_wait_for_more_members_keep_nobody_waiting_and_let_nobody_else_in(state_home: Path) -> None:

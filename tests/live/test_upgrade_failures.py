@@ -7,6 +7,7 @@ is the next test's to go on with, so that no worker is restarted for nothing.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -54,6 +55,17 @@ match what:
         driver.restart(worker)
     case "only-stop":
         sandbox.group.stop_worker(number)
+    case "read":
+        print(properties_file(sandbox, number).read_text())
+    case "restart-with-its-file-put-back":
+        file = properties_file(sandbox, number)
+        modes = {"=preparing": "=disabled", "=disabled": "=preparing"}
+        lines = file.read_text().splitlines()
+        kept = [each for each in lines if not each.startswith("exactly.once.source.support")]
+        (line,) = [each for each in lines if each.startswith("exactly.once.source.support")]
+        mode = line[line.index("="):]
+        file.write_text("\\n".join([*kept, line.replace(mode, modes[mode])]) + "\\n")
+        driver.restart(worker)
     case "restart-and-stop-another":
         driver.restart(worker)
         sandbox.group.stop_worker(other)
@@ -200,12 +212,54 @@ def test_a_worker_that_joins_with_the_wrong_mode_is_seen_and_taken_back(scene: S
     before = {worker["address"]: worker["mode"] for worker in scene.status()["workers"]}
     said = scene.fails(change=scene.tool("change-to-enabled"))
     assert "restarted in a different mode than planned" in said
-    assert "exactly-once is enabled on it" in said
+    assert "is enabled (verified" in said
     scene.serves()
     assert "Done, run" in scene.sound("abort", "--yes", *LONG).out
     status = scene.status()
     assert not status["unfinished"]
     assert {worker["address"]: worker["mode"] for worker in status["workers"]} == before
+    scene.serves()
+
+
+def test_a_worker_whose_file_another_tool_puts_back_stops_the_roll_and_has_its_turn_again(scene: Scene) -> None:
+    said = scene.fails(restart=scene.tool("restart-with-its-file-put-back"), read=scene.tool("read"))
+    assert "restarted in a different mode than planned" in said
+    assert "(configured: " in said
+    run = scene.status()["run"]
+    assert (run["done"] + 1, run["next"][:3]) == (int(re.findall(r"Step (\d+) of the run", said)[0]) - 2, "set")
+    report = connectctl("--context", f"sandbox-{NAME}", "preflight", "-o", "json").json
+    assert {"WORKER015"} <= {finding["id"] for finding in report["findings"]}
+    scene.serves()
+    scene.goes_on(said)
+    assert len({worker["mode"] for worker in scene.status()["workers"]}) == 1 or scene.status()["unfinished"]
+
+
+def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_other(scene: Scene) -> None:
+    if scene.begun() == ("resume",):
+        scene.sound("resume", "--yes", *LONG)
+    paused = scene.sound(*scene.begun(), "--yes", *LONG, "--pause-after", str(TURN))
+    assert "[4/" in paused.err
+    number = next(
+        n for n, w in enumerate(scene.sandbox.group.workers, 1) if f"restart 127.0.0.1:{w.port}" in paused.out
+    )
+    worker = scene.sandbox.group.workers[number - 1]
+    address = f"127.0.0.1:{worker.port}"
+    os.kill(worker.pid or 0, signal.SIGSTOP)
+    try:
+        status = connectctl("--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json")
+        assert status.code == 1
+        assert status.json["notWell"][0].startswith(f"{address} ")
+    finally:
+        os.kill(worker.pid or 0, signal.SIGCONT)
+    scene.sandbox.group.stop_worker(number, kill=True)
+    files = [scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers]
+    refused = scene.sound("resume", "--yes", *SOON, code=7)
+    assert f"waiting: {address}" in refused.err
+    assert "Health gate failed" in refused.err
+    assert [scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers] == files
+    scene.serves()
+    scene.sandbox.group.start_worker(number)
+    assert "Done, run" in scene.sound("resume", "--yes", *LONG).out
     scene.serves()
 
 

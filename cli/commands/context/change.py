@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
 
 NAME = re.compile(r"[\w.-]+")
-FROM_FLAGS = ("bootstrap_servers", "group_id", "rest", "topics.config", "topics.offsets", "topics.status", "lock")
+FROM_FLAGS = (
+    "bootstrap_servers",
+    "group_id",
+    "rest",
+    "topics.config",
+    "topics.offsets",
+    "topics.status",
+    "lock",
+    "lock_wait",
+)
 SCALAR = re.compile(r"[\w.+-]+")
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.runner import CheckRun
     from connectctl.ops.checks.tasks_max.observe import Release
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.roll_state import RollState
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.cluster.observe import ClusterView
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -160,7 +162,22 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
         str(session.settings.get("bootstrap_servers")),
         configured,
         named_servers(session.settings),
+        lambda view: _roll(session, view),
     )
+
+
+def _roll(session: Session, view: ClusterView) -> RollState:
+    """Return how far a rolling change of the workers is; a journal that does not exist is not created."""
+    from connectctl.ops.config import paths
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.upgrade.observe import ClusterReader
+    from connectctl.ops.operations.upgrade.roll_state import roll_state
+
+    directory = paths.journal_directory()
+    journal = Journal(directory) if (directory / "journal.db").exists() else None
+    calls = session.connect_to(view.group)
+    reader = ClusterReader(session.kafka, calls, view.group.id, session.transactions, session.driver())
+    return roll_state(reader, journal, view.group, view.workers)
 
 
 def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli.commands.upgrade.options import GateOptions, RollOptions
-from connectctl.cli.options import ListOption, OutputOption, PendingOption, with_options
+from connectctl.cli.options import HealthOption, ListOption, OutputOption, PendingOption, with_options
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.plan_file import read_plan
@@ -168,7 +168,7 @@ def apply(
 
 
 @app.command()
-def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOption = Output.TABLE) -> None:
     """Show each worker's mode with its confidence, the last run, and the next command.
 
     \b
@@ -178,7 +178,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
     Confidence (known in JSON): verified (proven): by the worker's responses; configured (told): in its properties, as
     the driver reads them; assumed (believed): set by an earlier run. Preparing and disabled cannot be distinguished from
-    outside. In transition: temporarily unassigned during a rebalance or restart.
+    outside. In transition: temporarily unassigned during a rebalance or restart. UNHEALTHY counts workers, connectors and
+    tasks; with --exit-code the command exits with 1 if there are any, or if something could not be read.
     """
     from connectctl.cli.commands.upgrade.scene import observe_cluster
     from connectctl.cli.views import upgrade as upgrade_view
@@ -190,6 +191,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
     data = upgrade_view.status_json(scene, last, unfinished=bool(open_))
     terminal.emit("UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data))
+    if exit_code and (data["notWell"] or data["notSeen"]):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -20,10 +20,10 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.operations.upgrade import run_state, runs
+from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
-from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns, with_taken_workers
+from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.options import GateOptions
@@ -57,9 +57,8 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
 
 
 def progress(line: str) -> None:
-    """Print what is awaited, on a terminal."""
-    if not terminal.plain(sys.stderr):
-        terminal.note(f"       {line}", style="dim")
+    """Print what is awaited."""
+    terminal.note(f"       {line}", style="dim")
 
 
 def apply_saved(session: Session, data: Mapping[str, Any], path: Path, options: GateOptions) -> None:
@@ -105,8 +104,7 @@ def carry_out(
     total = len(restored.steps)
 
     def report(step: Any) -> None:
-        if not terminal.plain(sys.stderr):
-            terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
+        terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
 
     def done(result: Result) -> None:
         if options.output.for_people:
@@ -122,6 +120,7 @@ def carry_out(
         on_step=report,
         on_result=done,
         start=restored.first_undone,
+        again=restored.opening if resumed else (),
         until=options.pause_after,
         resume_hint=runs.RESUME,
         undoes=filter(None, [restored.request.aborts]),
@@ -181,10 +180,11 @@ def take_up(session: Session, name: str | None, options: GateOptions) -> None:
 
 
 def _resume(scene: Scene, restored: LoadedRun, options: GateOptions) -> None:
-    session, notes = scene.session, run_state.UpgradeNotes.load(scene.journal, restored.run.id)
-    runs.check_resumable(restored, notes, scene.snapshot)
+    session = scene.session
+    runs.check_resumable(restored, scene.snapshot)
     check_pause(options.pause_after, len(restored.steps))
-    steps = tuple(with_taken_workers(step, notes.turns) for step in restored.steps[restored.first_undone :])
+    numbers = [*restored.opening, *range(restored.first_undone, len(restored.steps))]
+    steps = tuple(map(restored.taken, numbers))
     left = Plan("resume upgrade", scene.snapshot.cluster_id, steps, group_id=scene.snapshot.group_id)
     if options.dry_run:
         apply.show(left, options.output)

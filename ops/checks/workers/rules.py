@@ -1,4 +1,4 @@
-"""Whether the workers are one group that can have exactly-once (KIP-618): WORKER001 to WORKER014.
+"""Whether the workers are one group that can have exactly-once (KIP-618): WORKER001 to WORKER016.
 
 What ``cluster show`` finds already is not repeated: versions that differ (CLUSTER005), support on some workers only
 (CLUSTER006), a worker on another Kafka cluster (CLUSTER007).
@@ -13,6 +13,7 @@ from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, addresses
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
+from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Support
@@ -34,6 +35,8 @@ OUTSIDE = Rule("WORKER011", Severity.WARNING)
 LISTS_DIFFER = Rule("WORKER012", Severity.ERROR)
 SHARED_CONFIG = Rule("WORKER013", Severity.ERROR)
 SHARED_STATUS = Rule("WORKER014", Severity.WARNING)
+UNFINISHED = Rule("WORKER015", Severity.WARNING)
+HALF_ROLLED = Rule("WORKER016", Severity.WARNING)
 
 PLAIN = (3, 2, 0)
 """The first release whose workers surely write with plain producers, which have no producer id."""
@@ -53,6 +56,17 @@ def check(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     of_any_goal = (without_id, leader_open, id_elsewhere, other_writers, outside_transactions)
     for rule in (*of_any_goal, lists_differ, shared_config, shared_status):
         yield from rule(seen)
+
+
+def check_roll(roll: RollState) -> Iterator[Finding]:
+    """WORKER015, WORKER016: a rolling change that has not ended, and workers that are preparing beside disabled ones."""
+    if run := roll.unfinished:
+        hint = f"connectctl upgrade resume {run}, or connectctl upgrade abort {run}"
+        yield UNFINISHED.found("workers", f"The run {run} ({roll.purpose}) has not ended.", hint)
+    by_mode = {mode: sorted(w for w, m in roll.modes.items() if m == mode) for mode in ("preparing", "disabled")}
+    if all(by_mode.values()):
+        message = "; ".join(f"{some_of(names, _NAMED)} {mode}" for mode, names in by_mode.items())
+        yield HALF_ROLLED.found("workers", f"They have different modes: {message}.", "connectctl upgrade status")
 
 
 def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:

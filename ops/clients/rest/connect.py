@@ -275,7 +275,7 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
     if status == 404 and not connects:
         # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
         why = "this is not an answer of Connect: the worker is still starting, or the address is not a worker's"
-        none = ConnectctlError(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="not-connect")
+        none = ConnectctlError(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="starting")
         raise _Next(none, later=True)
     if may_repeat(method, status, message):
         raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.health import is_healthy
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
-UNHEALTHY = (State.FAILED, State.DEGRADED, State.UNASSIGNED)
-"""A connector that was stopped or paused on purpose is healthy."""
 UNSEEN = ("SIGHT001", "SIGHT002")
 """What is not seen whole is not proven to be healthy."""
 
@@ -20,7 +18,7 @@ UNSEEN = ("SIGHT001", "SIGHT002")
 def complaints(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
     """All that keeps a cluster from being healthy, a few words each; nothing where it is."""
     for connector in connectors:
-        if connector.verdict.state in UNHEALTHY:
+        if not is_healthy(connector.verdict.state):
             yield f"{connector.name} is {connector.verdict.state}"
     for finding in findings:
         if finding.severity is Severity.ERROR or finding.id in UNSEEN:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings as say
+from connectctl.ops.connect.health import answer_problem
 from connectctl.ops.connect.internal_topics import Role, TopicChoice, address
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
@@ -106,7 +107,7 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
         root = calls.get("/", url=member.url, timeout=PATIENCE)
     except ConnectctlError as e:
         shut = isinstance(e, (NotAuthorized, NotTrusted))
-        return replace(worker, problem=e.why or f"it did not answer within {PATIENCE:g} s", shut=shut)
+        return replace(worker, problem=answer_problem(e, PATIENCE), shut=shut)
     worker = replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
     return replace(worker, support=_support(calls, member.url))
 

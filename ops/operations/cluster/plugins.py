@@ -104,7 +104,7 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
             f"{path_of('connector-plugins', plugins[0].name, 'config')}{query}", url=url
         )
     except ConnectctlError as e:
-        if e.code not in ("not-found", "not-connect", "unsupported"):
+        if e.code not in ("not-found", "not-connect", "starting", "unsupported"):
             raise
         raise ConnectctlError(
             f"The worker has no configuration definitions of {plugins[0].name}",

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.checks.connector_config import validations
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.zombie_fencing import CURE, LEADER_LIMIT, Backoff
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
@@ -109,8 +112,8 @@ class AwaitRound(Step[CureContext]):
     def _end(self, context: CureContext) -> str | None:
         if not context.pending(self.subject):
             return "it is done"
-        statuses = context.read(self.subject).tasks.values()
-        return "it failed" if any(status and status.state == "FAILED" for status in statuses) else None
+        failed = failed_parts(context.read(self.subject))
+        return "it failed" if failed.keys() - {CONNECTOR_INSTANCE} else None
 
 
 @dataclass(frozen=True)
@@ -131,13 +134,13 @@ def plan_cure(
     cluster_id: str, connector: Connector, configured: ConfiguredConnector | None, *, pending: bool, group_id: str = ""
 ) -> Plan:
     name = connector.name
-    failed = [n for n, status in connector.tasks.items() if status and status.state == "FAILED"]
+    failed = failed_parts(connector)
     quick = is_quick(connector.config)
     if quick and not failed and not pending:
         idle = Noop(name, "its fencing is quick, and nothing has failed")
         return Plan("connectors cure", cluster_id, (), (idle,), group_id, independent=True)
     record = configured.task_count_record if configured else None
-    now = f"fencing pending for {record} ids" if pending else f"{len(failed)} tasks FAILED" if failed else ""
+    now = f"fencing pending for {record} ids" if pending else f"{counted(len(failed), 'part')} FAILED" if failed else ""
     steps: list[Step[CureContext]] = [] if quick else [SetOverrides(name, now)]
     steps += [AwaitRound(name), RestartWhatFailed(name)]
     return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
+from connectctl.ops.connect.connector import Connector, State, at_rest, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
 from connectctl.ops.connect.too_many_tasks import restart_hint, restart_warning
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut
@@ -66,7 +67,7 @@ class Restart(Step[StepContext]):
         return f"restart {'the failed parts of ' if self.only_failed else ''}{self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
-        return "nothing has failed" if self.only_failed and not _failed(context.read(self.subject)) else None
+        return "nothing has failed" if self.only_failed and not failed_parts(context.read(self.subject)) else None
 
     def apply(self, context: StepContext) -> str | None:
         only = str(self.only_failed).lower()
@@ -247,13 +248,9 @@ def _rests(connector: Connector) -> bool:
     return (connector.target_state or own) in _AT_REST
 
 
-def _failed(connector: Connector) -> list[Status]:
-    return [s for s in (connector.status, *connector.tasks.values()) if s is not None and s.state == "FAILED"]
-
-
 def _by_fencing(connector: Connector) -> bool:
     """Whether whatever of it has failed was fenced, by its stack traces; so it is where nothing is FAILED any longer."""
-    return all(may_be_fenced(status.trace) for status in _failed(connector))
+    return all(may_be_fenced(status.trace) for status in failed_parts(connector).values())
 
 
 def plan_state(
@@ -289,7 +286,7 @@ def plan_restart(
         raise Refused(f"A restart does not start stopped or paused connectors: {text}", next_step=hint)
     idle = {j.name: f"it is {j.verdict.state}" for j in resting}
     if only_failed:
-        idle |= {j.name: "nothing has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
+        idle |= {j.name: "nothing has failed" for j in picked if j.name not in idle and not failed_parts(j.connector)}
     todo = [j for j in picked if j.name not in idle]
     if without := [j.name for j in todo if task is not None and task not in j.connector.tasks]:
         hint = "Tasks are counted from 0: connectctl connectors show NAME."

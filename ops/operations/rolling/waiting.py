@@ -1,4 +1,4 @@
-"""Wait in a roll: poll until nothing is missing, and report each new reason once."""
+"""Wait in a roll: poll until nothing is missing, and report each new reason, and what still is missing from time to time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ S = TypeVar("S")
 POLL = 0.4
 """Seconds between two polls."""
 FOR_EVER = float("inf")
+REMIND = 30.0
+"""Seconds after which a wait reports the same reason again."""
 
 
 class Clock(Protocol):
@@ -56,18 +58,24 @@ class GateResult(Generic[S]):
 
 def wait_for(clock: Clock, probe: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
     """Return the first result of ``probe`` that is not ``Missing``, or the last ``Missing`` after ``seconds``."""
-    last, reported = Missing(""), ""
+    last, began = Missing(""), clock.now()
+    reported = {"": began}
 
     def poll() -> list[T] | None:
-        nonlocal last, reported
+        nonlocal last
         found = probe()
         if not isinstance(found, Missing):
             return [found]
-        last = found
-        if found.reason not in ("", reported):
-            reported = found.reason
-            clock.progress(f"waiting: {found.detail or reported}")
+        last, now = found, clock.now()
+        if found.reason not in reported or now - reported[found.reason] >= REMIND:
+            reported[found.reason] = now
+            clock.progress(_line(found, now - began))
         return None
 
     found = wait_until(poll, seconds, POLL, now=clock.now, sleep=clock.sleep)
     return last if found is None else found[0]
+
+
+def _line(missing: Missing, waited: float) -> str:
+    head = f"still waiting after {waited:.0f} s" if waited >= REMIND else "waiting"
+    return ": ".join(filter(None, [head, missing.detail or missing.reason]))

@@ -170,7 +170,7 @@ def new_members(group: ClientGroup, instance: str, entry: InstanceProgress) -> t
 class ApplicationGate(Step["UpgradeContext"]):
     """Wait until the application is healthy: a stable group of ``members``, and a lag that does not grow.
 
-    ``first``: nothing has been changed yet, so a failure is raised as ``Refused``.
+    ``first``: nothing has been changed yet, so a failure is raised as ``Refused``; a resumed run begins with it, too.
     """
 
     subject: str
@@ -186,10 +186,13 @@ class ApplicationGate(Step["UpgradeContext"]):
         return f"check the health of {self.subject}{before}: a stable group of {self.members}, its lag not growing"
 
     def apply(self, context: UpgradeContext) -> str | None:
+        application = application_context(context)
+        if context.resumed and any(entry.state != BACK for entry in application.notes.entries.values()):
+            return "not waited for: an instance has been changed by this run and is not back yet"
         try:
-            return application_context(context).gate(self.members, self.lag)
+            return application.gate(self.members, self.lag)
         except TimedOut as e:
-            if not self.first:
+            if not self.first or context.resumed:
                 raise
             raise Refused(
                 f"{self.subject} is not healthy; nothing was changed",

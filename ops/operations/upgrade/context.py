@@ -8,23 +8,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.health import unhealthy_workers
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade import observe, run_state
 from connectctl.ops.operations.upgrade.gates import HealthCriteria, HealthSnapshot
-from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport
 from connectctl.ops.operations.upgrade.snapshot import Baseline
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
-    from connectctl.ops.connect.worker import Worker
     from connectctl.ops.operations.offsets.context import OffsetContext
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.upgrade.mode import WorkerMode
     from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.run_state import UpgradeNotes, WorkerProgress
+    from connectctl.ops.operations.upgrade.snapshot import RollingWorker
 
 BY_HAND = 3600.0
 """Seconds to restart a worker by hand before the run stops; it can be resumed."""
@@ -83,9 +82,12 @@ class UpgradeContext(StepContext):
         """The member ids of the workers in the group, by address."""
         return observe.members_of(self.reader.group())
 
-    def answer(self, worker: str) -> Worker | None:
-        """Return a worker's response, None if it is not in the group."""
-        return observe.support_of(self.reader, worker)
+    def workers(self, only: str | None = None) -> tuple[RollingWorker, ...]:
+        """Return the workers in the group with their modes, or ``only`` the one at that address."""
+        journal, run = self.journal_and_run()
+        group = self.reader.group()
+        known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
+        return observe.members_now(self.reader, group, known, only)
 
     def health(self) -> HealthSnapshot:
         """Take a health snapshot of the cluster."""
@@ -96,10 +98,16 @@ class UpgradeContext(StepContext):
         had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
         return tuple(w for w in self.baseline.workers if w not in self.baseline.broken or w in had_turn)
 
+    def away(self) -> frozenset[str]:
+        """The workers that this run has changed or restarted and that have not rejoined in their mode yet."""
+        return frozenset(worker for worker, entry in self.notes.workers.items() if entry.state != run_state.JOINED)
+
     def criteria(self, *, forgives_fencing: bool = False) -> HealthCriteria:
-        """The criteria for a gate of this run."""
+        """The criteria for a gate of this run. While a worker is away by this run, only the others are judged."""
+        away = self.away()
         return HealthCriteria(
-            expected=self.expected(),
+            expected=tuple(worker for worker in self.expected() if worker not in away),
+            workers_only=bool(away),
             baseline=self.baseline.ranks(),
             looks=self.patience.looks,
             timeout=self.patience.timeout,
@@ -107,55 +115,30 @@ class UpgradeContext(StepContext):
             forgives_fencing=forgives_fencing,
         )
 
-    def refuse_two_at_once(self, workers: Sequence[str]) -> None:
-        """Raise ``ConnectctlError`` if any worker other than ``workers`` is and stays down: only one at a time may be."""
+    def refuse_two_at_once(self, workers: Sequence[str], doing: str) -> None:
+        """Raise ``ConnectctlError`` if any worker other than ``workers`` is and stays down: only one at a time may be.
+
+        ``doing`` is what is not done then: changing or restarting.
+        """
         others = [worker for worker in self.expected() if worker not in workers]
         health: list[HealthSnapshot] = []
 
         def probe() -> bool | Missing:
             health[:] = [last := self.health()]
-            down = [worker for worker in others if worker not in last.members or worker in last.silent]
-            missing = last.problem or (f"{', '.join(down)} is not in the group, or does not answer" if down else None)
-            return True if missing is None else Missing(missing)
+            down = unhealthy_workers(others, last.members, last.silent)
+            missing = last.problem or "; ".join(map(str, down))
+            return Missing(missing) if missing else True
 
         missing = wait_for(self, probe, self.patience.timeout)
         if isinstance(missing, Missing):
             unseen = health[0].problem is not None
             raise ConnectctlError(
-                f"Not restarting {' and '.join(workers)}: "
+                f"Not {doing} {' and '.join(workers)}: "
                 + ("the other workers could not be observed" if unseen else "another worker is down"),
                 why=missing.reason,
                 next_step=None if unseen else "Start it first.",
                 code="two-at-once",
             )
-
-    def modes(self, fits: Callable[[str, str], bool]) -> dict[str, WorkerMode]:
-        """The mode of every worker in the group. Waits up to ``SETTLING`` seconds for modes that do not fit yet.
-
-        For example, a new leader initializes its transactional id shortly after it has become leader.
-        """
-        journal, run = self.journal_and_run()
-        found: dict[str, WorkerMode] = {}
-
-        def probe() -> bool | Missing:
-            self.remember_leader()
-            group = self.reader.group()
-            known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
-            found.clear()
-            found.update(observe.modes(self.reader, group, known))
-            mismatched = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
-            # A verified enabled, or too old, worker does not change its mode while it runs: do not wait.
-            permanent = any(
-                m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
-                for m in mismatched.values()
-            )
-            if group.state != "Stable":
-                return Missing(f"the group is {group.state}")
-            mismatches = "; ".join(f"{worker} is {mode}" for worker, mode in mismatched.items())
-            return Missing(mismatches) if mismatched and not permanent else True
-
-        wait_for(self, probe, min(self.patience.timeout, SETTLING))
-        return found
 
     def remember_leader(self) -> None:
         """Record the leader and the producer id and epoch of its transactional id; a change verifies ``preparing``.
@@ -179,7 +162,3 @@ class UpgradeContext(StepContext):
             if now != before:
                 self.notes.leader = now
                 self.save()
-
-
-SETTLING = 30.0
-"""Seconds within which every worker must have the expected mode after all have rejoined."""

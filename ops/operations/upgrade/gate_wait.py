@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.health import unhealthy_workers
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade.context import UpgradeContext
@@ -14,7 +15,8 @@ from connectctl.ops.operations.upgrade.gates import GateState, evaluate
 from connectctl.ops.operations.upgrade.observe import MAX_DELAY, leader_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.upgrade.gates import HealthSnapshot, UnhealthyComponent
+    from connectctl.ops.connect.health import UnhealthyComponent
+    from connectctl.ops.operations.upgrade.gates import HealthSnapshot
 
 LONGEST_SETTLE = 5.0
 """Seconds without any change after which a group counts as settled, whatever its rebalance delay is."""
@@ -64,11 +66,13 @@ def settle_seconds(context: UpgradeContext) -> float:
 
 def _stop(context: UpgradeContext, watch: GateState, stopped: str, health: HealthSnapshot) -> ConnectctlError:
     late = context.now() - watch.began >= context.patience.timeout
+    absent = [worker for worker in context.criteria().expected if worker not in health.members and not health.problem]
+    start = f"Start {' and '.join(absent)}. " if absent else ""
     kind = TimedOut if late else ConnectctlError
     return kind(
         "Health gate failed; upgrade stopped",
         why="; ".join(filter(None, [stopped, _responding_workers(context, health)])),
-        next_step="See connectctl upgrade status.",
+        next_step=f"{start}See connectctl upgrade status.",
         code="gate",
     )
 
@@ -78,7 +82,7 @@ def _responding_workers(context: UpgradeContext, health: HealthSnapshot) -> str 
     if health.problem:
         return None
     workers = context.baseline.workers
-    responding = sum(worker in health.members and worker not in health.silent for worker in workers)
+    responding = len(workers) - len(unhealthy_workers(workers, health.members, health.silent))
     return f"{responding} of {len(workers)} workers are in the group and respond"
 
 

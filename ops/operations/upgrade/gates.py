@@ -1,4 +1,4 @@
-"""Whether a cluster is healthy enough to continue. Pure: evaluates one health snapshot after another.
+"""Decide when a cluster is healthy enough to continue. Pure: evaluates one health snapshot after another.
 
 A gate passes after several consecutive healthy snapshots, between which no task moved to another worker, and fails at
 its deadline. A cooperative rebalance is two or more: the first revokes tasks, the next assigns them to other workers, and
@@ -11,62 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.health import Part, UnhealthyComponent, unhealthy_workers
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.rolling.waiting import GateResult
 
-Part = tuple[str, int]
 Layout = tuple[Mapping[str, str], Mapping[Part, str]]
-HEALTHY_STATES = ("RUNNING", "PAUSED", "STOPPED")
-
-
-@dataclass(frozen=True)
-class UnhealthyComponent:
-    """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself.
-
-    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens if a predecessor on
-    another worker ends late, or its transaction expired: the trace is the same for both. Connect restarts neither.
-    """
-
-    connector: str
-    task: int
-    state: str
-    cause: str | None = None
-    fencing: bool = False
-    fenced: bool = False
-
-    @property
-    def part(self) -> Part:
-        """Connector and task."""
-        return self.connector, self.task
-
-    @property
-    def rank(self) -> int:
-        """The severity: FAILED is permanent, other states are transient."""
-        return rank(self.state)
-
-    @property
-    def is_transient(self) -> bool:
-        """Whether the state is transient, as during a rebalance or restart."""
-        return self.rank == 1
-
-    @property
-    def by_fencing(self) -> bool:
-        """Whether it is FAILED by fencing alone, so that a restart repairs it."""
-        return self.rank == 2 and (self.fencing or self.fenced)
-
-    @property
-    def name(self) -> str:
-        """The connector, or connector and task: ``orders/0``."""
-        return self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
-
-    def __str__(self) -> str:
-        return f"{self.name} is {self.state}" + (f" ({self.cause})" if self.cause else "")
-
-
-def rank(state: str) -> int:
-    """0 for a healthy state, 1 for a transient one, 2 for FAILED."""
-    return 0 if state in HEALTHY_STATES else 2 if state == "FAILED" else 1
 
 
 @dataclass(frozen=True)
@@ -101,6 +50,7 @@ class HealthCriteria:
     ``looks`` consecutive healthy snapshots, over at least ``settle`` seconds in which members and assignments stay
     the same; ``timeout`` in seconds; ``max_failures`` parts may be worse than the baseline.
     ``forgives_fencing``: tasks that cannot reach the fencing endpoint are left for later (KIP-618, Single-step downgrade).
+    ``workers_only``: connectors, tasks and the rebalance delay are not judged, while a worker is away by the run itself.
     """
 
     expected: tuple[str, ...]
@@ -109,6 +59,7 @@ class HealthCriteria:
     timeout: float = 300.0
     max_failures: int = 0
     forgives_fencing: bool = False
+    workers_only: bool = False
     settle: float = 0.0
 
 
@@ -137,6 +88,8 @@ class WorkersGateResult(GateResult[GateState]):
 
 def worse(health: HealthSnapshot, criteria: HealthCriteria) -> list[UnhealthyComponent]:
     """The parts that are worse than before the upgrade and not tolerated."""
+    if criteria.workers_only:
+        return []
     found = [t for t in health.unhealthy_components if t.rank > criteria.baseline.get(t.part, 0)]
     return [t for t in found if not (criteria.forgives_fencing and t.fencing)]
 
@@ -146,10 +99,9 @@ def unhealthy(health: HealthSnapshot, criteria: HealthCriteria) -> tuple[str, ..
     if health.problem:
         return (health.problem,)
     found = [] if health.state == "Stable" else [f"the group is {health.state}"]
-    found += [f"{worker} is not in the group" for worker in criteria.expected if worker not in health.members]
-    found += [
-        f"{worker} does not answer: {why}" for worker, why in health.silent.items() if worker in criteria.expected
-    ]
+    found += map(str, unhealthy_workers(criteria.expected, health.members, health.silent))
+    if criteria.workers_only:
+        return tuple(found)
     if health.delay_ms:
         found.append(f"unassigned tasks wait for {health.delay_ms / 1000:g} s (scheduled.rebalance.max.delay.ms)")
     components = worse(health, criteria)

@@ -57,6 +57,15 @@ class WorkerMode:
     def __str__(self) -> str:
         return f"{self.value} ({self.how.label}: {self.source})"
 
+    def fits(self, wanted: str) -> bool:
+        """Return whether it is the mode ``wanted``; a release without the property is ``disabled``."""
+        return self.value == wanted or (self.value is SourceSupport.NOT_SUPPORTED and wanted == SourceSupport.DISABLED)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the same process may show another mode soon: a new leader has yet to initialize its transactional id."""
+        return self.how is Confidence.VERIFIED and self.value is SourceSupport.DISABLED
+
 
 @dataclass(frozen=True)
 class LeaderId:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.tasks_max.observe import exceeds_tasks_max
-from connectctl.ops.connect.connector import Connector, Owners, Status, cause_of, owners_of
-from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_missed
+from connectctl.ops.connect.connector import Connector, owners_of
+from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -19,16 +19,8 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.upgrade.gates import HealthSnapshot, UnhealthyComponent
-from connectctl.ops.operations.upgrade.mode import (
-    PROPERTY,
-    Evidence,
-    JournalRecord,
-    LeaderId,
-    SourceSupport,
-    WorkerMode,
-    mode_of,
-)
+from connectctl.ops.operations.upgrade.gates import HealthSnapshot
+from connectctl.ops.operations.upgrade.mode import PROPERTY, Evidence, JournalRecord, LeaderId, SourceSupport, mode_of
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 if TYPE_CHECKING:
@@ -207,14 +199,20 @@ def _value(configured: ConfiguredValue | None) -> str | None:
     return configured.value if configured else None
 
 
-def modes(
-    reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]
-) -> dict[str, WorkerMode]:
-    """The mode of every worker in the group, by address."""
+def members_now(
+    reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord], only: str | None = None
+) -> tuple[RollingWorker, ...]:
+    """Return every worker in the group with its mode, or ``only`` the one at that address."""
+    chosen = [member for member in group.members if member.url and only in (None, address(member.url))]
+    return with_modes(reader, group, ask_all(reader.calls, group, chosen) if chosen else (), journal_records)
+
+
+def with_modes(
+    reader: ClusterReader, group: ConnectGroup, answers: Sequence[Worker], journal_records: Mapping[str, JournalRecord]
+) -> tuple[RollingWorker, ...]:
+    """Return the workers of the group that gave ``answers``, with their modes."""
     members, known = members_of(group), leader_id(reader)
-    return {
-        a.address: _worker(reader, a, members, known, journal_records, group).mode for a in ask_all(reader.calls, group)
-    }
+    return tuple(_worker(reader, answer, members, known, journal_records, group) for answer in answers)
 
 
 def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connector] | None, list[str]]:
@@ -225,36 +223,6 @@ def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connec
         except ConnectctlError as e:
             why = str(e)
     return None, [f"connector status: {why}"]
-
-
-def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
-    """Every unhealthy connector and task; without ``owners``, statuses are not checked against assignments."""
-    return tuple(
-        component
-        for connector in connectors
-        for task, status in sorted(connector.parts.items())
-        if (component := _unhealthy_component(connector, task, status, owners))
-    )
-
-
-def _unhealthy_component(
-    connector: Connector, task: int, status: Status | None, owners: Owners | None
-) -> UnhealthyComponent | None:
-    state, remark = (status.state if status else "UNASSIGNED"), ""
-    if owners is not None and not _is_stopped(connector):
-        state, remark = owners.now(connector.name, task, status)
-    if state in ("RUNNING", "PAUSED", "STOPPED"):
-        return None
-    trace = status.trace if status else None
-    cause = cause_of(status) if state == "FAILED" else remark or None
-    failed = state == "FAILED"
-    fencing, fenced = failed and round_missed(trace), failed and may_be_fenced(trace)
-    return UnhealthyComponent(connector.name, task, state, cause, fencing, fenced)
-
-
-def _is_stopped(connector: Connector) -> bool:
-    """Whether it is a stopped connector without tasks, which no worker runs."""
-    return connector.status is not None and connector.status.state == "STOPPED" and not connector.tasks
 
 
 def health(reader: ClusterReader, at: float) -> HealthSnapshot:
@@ -295,12 +263,5 @@ def _response_problem(calls: ConnectCalls, url: str) -> str | None:
     try:
         calls.get("/", url=url, timeout=PATIENCE)
     except ConnectctlError as e:
-        return e.why or e.what
+        return answer_problem(e, PATIENCE)
     return None
-
-
-def support_of(reader: ClusterReader, worker: str) -> Worker | None:
-    """Return one worker's response, None if it is not in the group."""
-    group = reader.group()
-    chosen = [member for member in group.members if member.url and address(member.url) == worker]
-    return next(iter(ask_all(reader.calls, group, chosen)), None) if chosen else None

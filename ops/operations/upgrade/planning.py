@@ -237,7 +237,7 @@ def _errors(findings: Sequence[Finding]) -> Iterator[str]:
 def _steps(
     snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequence[Phase], before: Sequence[Any]
 ) -> Iterator[Any]:
-    yield FirstGate()
+    yield FirstGate(forgives_fencing=_forgives_fencing(request))
     yield from (
         IncludedStep(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
     )
@@ -289,8 +289,13 @@ def _turn(
         yield new_step(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=manual)
         yield new_step(RestartWorker, _why_restarted(members, value), by_hand=manual)
         yield new_step(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=manual)
-    forgives = request.binaries and request.to is None
-    yield new_step(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
+    why = "only one worker at a time may be unavailable"
+    yield new_step(Gate, why, forgives_fencing=_forgives_fencing(request))
+
+
+def _forgives_fencing(request: UpgradeRequest) -> bool:
+    """Whether tasks that cannot reach the fencing endpoint are left until the end (KIP-618, Single-step downgrade)."""
+    return request.binaries and request.to is None
 
 
 def _why_restarted(workers: Sequence[RollingWorker], value: SourceSupport) -> str:

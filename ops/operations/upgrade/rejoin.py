@@ -10,12 +10,14 @@ from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling import waiting
 from connectctl.ops.operations.rolling.waiting import Missing
-from connectctl.ops.operations.upgrade.mode import SourceSupport
-from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, WorkerProgress
+from connectctl.ops.operations.upgrade.run_state import JOINED, RESTARTED, RESTARTING, WRONG_MODE, WorkerProgress
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.worker import Worker
     from connectctl.ops.operations.upgrade.context import UpgradeContext
+    from connectctl.ops.operations.upgrade.snapshot import RollingWorker
+
+SETTLING = 30.0
+"""Seconds within which a worker that has rejoined must show its mode."""
 
 
 def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
@@ -57,22 +59,22 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
         nonlocal members
         try:
             members = context.members()
-            missing, answer = _missing(context, worker, members.get(worker), before)
+            missing, found = _missing(context, worker, members.get(worker), before)
         except ConnectctlError as e:
             return Missing(f"cannot describe the worker group: {e}")
-        if missing is not None or answer is None:
+        if missing is not None or found is None:
             return Missing(missing or "")
-        wrong = contradiction(answer, value)
-        if wrong is None:
+        if found.mode.fits(value):
             leads = context.notes.workers[worker].leads
             context.write(worker, WorkerProgress(value, JOINED, before, members[worker], leads))
             context.remember_leader()
             return f"back after {context.now() - began:.1f} s"
-        if not by_hand:
-            # On resume, change and restart it again: something else may have undone the change.
-            context.write(worker, WorkerProgress(value, CHANGED, members[worker]))
-            raise _wrong_mode(worker, wrong)
-        return Missing(wrong)
+        wrong = f"{worker} is {found.mode}, and should be {value}"
+        late = context.now() - began >= min(SETTLING, patience)
+        if by_hand or (found.mode.may_change and not late):
+            return Missing(wrong)
+        context.write(worker, WorkerProgress(value, WRONG_MODE, members[worker]))
+        raise _wrong_mode(worker, wrong)
 
     found = waiting.wait_for(context, probe, patience)
     if isinstance(found, Missing):
@@ -82,41 +84,26 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
 
 def _missing(
     context: UpgradeContext, worker: str, member: str | None, before: str | None
-) -> tuple[str | None, Worker | None]:
-    """Return why the worker has not rejoined yet, or else its response."""
+) -> tuple[str | None, RollingWorker | None]:
+    """Return why the worker has not rejoined yet, or else the worker with its mode."""
     if member is None:
         return f"{worker} is not in the group", None
     if member == before:
         return f"{worker} has not been restarted (same member id)", None
-    answer = context.answer(worker)
-    if answer is None or answer.problem:
-        return f"{worker} does not respond: {answer.problem if answer else 'it left the group'}", None
-    if answer.support is Support.UNKNOWN and not older(answer.version, EXACTLY_ONCE):
+    found = next(iter(context.workers(only=worker)), None)
+    if found is None or found.problem:
+        return f"{worker} does not respond: {found.problem if found else 'it left the group'}", None
+    if found.support is Support.UNKNOWN and not older(found.version, EXACTLY_ONCE):
         return f"{worker} does not report whether exactly-once is enabled", None
-    return None, answer
-
-
-def contradiction(answer: Worker, value: str) -> str | None:
-    """Return how the worker's response contradicts the mode ``value``, None if it does not."""
-    old = older(answer.version, EXACTLY_ONCE) or answer.support is Support.NOT_SUPPORTED
-    if value == SourceSupport.NOT_SUPPORTED:
-        return None if old else f"it runs {answer.version}, which has exactly-once source support"
-    if value == SourceSupport.DISABLED and old:
-        return None
-    if old:
-        return f"it runs {answer.version}, which has no exactly-once source support"
-    if value == SourceSupport.ENABLED and answer.support is not Support.ENABLED:
-        return "exactly-once is not enabled on it"
-    if value != SourceSupport.ENABLED and answer.support is Support.ENABLED:
-        return "exactly-once is enabled on it"
-    return None
+    return None, found
 
 
 def _wrong_mode(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
         f"{worker} restarted in a different mode than planned",
         why=why,
-        next_step="Check its startup properties: the property may also be set elsewhere.",
+        next_step="Check its startup properties: the property may also be set elsewhere, or another tool wrote the file. "
+        "A resumed run sets it and restarts the worker again.",
         code="wrong-mode",
     )
 

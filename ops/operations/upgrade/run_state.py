@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OPERATION = "upgrade"
 CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "joined"
+WRONG_MODE = "wrong-mode"
+"""The worker rejoined in another mode: a resumed run changes its property and restarts it again."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,18 @@ def journal_records(
     journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]
 ) -> dict[str, JournalRecord]:
     """The record of each worker from the newest run that changed it. ``members``: current member ids by address."""
-    found: dict[str, JournalRecord] = {}
+    found: dict[str, JournalRecord | None] = {}
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is RunState.REFUSED:
             continue
         for worker, entry in UpgradeNotes.load(journal, run.id).workers.items():
             found.setdefault(worker, _journal_record(run.id, entry, members.get(worker)))
-    return found
+    return {worker: record for worker, record in found.items() if record is not None}
 
 
-def _journal_record(run: str, entry: WorkerProgress, member: str | None) -> JournalRecord:
+def _journal_record(run: str, entry: WorkerProgress, member: str | None) -> JournalRecord | None:
+    if entry.state == WRONG_MODE:
+        return None  # The run did not make it what it should be: only other evidence counts.
     restarted = entry.state == JOINED or entry.restarted(member)
     same = entry.state == JOINED and member is not None and member == entry.member
     return JournalRecord(SourceSupport(entry.value), run, restarted, same, entry.leads)

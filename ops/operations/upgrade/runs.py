@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import CONTRADICTED, BadInput, Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.core.step import step_to_data
@@ -17,14 +17,21 @@ from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets.planning import first_to_do
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest
-from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
+from connectctl.ops.operations.streams_upgrade.steps import ApplicationGate, InstanceStep
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import Baseline
-from connectctl.ops.operations.upgrade.steps import Gate, IncludedStep, WorkerStep, with_taken_workers
+from connectctl.ops.operations.upgrade.steps import (
+    CheckModes,
+    FirstGate,
+    Gate,
+    IncludedStep,
+    WorkerStep,
+    with_taken_workers,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -45,26 +52,38 @@ class LoadedRun:
     baseline: Baseline
     request: UpgradeRequest
     patience: GateSettings
-    turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: run_state.UpgradeNotes = field(default_factory=run_state.UpgradeNotes)
 
     def taken(self, number: int) -> Any:
         """Return a step, with the workers chosen for it if that is decided."""
-        return with_taken_workers(self.steps[number], self.turns)
+        return with_taken_workers(self.steps[number], self.notes.turns)
 
     @property
     def first_undone(self) -> int:
         """The step to resume at: the first that is not done; for a worker that has not rejoined, the first for that worker.
 
-        Its steps that still hold are not repeated; a worker that did not rejoin in time is restarted again.
+        Its steps that still hold are not repeated; a worker that did not rejoin in its mode is restarted again.
         """
         undone = next((n for n in range(len(self.steps)) if not self.run.done(n)), len(self.steps))
         step = self.steps[undone] if undone < len(self.steps) else None
         if isinstance(step, IncludedStep):
             return first_to_do(self.run, [s.inner if isinstance(s, IncludedStep) else s for s in self.steps])
-        if isinstance(step, WorkerStep) and not isinstance(step, Gate):
-            turn = (step.phase, step.slot)
-            return next(n for n, s in enumerate(self.steps) if isinstance(s, WorkerStep) and (s.phase, s.slot) == turn)
-        return undone
+        return next((n for n, s in enumerate(self.steps[:undone]) if self._is_under_way(s)), undone)
+
+    def _is_under_way(self, step: Any) -> bool:
+        """Whether a worker of the step's turn was changed in it and has not rejoined in its mode."""
+        if not isinstance(step, WorkerStep):
+            return False
+        entries = [self.notes.workers.get(worker) for worker in self.notes.turns.get(step.turn, ())]
+        return any(e is not None and e.value == step.value and e.state != run_state.JOINED for e in entries)
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        """The steps to execute again when the run is resumed: the gate that it began with, if the next step is no gate."""
+        following = self.steps[self.first_undone] if self.first_undone < len(self.steps) else None
+        if isinstance(following, WorkerStep | CheckModes) and not isinstance(following, Gate):
+            return (0,) if isinstance(self.steps[0], FirstGate) else ()
+        return (0,) if isinstance(following, InstanceStep) and isinstance(self.steps[0], ApplicationGate) else ()
 
 
 def subjects(request: UpgradeRequest) -> tuple[str, ...]:
@@ -97,7 +116,7 @@ def restored(journal: Journal, run: Run) -> LoadedRun:
         Baseline.from_data(data["ground"]),
         request_from_data(data["wish"]),
         GateSettings(**data["patience"]),
-        run_state.UpgradeNotes.load(journal, run.id).turns,
+        run_state.UpgradeNotes.load(journal, run.id),
     )
 
 
@@ -112,37 +131,33 @@ def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
     return UpgradeRequest(**values)
 
 
-def contradictions(loaded: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> list[str]:
+def contradictions(loaded: LoadedRun, snapshot: RollingSnapshot) -> list[str]:
     """Return reasons not to resume: workers that this run has changed and that now have another mode."""
     now = {worker.address: worker for worker in snapshot.workers}
     done = {
         worker
         for number, step in enumerate(loaded.steps)
         if isinstance(step, WorkerStep) and step.kind == "rejoin" and loaded.run.done(number)
-        for worker in notes.turns.get(f"{step.phase}.{step.slot}", ())
+        for worker in loaded.notes.turns.get(step.turn, ())
     }
     found = []
     for worker in sorted(done):
-        entry, worker_now = notes.workers.get(worker), now.get(worker)
+        entry, worker_now = loaded.notes.workers.get(worker), now.get(worker)
         if entry is None or entry.state != run_state.JOINED or worker_now is None or worker_now.broken:
             continue
-        expected, value = entry.value, worker_now.value
-        consistent = value is SourceSupport.UNKNOWN or (
-            value is SourceSupport.NOT_SUPPORTED and expected == SourceSupport.DISABLED
-        )
-        if value != expected and not consistent:
-            found.append(f"{worker} was made {expected} by this run and is {worker_now.mode}")
+        if worker_now.value is not SourceSupport.UNKNOWN and not worker_now.mode.fits(entry.value):
+            found.append(f"{worker} was made {entry.value} by this run and is {worker_now.mode}")
     return found
 
 
-def check_resumable(loaded: LoadedRun, notes: run_state.UpgradeNotes, snapshot: RollingSnapshot) -> None:
+def check_resumable(loaded: LoadedRun, snapshot: RollingSnapshot) -> None:
     """Raise ``Refused`` if workers that this run changed have been changed since."""
-    if found := contradictions(loaded, notes, snapshot):
+    if found := contradictions(loaded, snapshot):
         raise Refused(
             f"The run {loaded.run.id} cannot be resumed: its workers have been changed meanwhile",
             why="; ".join(found),
             next_step="Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave.",
-            code="contradicted",
+            code=CONTRADICTED,
         )
 
 

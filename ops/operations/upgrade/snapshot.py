@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.health import Part, UnhealthyComponent, UnhealthyWorker, unhealthy_workers
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.upgrade.gates import Part, UnhealthyComponent
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ class RollingSnapshot:
     def leader(self) -> RollingWorker | None:
         """The leader, None if unknown."""
         return next((worker for worker in self.workers if worker.leader), None)
+
+    @property
+    def unhealthy_workers(self) -> tuple[UnhealthyWorker, ...]:
+        """The workers that are not in the group, or do not respond."""
+        members = [worker.address for worker in self.workers if worker.member is not None]
+        problems = {worker.address: worker.problem for worker in self.workers if worker.problem}
+        return unhealthy_workers([worker.address for worker in self.workers], members, problems)
 
     def leaving_out(self, without: Collection[str]) -> RollingSnapshot:
         """Return the cluster without removed workers. Raises ``BadInput`` for any other worker."""

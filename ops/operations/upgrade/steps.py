@@ -17,6 +17,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade.gate_wait import wait
 from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
+from connectctl.ops.operations.upgrade.mode_check import check_modes, check_rejoined
 from connectctl.ops.operations.upgrade.observe import leader_of
 from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
 from connectctl.ops.operations.upgrade.restart_order import next_workers
@@ -123,6 +124,7 @@ class ChangeProperty(WorkerStep):
         return None
 
     def apply(self, context: UpgradeContext) -> str | None:
+        context.refuse_two_at_once(self.workers, "changing")
         members = context.members()
         details: list[str | None] = []
         for worker in self.workers:
@@ -145,7 +147,7 @@ class RestartWorker(WorkerStep):
         return done if wait_for_start(context, self.workers, by_hand=self.by_hand) else None
 
     def apply(self, context: UpgradeContext) -> str | None:
-        context.refuse_two_at_once(self.workers)
+        context.refuse_two_at_once(self.workers, "restarting")
         members = context.members()
         context.remember_leader()
         details = []
@@ -167,12 +169,12 @@ class ReplaceBinaries(WorkerStep):
         return f"install a release before 3.3 on {self.worker_names} and wait until it rejoins{self.manual_suffix}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        answers = [context.answer(worker) for worker in self.workers]
-        old = all(a is not None and a.problem is None and older(a.version, EXACTLY_ONCE) for a in answers)
-        return "already on an older release" if old else None
+        answers = [answer for worker in self.workers for answer in context.workers(only=worker)]
+        old = [a for a in answers if a.problem is None and older(a.version, EXACTLY_ONCE)]
+        return "already on an older release" if len(old) == len(self.workers) else None
 
     def apply(self, context: UpgradeContext) -> str | None:
-        context.refuse_two_at_once(self.workers)
+        context.refuse_two_at_once(self.workers, "restarting")
         members = context.members()
         for worker in self.workers:
             context.write(worker, WorkerProgress(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
@@ -195,7 +197,10 @@ class Rejoin(WorkerStep):
 
 @dataclass(frozen=True)
 class Gate(WorkerStep):
-    """Wait for several consecutive healthy snapshots; restart once each task that failed by fencing."""
+    """Wait for several consecutive healthy snapshots, with every restarted worker still in its mode.
+
+    Each task that failed by fencing is restarted once.
+    """
 
     read_only: ClassVar[bool] = True
     forgives_fencing: bool = False
@@ -204,16 +209,22 @@ class Gate(WorkerStep):
         return f"wait for the cluster to be healthy with {self.worker_names}"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        return wait(context, self.turn, forgives_fencing=self.forgives_fencing)
+        healthy = wait(context, self.turn, forgives_fencing=self.forgives_fencing)
+        check_rejoined(context)
+        return healthy
 
 
 @dataclass(frozen=True)
 class FirstGate(Step["UpgradeContext"]):
-    """Check that the cluster is healthy before any change. Raises ``Refused`` if it is not."""
+    """Check that the cluster is healthy before any change. Raises ``Refused`` if it is not.
+
+    A resumed run begins with it, too. ``forgives_fencing``: as in its other gates, then.
+    """
 
     subject: str = "cluster"
     reason: str = "problems from before the upgrade must not be attributed to it"
     now: str = ""
+    forgives_fencing: bool = False
     kind: ClassVar[str] = "gate"
     read_only: ClassVar[bool] = True
 
@@ -221,12 +232,20 @@ class FirstGate(Step["UpgradeContext"]):
         return "check cluster health"
 
     def apply(self, context: UpgradeContext) -> str | None:
+        if context.resumed:
+            return wait(context, f"resumed.{_attempts(context)}", forgives_fencing=self.forgives_fencing)
         try:
             return wait(context, "first", restarts=False)
         except Refused:
             raise
         except ConnectctlError as e:
             raise Refused(f"{e.what}; nothing was changed", why=e.why, next_step=e.next_step, code="unhealthy") from e
+
+
+def _attempts(context: UpgradeContext) -> int:
+    """Return how often the run has begun its first step."""
+    _, run = context.journal_and_run()
+    return sum(mark.step == 0 and mark.what == "begun" for mark in run.marks)
 
 
 @dataclass(frozen=True)
@@ -244,22 +263,9 @@ class CheckModes(Step["UpgradeContext"]):
         return f"verify that every worker is {' or '.join(values)} (where observable)"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        found = context.modes(self.fits)
-        wrong = [f"{worker} is not in the group" for worker in self.expected if worker not in found]
-        wrong += [f"{worker} is {mode}" for worker, mode in found.items() if not self.fits(worker, mode.value)]
-        if wrong:
-            raise ConnectctlError(
-                "Workers are not in the expected mode",
-                why="; ".join(wrong),
-                next_step="See connectctl upgrade status.",
-                code="wrong-mode",
-            )
-        return "; ".join(f"{worker} {mode.value} ({mode.how.label})" for worker, mode in found.items())
-
-    def fits(self, worker: str, value: str) -> bool:
-        """Whether a worker may be in that mode; one that joined since may have any expected mode."""
-        wanted = {self.expected[worker]} if worker in self.expected else set(self.expected.values())
-        return value in wanted or (value == SourceSupport.NOT_SUPPORTED and SourceSupport.DISABLED in wanted)
+        # A worker that joined since may have any expected mode.
+        found = check_modes(context, self.expected, frozenset(self.expected.values()))
+        return "; ".join(f"{w.address} {w.value} ({w.mode.how.label})" for w in found)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,8 @@ class RecordedParts:
                     return [e]
                 if e.code != "locked" or part is not HandBack or not isinstance(e, Refused):
                     raise
-                locked = e
+                # The job has run: the code must not say that the whole command may be executed again.
+                locked = Refused(e.what, why=e.why, next_step=e.next_step, code="not-handed-back")
                 return None
             return []
 

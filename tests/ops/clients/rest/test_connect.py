@@ -113,7 +113,7 @@ def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(work
     worker.on("GET /connectors/a", (404, "<html>Not Found"))
     with pytest.raises(ConnectctlError, match="is still starting, or the address is not a worker's") as caught:
         connect(worker.url, timeout=0.5).get("/connectors/a")
-    assert caught.value.code == "not-connect"
+    assert caught.value.code == "starting"
 
 
 def test_a_change_that_hangs_is_not_sent_to_another_worker(worker: RestServer) -> None:

@@ -42,11 +42,20 @@ def test_a_falsy_answer_is_an_answer() -> None:
     assert wait_for(FakeClock(), lambda: False) is False
 
 
-def test_each_new_reason_is_reported_once_and_no_reason_never() -> None:
+def test_each_new_reason_is_reported_at_once_and_none_again_within_thirty_seconds() -> None:
     looks = iter([Missing("a", "a and b"), Missing("a", "a and c"), Missing(""), Missing("b"), Missing("a"), True])
     clock = FakeClock()
     assert wait_for(clock, lambda: next(looks)) is True
-    assert clock.lines == ["waiting: a and b", "waiting: b", "waiting: a"]
+    assert clock.lines == ["waiting: a and b", "waiting: b"]
+
+
+def test_a_long_wait_reports_every_thirty_seconds_what_still_is_missing() -> None:
+    clock = FakeClock()
+    wait_for(clock, lambda: Missing("a"), 70)
+    assert clock.lines == ["waiting: a", "still waiting after 30 s: a", "still waiting after 61 s: a"]
+    clock = FakeClock()
+    wait_for(clock, lambda: Missing(""), 40)
+    assert clock.lines == ["still waiting after 30 s"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])

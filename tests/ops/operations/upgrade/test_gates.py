@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from connectctl.ops.connect.health import UnhealthyComponent
 from connectctl.ops.operations.upgrade.gates import (
     GateState,
     HealthCriteria,
     HealthSnapshot,
-    UnhealthyComponent,
     WorkersGateResult,
     evaluate,
     unhealthy,

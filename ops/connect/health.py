@@ -1,0 +1,142 @@
+"""Which workers, connectors and tasks are not healthy: the one rule behind gates, statuses and exit codes. Pure.
+
+Connectors and tasks are healthy in the states that somebody asked for: RUNNING, PAUSED and STOPPED. A worker is healthy if
+it is in the group and its REST server answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connector import Connector, Owners, State, Status, cause_of, stopped
+from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_missed
+from connectctl.ops.core.errors import ConnectctlError
+
+HEALTHY_STATES = (State.RUNNING, State.PAUSED, State.STOPPED)
+STARTING = "it is starting: its REST server has no resources yet"
+
+Part = tuple[str, int]
+
+
+def is_healthy(state: str) -> bool:
+    """Return whether a connector or task in ``state`` is healthy."""
+    return state in HEALTHY_STATES
+
+
+def rank(state: str) -> int:
+    """Return 0 for a healthy state, 1 for a transient one, 2 for FAILED."""
+    return 0 if is_healthy(state) else 2 if state == State.FAILED else 1
+
+
+@dataclass(frozen=True)
+class UnhealthyComponent:
+    """An unhealthy connector or task. ``task`` is ``CONNECTOR_INSTANCE`` for the connector itself.
+
+    ``fencing``: its round of zombie fencing failed. ``fenced``: its producer was fenced, as happens if a predecessor on
+    another worker ends late, or its transaction expired: the trace is the same for both. Connect restarts neither.
+    """
+
+    connector: str
+    task: int
+    state: str
+    cause: str | None = None
+    fencing: bool = False
+    fenced: bool = False
+
+    @property
+    def part(self) -> Part:
+        """Connector and task."""
+        return self.connector, self.task
+
+    @property
+    def rank(self) -> int:
+        """The severity: FAILED is permanent, other states are transient."""
+        return rank(self.state)
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the state is transient, as during a rebalance or restart."""
+        return self.rank == 1
+
+    @property
+    def by_fencing(self) -> bool:
+        """Whether it is FAILED by fencing alone, so that a restart repairs it."""
+        return self.rank == 2 and (self.fencing or self.fenced)
+
+    @property
+    def name(self) -> str:
+        """The connector, or connector and task: ``orders/0``."""
+        return self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.state}" + (f" ({self.cause})" if self.cause else "")
+
+
+@dataclass(frozen=True)
+class UnhealthyWorker:
+    """A worker that is not in the group (no ``problem``), or whose REST server does not answer, with the reason."""
+
+    address: str
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.address} " + (f"does not answer: {self.problem}" if self.problem else "is not in the group")
+
+
+def unhealthy_workers(
+    expected: Iterable[str], members: Iterable[str], problems: Mapping[str, str]
+) -> tuple[UnhealthyWorker, ...]:
+    """Return the workers among ``expected`` that are not healthy.
+
+    ``members`` are the workers in the group; ``problems`` why a REST server does not answer, by worker.
+    """
+    inside, wanted = frozenset(members), tuple(expected)
+    absent = [UnhealthyWorker(worker) for worker in wanted if worker not in inside]
+    silent = [UnhealthyWorker(w, problems[w]) for w in wanted if w in inside and w in problems]
+    return (*absent, *silent)
+
+
+def answer_problem(error: ConnectctlError, seconds: float) -> str:
+    """Return why a worker did not answer ``GET /`` within ``seconds``."""
+    if error.code in ("starting", "not-found"):
+        return STARTING
+    return error.why or f"it did not answer within {seconds:g} s"
+
+
+def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
+    """Return every unhealthy connector and task; without ``owners``, statuses are not checked against assignments."""
+    return tuple(
+        component
+        for connector in connectors
+        for task, status in sorted(connector.parts.items())
+        if (component := _unhealthy_component(connector, task, status, owners))
+    )
+
+
+def failed_parts(connector: Connector) -> dict[int, Status]:
+    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED."""
+    return {part: status for part, status in connector.parts.items() if status and status.state == State.FAILED}
+
+
+def _unhealthy_component(
+    connector: Connector, task: int, status: Status | None, owners: Owners | None
+) -> UnhealthyComponent | None:
+    state, remark = (status.state if status else str(State.UNASSIGNED)), ""
+    if owners is not None and not _is_stopped(connector):
+        state, remark = owners.now(connector.name, task, status)
+    if is_healthy(state):
+        return None
+    trace = status.trace if status else None
+    failed = state == State.FAILED
+    cause = cause_of(status) if failed else remark or None
+    fencing, fenced = failed and round_missed(trace), failed and may_be_fenced(trace)
+    return UnhealthyComponent(connector.name, task, state, cause, fencing, fenced)
+
+
+def _is_stopped(connector: Connector) -> bool:
+    """Return whether it is stopped and no worker runs a task of it; by its status where nothing else is known."""
+    if (known := stopped(connector)) is not None:
+        return known
+    return connector.status is not None and connector.status.state == State.STOPPED and not connector.tasks
