@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
 
 NAME = re.compile(r"[\w.-]+")
-FROM_FLAGS = ("bootstrap_servers", "group_id", "rest", "topics.config", "topics.offsets", "topics.status", "lock")
+FROM_FLAGS = (
+    "bootstrap_servers",
+    "group_id",
+    "rest",
+    "rest_is_group",
+    "topics.config",
+    "topics.offsets",
+    "topics.status",
+    "lock",
+)
 SCALAR = re.compile(r"[\w.+-]+")
 
 

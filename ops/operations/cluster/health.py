@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 UNHEALTHY = (State.FAILED, State.DEGRADED, State.UNASSIGNED)
 """A connector that was stopped or paused on purpose is healthy."""
-UNSEEN = ("SIGHT001", "SIGHT002")
+UNSEEN = ("SIGHT001", "SIGHT002", "SIGHT004")
 """What is not seen whole is not proven to be healthy."""
 
 
