@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import Finding, Severity
@@ -132,7 +133,8 @@ def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) ->
     """No worker of the group answers, so that connectors are told from the config and status topics (CLUSTER010)."""
     message, hint, severity = "No worker answers over REST", None, Severity.WARNING
     if error is not None:
-        message, hint = f"{error.what}: {error.why}" if error.why else error.what, error.next_step
+        # The secrets of the connectors are known only now that their configurations are read.
+        message, hint = masked(f"{error.what}: {error.why}" if error.why else error.what), error.next_step
         severity = Severity.ERROR if isinstance(error, NotAMember) else severity
     told = f"{message}; connectors are read from the config and status topics."
     return SEEN_IN_TOPICS.found(group.id, told, hint, severity=severity)

@@ -15,6 +15,7 @@ from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Status, cause_of
+from connectctl.ops.core.errors import TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.connectors.access import ConnectorAccess
@@ -25,7 +26,7 @@ from connectctl.ops.operations.connectors.plugin_passwords import defined_passwo
 def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) -> None:
     seen = listing_of(session, cluster)
     health = the_one(seen.connectors, name)
-    answers = seen.read_from == "workers"
+    answers = not isinstance(seen.blind, (Unreachable, TimedOut))
     passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
     remember(health.connector.config, passwords)
     config = config_of(health.connector.config, passwords)
