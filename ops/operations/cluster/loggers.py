@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import older
-from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL, StepContext
@@ -31,6 +31,8 @@ _PATIENCE = 10.0
 
 def read(calls: ConnectCalls) -> dict[str, Levels]:
     """The levels of every worker of ``calls``, by URL. Raises what the first raised that gives none."""
+    if not calls.urls:
+        calls.get(_PATH)  # raises that no address of a worker is known
     with ThreadPoolExecutor(16) as pool:
         return dict(zip(calls.urls, pool.map(lambda url: _levels(calls, url), calls.urls), strict=True))
 
@@ -43,7 +45,8 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
             raise
         why = f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is older than Kafka 2.4"
         hint = "Give the admin listener's address: --rest."
-        raise ConnectctlError(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
+        kind = Unreachable if isinstance(e, Unreachable) else ConnectctlError
+        raise kind(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
     return {name: str(level["level"]) for name, level in answer.items() if level.get("level")}
 
 

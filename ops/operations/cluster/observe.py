@@ -182,7 +182,10 @@ def _connectors(
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
 ) -> ConnectorListing:
-    """The connectors by the first worker that answers, else by the topics; of nothing where those cannot be read."""
+    """The connectors by the first worker that answers, else by the topics; of nothing where those cannot be read.
+
+    Raises ``NotAuthorized`` or ``NotTrusted`` where workers are there, and none lets us in.
+    """
     names = {topic.role: topic.name for topic in topics}
     config = names.get("config")
     silent = {worker.url for worker in workers if worker.problem}
@@ -194,6 +197,8 @@ def _connectors(
             return reading.judged(calls, found, group, _reader(kafka, group, config), answering)
         except ConnectctlError as e:
             error = e
+    if error is not None and not reading.tells_nothing(error):
+        raise error
     why = str(error.why or error.what) if error is not None else "no worker answers"
     said = [] if say.rebalancing(group) else [say.seen_in_topics(group, error)]
     try:
