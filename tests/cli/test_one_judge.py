@@ -276,7 +276,8 @@ def cell(scene: Scene, command: str) -> Cell:
 def test_no_command_changes_anything_on_a_view_that_is_not_whole(scene: Scene, command: str, situation: str) -> None:
     SITUATIONS[situation](scene)
     found = cell(scene, command)
-    print(f"\n{command:20} {situation:18} {found!s:10} {found.said.strip().splitlines()[-1][:150]}", end="")
+    said = " ".join(found.said.split())[-150:]
+    print(f"\n{command:20} {situation:18} {found!s:10} {said}", end="")
     if (command, situation) in PROVEN:
         assert (found.code, found.changed) == (0, True), found.said
         return

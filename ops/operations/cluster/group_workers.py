@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.rest_membership import Configs, NotAMember, Resolve, disagreement, is_advertised
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 OPEN = ("/connector-plugins",)
 """What any worker may be asked: it says nothing about the connectors of the group."""
+ADMIN = "/admin/"
+"""Where loggers are: a listener may serve nothing else."""
 AGREEING = 5.0
 """Seconds within which a worker has read what is in the config topic, and a rebalance may end."""
 PAUSE = 0.3
@@ -34,8 +37,8 @@ class GroupWorkers:
     """Keeps ``ConnectCalls``. Raises ``NotAMember`` for a server that is not proven to be a worker of the group.
 
     ``connect`` opens the REST API at the addresses. The proof is made when it is first needed, and made again before a
-    change. An address that does not answer is left to the client, whose error says so. With ``declared`` a person vouches
-    for the addresses: only another Kafka cluster disproves them.
+    change. Where an address does not answer, the client's error says so, and nothing is changed. With ``declared`` a person
+    vouches for the addresses: only another Kafka cluster disproves them.
     """
 
     urls: tuple[str, ...]
@@ -48,29 +51,41 @@ class GroupWorkers:
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _proven: float | None = None
+    _looked: float | None = None
     _calls: ConnectCalls | None = field(default=None)
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
-        return self._of(path, url, VALID_FOR_READING).get(path, url=url, timeout=timeout)
+        calls = self._opened()
+        if self._asks_about_group(path, url) and (
+            self._looked is None or self.now() - self._looked > VALID_FOR_READING
+        ):
+            with _silence_left_to_the_client():
+                self._prove(calls)
+            self._looked = self.now()
+        return calls.get(path, url=url, timeout=timeout)
 
     def send(
         self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
     ) -> Any:
-        return self._of(path, url, VALID).send(method, path, body, url=url, timeout=timeout)
+        calls = self._opened()
+        if self._asks_about_group(path, url) and (self._proven is None or self.now() - self._proven > VALID):
+            # A listener for administration alone serves no connectors that would prove whose it is.
+            with _silence_left_to_the_client() if path.startswith(ADMIN) else nullcontext():
+                self._prove(calls)
+            self._proven = self._looked = self.now()
+        return calls.send(method, path, body, url=url, timeout=timeout)
 
-    def _of(self, path: str, url: str | None, valid: float) -> ConnectCalls:
-        """The client for a request. Raises ``NotAMember``."""
-        calls = self._calls = self._calls or self.connect(self.urls)
-        if path == "/" or path.startswith(OPEN):
-            return calls
-        if url is not None and url.rstrip("/") not in self.urls:
-            return calls  # the group gave this address
-        if self._proven is None or self.now() - self._proven > valid:
-            self._prove(calls)
-            self._proven = self.now()
-        return calls
+    def _opened(self) -> ConnectCalls:
+        self._calls = self._calls or self.connect(self.urls)
+        return self._calls
+
+    def _asks_about_group(self, path: str, url: str | None) -> bool:
+        """Whether the answer depends on the group; an address that is not one of ours is one that the group gave."""
+        ours = url is None or url.rstrip("/") in self.urls
+        return ours and path != "/" and not path.startswith(OPEN)
 
     def _prove(self, calls: ConnectCalls) -> None:
+        """Raises ``NotAMember`` for an address, and the error of one that does not answer, where no other is proven."""
         group = observe_until(
             lambda: self.kafka.group(self.group_id),
             lambda group: group.settled,
@@ -79,14 +94,21 @@ class GroupWorkers:
             now=self.now,
             sleep=self.sleep,
         )
+        silent: list[ConnectctlError] = []
         for url in self.urls:
-            if not is_advertised(url, group, self.resolve):
+            if is_advertised(url, group, self.resolve):
+                continue
+            try:
                 self._prove_by_connectors(calls, url, group)
+            except NotAMember:
+                raise
+            except ConnectctlError as e:
+                silent.append(e)
+        if len(silent) == len(self.urls):
+            raise silent[0]
 
     def _prove_by_connectors(self, calls: ConnectCalls, url: str, group: ConnectGroup) -> None:
-        root = _answer(calls, "/", url)
-        if not isinstance(root, Mapping):
-            return
+        root = _mapping(calls, "/", url)
         theirs, ours = root.get("kafka_cluster_id"), self.kafka.cluster_id()
         if theirs not in (None, ours):
             raise NotAMember(url, group, f"it uses the Kafka cluster {theirs}, not {ours}")
@@ -94,9 +116,7 @@ class GroupWorkers:
             return
 
         def obstacle() -> str | None:
-            listed = _answer(calls, "/connectors?expand=info", url)
-            if not isinstance(listed, Mapping):
-                return None
+            listed = _mapping(calls, "/connectors?expand=info", url)
             configs = {name: (data.get("info") or {}).get("config") or {} for name, data in listed.items()}
             configured = self._configured(group)
             return "the config topic cannot be read" if configured is None else disagreement(configs, configured)
@@ -119,9 +139,22 @@ class GroupWorkers:
         return {name: each.config for name, each in connect_config_topic.state_of(image).connectors.items()}
 
 
-def _answer(calls: ConnectCalls, path: str, url: str) -> Any:
-    """What the server answers; None where it does not answer, which the client reports when it is asked in earnest."""
+def _mapping(calls: ConnectCalls, path: str, url: str) -> Mapping[str, Any]:
+    """The object that a worker answers. Raises ``Unreachable`` where something else answers."""
+    found = calls.get(path, url=url, timeout=ANSWER)
+    if not isinstance(found, Mapping):
+        raise Unreachable(
+            f"{url} does not answer like a Connect worker", next_step="Correct --rest.", code="not-connect"
+        )
+    return found
+
+
+@contextmanager
+def _silence_left_to_the_client() -> Iterator[None]:
+    """Ends where an address does not answer: what is asked in earnest then tells so, in its own words."""
     try:
-        return calls.get(path, url=url, timeout=ANSWER)
+        yield
+    except NotAMember:
+        raise
     except ConnectctlError:
-        return None
+        return
