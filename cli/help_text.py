@@ -25,6 +25,7 @@ ENVIRONMENT = {
     "CONNECTCTL_BOOTSTRAP_SERVERS": "--bootstrap-servers",
     "CONNECTCTL_GROUP_ID": "--group-id",
     "CONNECTCTL_REST": "--rest; several are separated by commas",
+    "CONNECTCTL_REST_IS_GROUP": "--rest-is-group: true or false",
     "CONNECTCTL_CONFIG_TOPIC": "--config-topic",
     "CONNECTCTL_OFFSETS_TOPIC": "--offsets-topic",
     "CONNECTCTL_STATUS_TOPIC": "--status-topic",

@@ -74,7 +74,7 @@ def globals_first(args: Sequence[str], options: Sequence[Any]) -> list[str]:
         if arg == "--":
             rest += [arg, *unread]
             break
-        if arg == "--no-headers":
+        if arg in ("--no-headers", "--rest-is-group"):
             first.append(arg)
         elif arg.partition("=")[0] in valued:
             first.append(arg)
@@ -293,6 +293,10 @@ def root(
     bootstrap_servers: Annotated[str | None, typer.Option(help="Brokers, HOST:PORT,…", metavar="LIST")] = None,
     group_id: Annotated[str | None, typer.Option(help="The workers' group.id.", metavar="ID")] = None,
     rest: Annotated[list[str] | None, typer.Option(help="A worker's URL; found from the group if not given.")] = None,
+    rest_is_group: Annotated[
+        bool | None,
+        typer.Option("--rest-is-group", help="--rest leads to workers of the group, which nothing else proves."),
+    ] = None,
     config_topic: Annotated[
         str | None, typer.Option(help="The workers' config.storage.topic.", metavar="TOPIC")
     ] = None,
@@ -353,6 +357,7 @@ def root(
             "bootstrap_servers": bootstrap_servers,
             "group_id": group_id,
             "rest": rest,
+            "rest_is_group": rest_is_group or None,
             "topics.config": config_topic,
             "topics.offsets": offsets_topic,
             "topics.status": status_topic,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SANDBOX = "sandbox-"
 REBALANCE_PATIENCE = 15.0
-"""Seconds to wait for the workers' addresses while the group rebalances."""
+"""Seconds to wait for the workers' addresses and assignments while the group rebalances."""
 REBALANCE_PAUSE = 0.3
 Client = TypeVar("Client", bound="Kafka | ClusterClient")
 Kind = TypeVar("Kind", bound="ClusterClient")
@@ -263,24 +263,34 @@ class Session:
         return Connect(urls, auth=auth, tls=tls, timeout=self.timeout, named=tuple(named))
 
     def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
-        """Return the workers' group; waits up to ``patience`` seconds while a rebalance hides its members' addresses.
+        """Return the workers' group; waits up to ``patience`` seconds while a rebalance hides what it runs, and where.
 
         Raises ``BadInput`` for a consumer group, of any protocol.
         """
-
-        def settled(group: ConnectGroup) -> bool:
-            return not group.members or any(member.url for member in group.members)
-
         seconds = min(self.timeout, patience)
-        return observe_until(lambda: self.kafka.group(self.group_id), settled, seconds, REBALANCE_PAUSE)
+        return observe_until(
+            lambda: self.kafka.group(self.group_id), lambda group: group.settled, seconds, REBALANCE_PAUSE
+        )
 
     def connect_to(self, group: ConnectGroup | None) -> protocols.ConnectCalls:
-        """Return a client of the workers of ``group``, the leader first; of those in the settings instead, if any."""
-        given = self.settings.get("rest") or []
-        if given or group is None:
-            return self.connect(tuple(given))
+        """Return a client of the workers of ``group``, the leader first; of those in the settings instead, if any.
+
+        Servers in the settings that are not proven to be workers of the group raise ``NotAMember`` when they are asked.
+        """
+        given = tuple(self.settings.get("rest") or ())
+        if given and group is not None:
+            return self._proven(given)
+        if group is None:
+            return self.connect(given)
         members = [member.url for member in group.members if member.url]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
+
+    def _proven(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:
+        from connectctl.ops.clients.rest.addresses import addresses_of
+        from connectctl.ops.operations.cluster.group_workers import GroupWorkers
+
+        declared = bool(self.settings.get("rest_is_group"))
+        return GroupWorkers(urls, self.connect, self.kafka, self.group_id, self.named_topics, addresses_of, declared)
 
     def driver(self, tell: Callable[[str], None] | None = None) -> protocols.WorkerDriver:
         """Return the driver of this context's workers; ``tell`` receives instructions to the operator, one line or more.

@@ -25,6 +25,8 @@ app = command_group("Show a Connect cluster.")
 
 SHORTEST = 0.5
 """Least seconds between two reads; their load on the cluster is negligible."""
+REBALANCE = 3.0
+"""Seconds to wait for the end of a rebalance, which hides the workers' addresses and what they run."""
 
 
 @app.callback()
@@ -101,7 +103,7 @@ def _observe(session: Session) -> ClusterView:
     from connectctl.ops.operations.cluster import connect_groups, observe
 
     kafka = session.kafka
-    group = session.group(patience=0)
+    group = session.group(patience=REBALANCE)
     view = observe.look(kafka, session.connect_to(group), group, session.named_topics)
     if connect_groups.is_unknown(group) and not view.connectors:
         raise connect_groups.unknown_group(group, session.transactions.connect_groups)

@@ -23,9 +23,9 @@ from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceReques
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan, Result
+    from connectctl.ops.operations.fencing.observe import FencingSources
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
@@ -116,12 +116,12 @@ def _fence(session: Session, request: FenceRequest, restart_failed: bool, option
                 "The cluster changed during confirmation; nothing was fenced", next_step="Run the command again."
             )
 
-    agree_and_fence(session, sources.calls, selection, plan, partial(check, selection, request), check_again, options)
+    agree_and_fence(session, sources, selection, plan, partial(check, selection, request), check_again, options)
 
 
 def agree_and_fence(
     session: Session,
-    calls: TransactionCalls,
+    sources: FencingSources,
     selection: FenceSelection,
     plan: Plan,
     check: Callable[[], None],
@@ -138,17 +138,18 @@ def agree_and_fence(
         apply.confirm(session, plan, options.output.for_people, yes=options.yes)
         if not options.yes:
             check_again()
-    _perform(session, calls, selection, plan, journal, options.output)
+    _perform(session, sources, selection, plan, journal, options.output)
 
 
 def _perform(
     session: Session,
-    calls: TransactionCalls,
+    sources: FencingSources,
     selection: FenceSelection,
     plan: Plan,
     journal: Journal | None,
     output: Output,
 ) -> None:
+    from connectctl.ops.operations.fencing.observe import refuse_running
     from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds, results_of
 
     began = time.monotonic()
@@ -158,8 +159,9 @@ def _perform(
         context = FenceContext(
             LazyWorkers(session),
             session.timeout,
-            transactions=calls,
+            transactions=sources.calls,
             journal=journal,
+            check=partial(refuse_running, sources),
             fencing=session.timeout,
             on_id=lambda result: advance(next(done), len(selection.to_fence)),
         )

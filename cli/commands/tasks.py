@@ -64,12 +64,16 @@ def check(
 
 def _observe(session: Session) -> TasksSeen:
     from connectctl.ops.checks.tasks_max.observe import look_at_cluster, look_at_workers
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
     settings = session.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
         return look_at_workers(session.connect_to(None))
     group = session.group()
-    return look_at_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
+    seen = look_at_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
+    if is_unknown(group) and not seen.sets:
+        raise unknown_group(group, session.transactions.connect_groups)
+    return seen
 
 
 # -------------------------------------------------------------------------------------------------------------- tables

@@ -111,7 +111,7 @@ def _unseen(view: ClusterView) -> Iterator[Html]:
 def _missing(view: ClusterView) -> Iterator[str]:
     if not view.workers:
         yield "Workers: none is in the group."
-    if view.group.state not in ("Stable", "Empty", "Dead"):
+    if not view.group.settled:
         yield f"Which worker runs what: the group is rebalancing ({view.group.state})."
     for worker in view.workers:
         if worker.problem is not None:

@@ -90,6 +90,7 @@ class ContextEntry(_Strict):
     group_id: str | None = None
     cluster_id: str | None = None
     rest: list[str] = Field(default_factory=list)
+    rest_is_group: bool = False
     rest_auth: RestAuth = RestAuth()
     rest_tls: RestTls = RestTls()
     topics: Topics = Topics()

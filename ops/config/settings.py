@@ -24,6 +24,7 @@ ENVIRONMENT = {
     "CONNECTCTL_GROUP_ID": "group_id",
     "CONNECTCTL_CLUSTER_ID": "cluster_id",
     "CONNECTCTL_REST": "rest",
+    "CONNECTCTL_REST_IS_GROUP": "rest_is_group",
     "CONNECTCTL_REST_USERNAME": "rest_auth.username",
     "CONNECTCTL_REST_PASSWORD": "rest_auth.password",
     "CONNECTCTL_REST_TOKEN": "rest_auth.token",
@@ -34,14 +35,21 @@ ENVIRONMENT = {
     "CONNECTCTL_LOCK": "lock",
     "CONNECTCTL_LOCK_WAIT": "lock_wait",
 }
-DEFAULTS = {"timeout": 30.0, "lock": "cluster", "lock_wait": 0.0, "protected": False, "spark.master": "local[*]"}
+DEFAULTS = {
+    "timeout": 30.0,
+    "lock": "cluster",
+    "lock_wait": 0.0,
+    "rest_is_group": False,
+    "protected": False,
+    "spark.master": "local[*]",
+}
 SHORTEST, LONGEST = 0.1, 1_000_000.0
 """Seconds that a timeout may be: librdkafka counts milliseconds in 31 bits."""
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 COMMANDS = ("workers.", "applications.")
 """Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""
 SECTIONS_OF_A_GROUP = ("topics.", "workers.")
-"""With ``rest`` the settings that belong to one group of workers, and count for no other."""
+"""With ``rest`` and ``rest_is_group`` the settings that belong to one group of workers, and count for no other."""
 
 
 SECRET_KINDS = ("env", "file", "command")
@@ -155,7 +163,7 @@ def _of_another(name: str, layer: Mapping[str, Setting], before: Mapping[str, Se
 
     A context that names topics and no group does not say whose they are: not those of just any group.
     """
-    bound = name == "rest" or name.startswith(SECTIONS_OF_A_GROUP)
+    bound = name in ("rest", "rest_is_group") or name.startswith(SECTIONS_OF_A_GROUP)
     if not bound or (wanted := before.get("group_id")) is None:
         return False
     own = layer.get("group_id")
@@ -202,6 +210,10 @@ def _typed(variable: str, name: str, value: str) -> Any:
             return float(value)
         except ValueError as e:
             raise BadInput(f"{variable} must be a number of seconds, not {value!r}") from e
+    if name == "rest_is_group":
+        if value.lower() not in ("true", "false"):
+            raise BadInput(f"{variable} must be true or false, not {value!r}")
+        return value.lower() == "true"
     return value.split(",") if name == "rest" else value
 
 

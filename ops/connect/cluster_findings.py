@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.topics import TopicFacts
 
 NO_MEMBERS = Rule("CLUSTER001", Severity.ERROR)
@@ -50,7 +53,7 @@ def no_members(group: ConnectGroup) -> Finding | None:
 
 def rebalancing(group: ConnectGroup) -> Finding | None:
     """The group is between two assignments; who runs what is known when it is Stable again (CLUSTER002)."""
-    if group.state in ("Stable", "Empty", "Dead"):
+    if group.settled:
         return None
     return REBALANCING.found(group.id, f"The group is rebalancing ({group.state}). Try again when it has ended.")
 
@@ -107,7 +110,7 @@ def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
 
 def same_address(workers: Sequence[Worker]) -> Finding | None:
     """Several members advertise one address, so that workers forward requests to the wrong one (CLUSTER008)."""
-    twice = sorted(url for url, count in Counter(w.url for w in workers).items() if count > 1)
+    twice = sorted(url for url, count in Counter(w.url for w in workers if w.url).items() if count > 1)
     if not twice:
         return None
     message = f"Several workers advertise the address {', '.join(twice)}."
@@ -126,10 +129,15 @@ def config_lag(group: ConnectGroup) -> Finding | None:
     return CONFIG_LAG.found(group.id, message, "Try again; if it persists, see the leader's log.")
 
 
-def seen_in_topics(group: ConnectGroup) -> Finding:
-    """No worker answers, so that connectors are told from the config and status topics (CLUSTER010)."""
-    message = "No worker answers over REST; connectors are read from the config and status topics."
-    return SEEN_IN_TOPICS.found(group.id, message)
+def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) -> Finding:
+    """No worker of the group answers, so that connectors are told from the config and status topics (CLUSTER010)."""
+    message, hint, severity = "No worker answers over REST", None, Severity.WARNING
+    if error is not None:
+        # The secrets of the connectors are known only now that their configurations are read.
+        message, hint = masked(f"{error.what}: {error.why}" if error.why else error.what), error.next_step
+        severity = Severity.ERROR if isinstance(error, NotAMember) else severity
+    told = f"{message}; connectors are read from the config and status topics."
+    return SEEN_IN_TOPICS.found(group.id, told, hint, severity=severity)
 
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:

@@ -67,6 +67,11 @@ class ConnectGroup:
     members: tuple[Member, ...]
 
     @property
+    def settled(self) -> bool:
+        """Whether its assignments and addresses are known: in a rebalance coordinators give neither."""
+        return self.state in ("Stable", "Empty", "Dead")
+
+    @property
     def leader_url(self) -> str | None:
         """The REST address of the leader, where any worker knows one."""
         urls = (m.assignment.leader_url.rstrip("/") for m in self.members if m.assignment)

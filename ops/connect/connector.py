@@ -65,7 +65,7 @@ class Connector:
     ``stale_tasks`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
     ``committed_tasks`` how many tasks it is to have, both by the config topic; None where only workers were asked: their
     REST API has neither. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
-    that is not known, as in a rebalance.
+    that is not known, as in a rebalance. ``doubt`` is what contradicts the rest: nothing may be changed on such a view.
     """
 
     name: str
@@ -77,6 +77,7 @@ class Connector:
     stale_tasks: Mapping[int, Status] = field(default_factory=dict)
     committed_tasks: int | None = None
     assigned: Mapping[int, str] | None = None
+    doubt: str | None = None
 
     @property
     def parts(self) -> dict[int, Status | None]:
@@ -144,7 +145,7 @@ class Owners:
 
 def owners_of(group: ConnectGroup | None) -> Owners | None:
     """The owners that a group tells, None while it is rebalancing: assignments are then neither old nor new."""
-    if group is None or group.state not in ("Stable", "Empty", "Dead"):
+    if group is None or not group.settled:
         return None
     return Owners({part: address(member.url) for part, member in group.owners.items()})
 
@@ -170,7 +171,7 @@ def stopped(connector: Connector) -> bool | None:
     assignment only then (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing:
     any writer of the topic may have written the last one.
     """
-    if connector.target_state is None:
+    if connector.target_state is None or connector.doubt:
         return None
     if connector.target_state != "STOPPED" or connector.committed_tasks:
         return False
@@ -181,11 +182,35 @@ def stopped(connector: Connector) -> bool | None:
 
 def at_rest(connector: Connector) -> bool:
     """Whether it is stopped and no task of it runs; by its statuses where nothing else is known."""
-    if connector.target_state is not None:
+    if connector.doubt or connector.target_state is not None:
         return stopped(connector) is True
     own = connector.status.state if connector.status else None
     tasks = [*connector.tasks.values(), *connector.stale_tasks.values()]
     return own == State.STOPPED and not any(s is not None and s.state in ("RUNNING", "RESTARTING") for s in tasks)
+
+
+def failed_parts(connector: Connector) -> frozenset[tuple[str, int]]:
+    """The parts that are FAILED by the word of the worker that has them; any worker's, where that is not known."""
+    assigned = connector.assigned
+    return frozenset(
+        (connector.name, part)
+        for part, status in connector.parts.items()
+        if status and status.state == "FAILED" and (assigned is None or assigned.get(part) == status.worker)
+    )
+
+
+def state_for_plan(connector: Connector, verdict: Verdict) -> State:
+    """The state to plan a change with: STOPPED only where no task of it runs, or the last one is about to end.
+
+    One that is to be stopped and has no tasks is so, whatever statuses say; the steps see for themselves that the last of
+    its tasks has ended.
+    """
+    ending = connector.target_state == "STOPPED" and connector.committed_tasks == 0 and not connector.doubt
+    if ending or at_rest(connector):
+        return State.STOPPED
+    if verdict.state is not State.STOPPED:
+        return verdict.state
+    return State.PAUSED if connector.target_state == "PAUSED" else State.RUNNING
 
 
 def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:

@@ -3,7 +3,7 @@
 Kafka answers a listing with what the principal may describe, and does not say what it left out. Whoever asks gets
 ``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken for a fact: the whole is reached by
 ``match``, or by ``whole``, a read that is of no use without the rest; a change raises ``refused``.
-``seen`` is what was seen at least, and what is missing is a finding (SIGHT001 to SIGHT003).
+``seen`` is what was seen at least, and what is missing is a finding (SIGHT001 to SIGHT004).
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class Reason(StrEnum):
     NO_ANSWER = "no answer"
     NOT_PROVEN = "not proven"
     """Nothing was denied, and what would show that nothing is, is."""
+    CONTRADICTED = "contradicted"
+    """Two that should tell the same do not."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,16 @@ class Gap:
         if self.reason is Reason.NOT_PROVEN:
             proof = f"{self.right} would prove it" if self.right else "nothing can prove it"
             return f"not proven: {proof} ({self.detail})" if self.detail else f"not proven: {proof}"
+        if self.reason is Reason.CONTRADICTED:
+            return str(self.detail)
         lacking = f"not authorized: {self.right} is missing" if self.right else "not authorized"
         return f"{lacking} ({self.detail})" if self.detail else lacking
 
     @property
     def next_step(self) -> str:
         """What closes the gap."""
+        if self.reason is Reason.CONTRADICTED:
+            return "Try again; if it persists, restart the worker that differs, and check --rest and --group-id."
         return grant(self.right) if self.right else "Try again when it answers."
 
 
@@ -177,6 +183,7 @@ _FINDINGS = {
     Reason.NOT_AUTHORIZED: ("SIGHT001", Severity.WARNING),
     Reason.NO_ANSWER: ("SIGHT002", Severity.WARNING),
     Reason.NOT_PROVEN: ("SIGHT003", Severity.INFO),
+    Reason.CONTRADICTED: ("SIGHT004", Severity.WARNING),
 }
 
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from connectctl.cli.main import app
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from fakes.kafkareads import FakeKafka, connect_group
+from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
@@ -19,7 +19,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "cluster.json"
 @pytest.fixture
 def session() -> FakeSession:
     kafka = FakeKafka(
-        {"cfg": [], "off": [], "sta": []},
+        {"cfg": records(("connector-orders", {"properties": {"connector.class": "x.y.Source"}})), "off": [], "sta": []},
         groups={"connect": connect_group("connect", one=[("orders", -1), ("orders", 0)], two=[])},
         config={"sta": {"cleanup.policy": "delete"}},
     )

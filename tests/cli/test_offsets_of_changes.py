@@ -154,9 +154,9 @@ def test_the_workers_are_asked_once_for_their_connectors(
     files = {"FILE": given(world, file="b"), "NEW": given(world, "new", file="c")}
     asked: list[object] = []
 
-    def from_workers(calls: ConnectCalls) -> list[Connector]:
+    def from_workers(calls: ConnectCalls, **where: Any) -> list[Connector]:
         asked.append(calls)
-        return observe_workers(calls)
+        return observe_workers(calls, **where)
 
     observe_workers = observe.from_workers
     monkeypatch.setattr(observe, "from_workers", from_workers)

@@ -81,6 +81,8 @@ class FakeWorkers:
             return {"version": self.version, "commit": "x", "kafka_cluster_id": "fake-cluster"}
         if path == "/connector-plugins":
             return [{"class": "x.y.Source", "type": "source", "version": "1"}]
+        if path == "/connectors":
+            return list(self.connectors)
         if path.startswith("/connectors?"):
             return {name: {"status": self._status(name), "info": self._info(name)} for name in self.connectors}
         name, _, what = path.removeprefix("/connectors/").partition("/")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.clients.rest.connect import Connect
-from connectctl.ops.operations.connectors.observe import defined_passwords
+from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from fakes.secrets import HARMLESS, Planted
 from live.real import FILE_SOURCE, connectctl, connector, eventually
 

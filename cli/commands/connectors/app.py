@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.commands.connectors import config as connectors_config
-from connectctl.cli.commands.connectors.cluster import cluster_of, observed, perform
+from connectctl.cli.commands.connectors.cluster import cluster_of, listing_of, observed, perform
 from connectctl.cli.commands.connectors.options import StateOptions
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
@@ -71,15 +71,12 @@ def list_(
     With --exit-code the exit code is 1 if a connector is FAILED, DEGRADED or UNASSIGNED, if a finding is an error, or if
     something could not be read; stopped and paused connectors are healthy.
     """
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.connectors.observe import matching, see
+    from connectctl.ops.operations.connectors.observe import matching
 
     session: Session = ctx.obj
     cluster = cluster_of(session)
     with without_collection():
-        seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
-    if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
-        raise unknown_group(cluster.group, session.transactions.connect_groups)
+        seen = listing_of(session, cluster)
     found = matching(seen.connectors, connectors) if connectors else seen.connectors
     data = {
         "connectorsFrom": seen.read_from,

@@ -43,7 +43,8 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
 from connectctl.ops.operations.connectors.config_validation import given_of, warnings_of
 from connectctl.ops.operations.connectors.config_values import changed, difference, keep, shown
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, defined_passwords, matching, the_one
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, matching, the_one
+from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 
 

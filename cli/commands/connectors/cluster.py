@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
+from connectctl.ops.core.errors import ConnectctlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.connectors.access import ConnectorAccess
     from connectctl.ops.operations.connectors.context import StepContext
+    from connectctl.ops.operations.connectors.observe import ConnectorListing
 
 
 def cluster_of(session: Session) -> ConnectorAccess:
@@ -41,6 +43,23 @@ def observed(session: Session) -> ConnectorAccess:
     if cluster.kafka is not None and cluster.group is not None:
         return replace(cluster, facts=observe.facts_reader(cluster.kafka, cluster.group, session.named_topics))
     return cluster
+
+
+def listing_of(session: Session, cluster: ConnectorAccess) -> ConnectorListing:
+    """Return the connectors with how they were seen. Raises ``BadInput`` for a group that does not exist."""
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.connectors.observe import see
+
+    unknown = cluster.group if cluster.group is not None and is_unknown(cluster.group) else None
+    try:
+        seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    except ConnectctlError as e:
+        if unknown is None:
+            raise
+        raise unknown_group(unknown, session.transactions.connect_groups) from e
+    if unknown is not None and not seen.connectors:
+        raise unknown_group(unknown, session.transactions.connect_groups)
+    return seen
 
 
 def context_of(session: Session, cluster: ConnectorAccess) -> StepContext:

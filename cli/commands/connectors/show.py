@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from connectctl.cli.commands.connectors.cluster import listing_of
 from connectctl.cli.commands.connectors.cure import truth
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
@@ -14,16 +15,18 @@ from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Status, cause_of
+from connectctl.ops.core.errors import TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.connectors.access import ConnectorAccess
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, defined_passwords, see, the_one
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, the_one
+from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 
 def show(session: Session, cluster: ConnectorAccess, name: str, output: Output) -> None:
-    seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    seen = listing_of(session, cluster)
     health = the_one(seen.connectors, name)
-    answers = seen.read_from == "workers"
+    answers = not isinstance(seen.blind, (Unreachable, TimedOut))
     passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
     remember(health.connector.config, passwords)
     config = config_of(health.connector.config, passwords)

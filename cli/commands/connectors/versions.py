@@ -26,7 +26,7 @@ from connectctl.ops.operations.connectors.config_history import (
     topic_versions,
 )
 from connectctl.ops.operations.connectors.config_values import shown
-from connectctl.ops.operations.connectors.observe import defined_passwords
+from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 MOST_SHOWN = 3
 """The most properties in a line of the table; ``-o json`` has all."""

@@ -25,6 +25,7 @@ FROM_FLAGS = (
     "bootstrap_servers",
     "group_id",
     "rest",
+    "rest_is_group",
     "topics.config",
     "topics.offsets",
     "topics.status",

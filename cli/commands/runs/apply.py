@@ -32,8 +32,8 @@ from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
 from connectctl.ops.operations.connectors.config_undo import plan_undo
 from connectctl.ops.operations.connectors.config_validation import resolved
-from connectctl.ops.operations.connectors.observe import defined_passwords
 from connectctl.ops.operations.connectors.plan_again import plan_again
+from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.fencing.observe import request_of, select_again
 from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, targets_of
@@ -131,7 +131,7 @@ def _fence(session: Session, saved: Plan, options: ApplyOptions) -> None:
         apply.show(saved, options.output)
         return
     look = partial(select_again, sources, step)
-    fence.agree_and_fence(session, sources.calls, now, saved, lambda: None, look, options)
+    fence.agree_and_fence(session, sources, now, saved, lambda: None, look, options)
 
 
 def _offsets(session: Session, saved: Plan, options: ApplyOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from connectctl.cli import apply
@@ -19,7 +20,7 @@ from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.observe import observe, refuse_running
 from connectctl.ops.operations.fencing.planning import check, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest
 from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
@@ -87,7 +88,12 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     assert isinstance(step, FenceIds)
     sources = sources_of(session, FenceRequest(connectors=step.connectors))
     context = FenceContext(
-        LazyWorkers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
+        LazyWorkers(session),
+        session.timeout,
+        transactions=sources.calls,
+        journal=journal,
+        fencing=session.timeout,
+        check=partial(refuse_running, sources),
     )
     context.run = run
     if left := [] if run.done(0) else step.left(context):

@@ -13,6 +13,7 @@ from connectctl.ops.connect.status_topic import TOPIC
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.operations.connectors.tracked_topics import explained
 
 PATIENCE = 3.0
 """Seconds that the workers may take to name one connector's topics."""
@@ -62,8 +63,9 @@ def active_topics(
     left = list(names[len(asked) :])
     if failed:
         what = f"the active topics of {some_of([*failed, *left], FEW)}"
-        hint = "Set topic.tracking.enable=true on the workers, which is the default."
-        return found, (Unseen(what, reason(next(iter(failed.values()))), hint),)
+        error = next(iter(failed.values()))
+        error = explained(error) if isinstance(error, NotAuthorized) else error
+        return found, (Unseen(what, reason(error), error.next_step),)
     why = f"the status topic could not be read, and workers are asked about {MOST:,} connectors at most"
     return found, (Unseen(f"the active topics of {some_of(left, FEW)}", why, "Name connectors."),) if left else ()
 

@@ -30,6 +30,8 @@ PATIENCE = 2.0
 ANSWER = 3.0
 """Seconds that one worker may take to tell its version."""
 MOST_AT_ONCE = 32
+PARTLY_SEEN = ("CLUSTER002", "CLUSTER010", "SIGHT004")
+"""Findings about a view that is not whole."""
 CONFIG_TOPIC, WORKERS = "config topic", "workers"
 _RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 _REFUSED = re.compile(r" has generated (\d+) tasks, which is greater than (\d+), the maximum number of tasks")
@@ -205,6 +207,8 @@ def look(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
     if view.connectors_from == "nothing":
         why = next((f.message for f in view.findings if f.id == "CLUSTER011"), "nothing is known of them")
         unseen.append(Unseen("connectors", why.rstrip("."), "connectctl cluster show"))
+    partly = (f for f in view.findings if f.id in PARTLY_SEEN)
+    unseen += [Unseen(f"connectors ({f.subject})", f.message.rstrip("."), f.next_step) for f in partly]
     topic = next((t.name for t in view.topics if t.role is Role.CONFIG), None)
     image: TopicImage | None = None
     try:

@@ -258,11 +258,9 @@ def _content(answer: httpx.Response, method: str, url: str) -> Any:
         return read_json(answer.content)
     except ValueError as e:
         beginning = answer.content[:40].decode("utf-8", "replace")
-        raise ConnectctlError(
-            f"The answer to {method} {url} is not JSON",
-            why=f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e),
-            next_step="Check that the address is a Connect worker's.",
-            code="not-connect",
+        why = f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e)
+        raise Unreachable(
+            f"The answer to {method} {url} is not JSON", why=why, next_step=_CHECK, code="not-connect"
         ) from e
 
 
@@ -275,7 +273,7 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
     if status == 404 and not connects:
         # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
         why = "this is not an answer of Connect: the worker is still starting, or the address is not a worker's"
-        none = ConnectctlError(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="starting")
+        none = Unreachable(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="starting")
         raise _Next(none, later=True)
     if may_repeat(method, status, message):
         raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)

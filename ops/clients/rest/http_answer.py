@@ -10,7 +10,7 @@ import time
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import Unreachable
 
 if TYPE_CHECKING:
     import httpx
@@ -39,7 +39,7 @@ def ask(client: httpx.Client, method: str, url: str, *, patience: float, connect
             for chunk in answer.iter_bytes(CHUNK):
                 content += chunk
                 if len(content) > LARGEST:
-                    raise ConnectctlError(
+                    raise Unreachable(
                         f"The answer to {method} {url} is too large",
                         why=f"it has more than {LARGEST // (1024 * 1024)} MiB",
                         next_step="Check the address: connectctl context show.",

@@ -11,7 +11,7 @@ from connectctl.ops.core.finding import Finding, Severity
 if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
-UNSEEN = ("SIGHT001", "SIGHT002")
+UNSEEN = ("SIGHT001", "SIGHT002", "SIGHT004")
 """What is not seen whole is not proven to be healthy."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import older
-from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL, StepContext
@@ -31,8 +31,16 @@ _PATIENCE = 10.0
 
 def read(calls: ConnectCalls) -> dict[str, Levels]:
     """The levels of every worker of ``calls``, by URL. Raises what the first raised that gives none."""
+    urls = _known_urls(calls)
     with ThreadPoolExecutor(16) as pool:
-        return dict(zip(calls.urls, pool.map(lambda url: _levels(calls, url), calls.urls), strict=True))
+        return dict(zip(urls, pool.map(lambda url: _levels(calls, url), urls), strict=True))
+
+
+def _known_urls(calls: ConnectCalls) -> tuple[str, ...]:
+    """The addresses of the workers. Raises ``Unreachable`` where none is known."""
+    if not calls.urls:
+        calls.get(_PATH)
+    return tuple(calls.urls)
 
 
 def _levels(calls: ConnectCalls, url: str) -> Levels:
@@ -43,7 +51,8 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
             raise
         why = f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is older than Kafka 2.4"
         hint = "Give the admin listener's address: --rest."
-        raise ConnectctlError(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
+        kind = Unreachable if isinstance(e, Unreachable) else ConnectctlError
+        raise kind(f"{url} does not serve loggers", why=why, next_step=hint, code="unsupported") from e
     return {name: str(level["level"]) for name, level in answer.items() if level.get("level")}
 
 
@@ -111,7 +120,7 @@ def plan_set(
 
     Raises ``BadInput`` for a ``worker`` that is not one of the cluster's.
     """
-    urls = calls.urls if worker is None else (url_of(calls, worker),)
+    urls = _known_urls(calls) if worker is None else (url_of(calls, worker),)
     found = {url: _levels(calls, url) for url in urls}
     plain = {url for url, levels in found.items() if _is_all(levels, logger, level)}
     noops = tuple(Noop(address(url) or url, f"{logger} is {level} already") for url in urls if url in plain)

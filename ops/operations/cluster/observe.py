@@ -17,15 +17,16 @@ from connectctl.ops.connect.internal_topics import Role, TopicChoice, address
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
+from connectctl.ops.operations.cluster.connect_groups import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors import republish
+from connectctl.ops.operations.connectors.observe import ConnectorListing
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
-    from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -69,9 +70,10 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
         workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
     if workers and all(worker.shut for worker in workers):
         calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
-    found, source, unseen = _connectors(kafka, calls, group, workers, topics)
-    connectors = reading.with_health(found, group)
-    fresh = source == "workers" and not found and bool(group.members) and not group.owners
+    own = topics if not is_unknown(group) else [t for t in topics if t.role not in choices or choices[t.role].proven]
+    listing = _connectors(kafka, calls, group, workers, own)
+    connectors = listing.connectors
+    fresh = listing.read_from == "workers" and not connectors and bool(group.members) and not group.owners
     problems += _not_found(choices, group, fresh=fresh)
     return ClusterView(
         cluster_id=kafka.cluster_id(),
@@ -79,10 +81,10 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
         workers=workers,
         topics=topics,
         connectors=connectors,
-        connectors_from=source,
+        connectors_from=listing.read_from,
         findings=(
             *_about_workers(group, workers, kafka.cluster_id()),
-            *unseen,
+            *(f for f in listing.findings if f.id != say.REBALANCING.id or group.settled),
             *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
             *problems,
             *_about_topics(kafka, topics),
@@ -102,7 +104,8 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
         config_offset=member.config_offset,
     )
     if not member.url:
-        return replace(worker, problem="its metadata in the group could not be parsed")
+        # In a rebalance the coordinator gives no metadata: nothing is known of its REST server.
+        return worker if not group.settled else replace(worker, problem="its metadata in the group could not be parsed")
     try:
         root = calls.get("/", url=member.url, timeout=PATIENCE)
     except ConnectctlError as e:
@@ -179,31 +182,45 @@ def _connectors(
     group: ConnectGroup,
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
-) -> tuple[list[Connector], str, list[Finding]]:
-    silent = {worker.url for worker in workers if worker.problem}
+) -> ConnectorListing:
+    """The connectors by the first worker that answers, else by the topics; of nothing where those cannot be read.
+
+    Raises ``NotAuthorized`` or ``NotTrusted`` where workers are there, and none lets us in.
+    """
     names = {topic.role: topic.name for topic in topics}
-    why = "no worker answers"
-    for url in (url for url in calls.urls if url not in silent):
+    config = names.get("config")
+    silent = {worker.url for worker in workers if worker.problem}
+    error: ConnectctlError | None = None
+    answering = [url for url in calls.urls if url not in silent]
+    for url in answering:
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
-            return list(map(_facts(kafka, group, names["config"]).of, found)), "workers", []
+            return reading.judged(calls, found, group, _reader(kafka, group, config), answering)
         except ConnectctlError as e:
-            why = e.why or e.what
-    if names["config"] is None:
-        return [], "nothing", [say.connectors_unseen(group, f"{why}, and the config topic is not known")]
+            error = e
+    if error is not None and not reading.tells_nothing(error):
+        raise error
+    why = str(error.why or error.what) if error is not None else "no worker answers"
+    said = [] if say.rebalancing(group) else [say.seen_in_topics(group, error)]
     try:
-        found = reading.from_topics(kafka, names["config"], names["status"])
+        if config is not None:
+            healths = reading.with_health(reading.from_topics(kafka, config, names.get("status")), group)
+            return ConnectorListing(healths, "topics", tuple(said), error)
+        why = f"{why}, and the config topic is not known"
     except ConnectctlError as e:
-        return [], "nothing", [say.connectors_unseen(group, f"{why}, and {e.what}")]
-    return found, "topics", [say.seen_in_topics(group)]
+        why = f"{why}, and {e.what}"
+    return ConnectorListing((), "nothing", (say.connectors_unseen(group, why),), error)
 
 
-def _facts(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.Facts:
-    """What decides on the state of connectors; nothing where the config topic is not known or cannot be read."""
+def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.FactsReader | None:
+    """The reader of what decides on the state of connectors; None where the config topic is not known or not readable."""
+    if config_topic is None:
+        return None
     try:
-        return reading.read_facts(kafka, group.id, config_topic) if config_topic else reading.Facts()
+        kafka.image([config_topic], patience=reading.PATIENCE)
     except ConnectctlError:
-        return reading.Facts()
+        return None
+    return reading.FactsReader(kafka, group.id, config_topic)
 
 
 def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:

@@ -20,19 +20,24 @@ def read_once(kafka: KafkaReads) -> KafkaReads:
     return cast("KafkaReads", kafka if isinstance(kafka, _Once) else _Once(kafka))
 
 
+def each_time(kafka: KafkaReads) -> KafkaReads:
+    """The client that ``read_once`` got: for who waits for something to change."""
+    return kafka.kafka if isinstance(kafka, _Once) else kafka
+
+
 class _Once:
     def __init__(self, kafka: KafkaReads) -> None:
-        self._kafka = kafka
+        self.kafka = kafka
         self._images: dict[str, tuple[TopicImage, bool]] = {}
         self._reading = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._kafka, name)
+        return getattr(self.kafka, name)
 
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         with self._reading:
             missing = [topic for topic in topics if not self._has(topic, superseded)]
-            read = self._kafka.image(missing, patience=patience, superseded=superseded) if missing else {}
+            read = self.kafka.image(missing, patience=patience, superseded=superseded) if missing else {}
             for topic, image in read.items():
                 self._images[topic] = self._as_before(image), superseded
             return {topic: self._images[topic][0] for topic in topics if topic in read or topic not in missing}

@@ -36,7 +36,11 @@ class ConnectorAccess:
         return self.group.id if self.group is not None else ""
 
     def connectors(self, names: Sequence[str] | None = None) -> tuple[observe.ConnectorHealth, ...]:
-        """The connectors that ``names`` name or match, or every one, read now. Raises ``BadInput`` for unknown ones."""
-        facts = self.facts() if self.facts else observe.Facts()
-        found = observe.with_health(map(facts.of, observe.from_workers(self.calls)), self.group)
+        """The connectors that ``names`` name or match, or every one, read now.
+
+        Raises ``BadInput`` for unknown ones, and what keeps workers of the group from answering: without them nothing is
+        changed.
+        """
+        listed = observe.from_workers(self.calls, timeout=observe.LIST_TIMEOUT)
+        found = observe.judged(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
         return found if names is None else observe.matching(found, names)

@@ -19,7 +19,7 @@ from connectctl.ops.operations.connectors.config_steps import (
     DeleteConnector,
 )
 from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, shown
-from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, refuse_doubtful
 from connectctl.ops.operations.connectors.steps import (
     VERB_OF,
     WANTED,
@@ -129,6 +129,7 @@ class Planner:
     def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, stopped: Sequence[ConnectorStep] = ()) -> None:
         """Make an existing connector what it is to be; ``stopped`` are steps that follow the change while it is stopped."""
         health = self.current[desired.name]
+        refuse_doubtful([health])
         former, name = health.connector.config, desired.name
         changes = difference(former, desired.config)
         verb = VERBS[desired.kept_state] if desired.kept_state else None
@@ -190,6 +191,7 @@ class Planner:
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
         health = self.current[name]
+        refuse_doubtful([health])
         config = health.connector.config
         self.configs.append(config)
         self.steps += before

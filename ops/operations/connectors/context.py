@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import Connector, State, path_of
 from connectctl.ops.connect.target_state_wait import WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import TimedOut, Unreachable
-from connectctl.ops.operations.connectors.observe import Facts, read_one
+from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.core.wait import observe_until
+from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.observe import AGREEING, Facts, read_one
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
@@ -48,10 +50,28 @@ class StepContext(RunContext):
     verified: tuple[str, ...] = ()
 
     def read(self, name: str, facts: Facts | None = None) -> Connector:
-        """The connector as it is now, by ``facts`` where they were read a moment ago."""
-        connector = read_one(self.calls, name)
-        facts = facts or (self.facts() if self.facts else None)
-        return facts.of(connector) if facts else connector
+        """The connector as it is now, by ``facts`` where they were read a moment ago.
+
+        Raises ``Refused`` where the workers do not know one that the config topic has.
+        """
+        if self.facts is None and facts is None:
+            return read_one(self.calls, name)
+
+        def look() -> tuple[Connector | ConnectctlError, Facts]:
+            connector = observe.read_if_there(self.calls, name)
+            return connector, facts or self._facts()
+
+        def agree(seen: tuple[Connector | ConnectctlError, Facts]) -> bool:
+            return isinstance(seen[0], Connector) or name not in (seen[1].configured or ())
+
+        found, known = observe_until(look, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
+        if isinstance(found, ConnectctlError):
+            raise observe.not_listed(self.calls, name) if name in (known.configured or ()) else found
+        return known.of(found)
+
+    def _facts(self) -> Facts:
+        """The facts of this moment; none where only workers can be asked."""
+        return self.facts() if self.facts else Facts()
 
     def journal_and_run(self) -> tuple[Journal, Run]:
         assert self.journal is not None

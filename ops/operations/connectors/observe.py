@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
@@ -22,14 +22,27 @@ from connectctl.ops.connect.connector import (
     statuses_from_topic,
     verdict_of,
 )
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
-from connectctl.ops.kafka.visibility import Complete, Observation, Partial, gap_findings, gap_of, observation_of
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Refused
+from connectctl.ops.core.wait import observe_until
+from connectctl.ops.kafka.visibility import (
+    Complete,
+    Gap,
+    Observation,
+    Partial,
+    Reason,
+    gap_findings,
+    gap_of,
+    observation_of,
+    refused,
+)
+from connectctl.ops.operations.cluster.connect_groups import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
-from connectctl.ops.operations.cluster.read_once import read_once
+from connectctl.ops.operations.cluster.read_once import each_time, read_once
+from connectctl.ops.operations.connectors.plugin_passwords import know_secrets
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.core.finding import Finding
 
 Named = Mapping[str, str | None]
@@ -37,6 +50,16 @@ PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""
 LIST_TIMEOUT = 10.0
 """Seconds in which the workers must list all their connectors."""
+ANSWER = 3.0
+"""Seconds in which another worker must list its connectors, so that the lists can be compared."""
+AGREEING = 4.0
+"""Seconds in which workers read what is in the config topic, and in which a rebalance may end."""
+PAUSE = 0.3
+UNLISTED = "does not list it, and the config topic has it"
+LISTED = "lists it, and the config topic does not have it"
+UNSETTLED = (
+    "The group is rebalancing: who runs what is not known, and statuses may be old. Try again when it has ended."
+)
 EVERYTHING = "/connectors?expand=status&expand=info"
 
 
@@ -70,8 +93,24 @@ def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
 
-def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[Callable[[], Facts] | None]:
-    """What reads facts again and again; None where the config topic is not found or not provably the group's.
+@dataclass(frozen=True)
+class FactsReader:
+    """Reads the facts of a group again and again, from the config topic that is known."""
+
+    kafka: KafkaReads
+    group_id: str
+    config_topic: str
+
+    def __call__(self) -> Facts:
+        return read_facts(self.kafka, self.group_id, self.config_topic)
+
+    def anew(self) -> FactsReader:
+        """The same, past an image that was read once for all."""
+        return replace(self, kafka=each_time(self.kafka))
+
+
+def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[FactsReader | None]:
+    """The reader of facts; None where the config topic is not found or not provably the group's.
 
     Partial where it is not found because something may not be seen.
     """
@@ -79,15 +118,16 @@ def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Obse
         choice = look_for_topics(kafka, group, named, ["config"])["config"]
         if choice.topic is None or not choice.proven:
             return observation_of(None, choice.gaps)
-        read_facts(kafka, group.id, choice.topic)
+        read = FactsReader(kafka, group.id, choice.topic)
+        read()
     except NotAuthorized as e:
         return Partial(None, (gap_of(e, f"config topic of {group.id}"),))
     except BadInput:
         return Complete(None)
-    return Complete(lambda: read_facts(kafka, group.id, str(choice.topic)))
+    return Complete(read)
 
 
-def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Callable[[], Facts] | None:
+def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> FactsReader | None:
     """As ``look_for_facts``, for callers that report otherwise what could not be seen."""
     return look_for_facts(kafka, group, named).seen
 
@@ -107,7 +147,11 @@ class ConnectorHealth:
 
 
 def with_health(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
-    owners = owners_of(group)
+    """The connectors by name with their verdicts, by the assignments of ``group``."""
+    return _healths(connectors, owners_of(group))
+
+
+def _healths(connectors: Iterable[Connector], owners: Owners | None) -> tuple[ConnectorHealth, ...]:
     return tuple(_with_health(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
 
 
@@ -132,16 +176,8 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
             code="unsupported",
         )
     for data in found.values():
-        _know_secrets(calls, data)
+        know_secrets(calls, data)
     return [from_rest(name, data) for name, data in found.items()]
-
-
-def _know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
-    """Before a trace is shown that may repeat it: what plugins define as a password, and no name calls so."""
-    status, info = data.get("status") or {}, data.get("info") or {}
-    if any(part.get("trace") for part in (status.get("connector") or {}, *status.get("tasks", ()))):
-        config = info.get("config") or {}
-        remember(config, defined_passwords(calls, config))
 
 
 def read_one(calls: ConnectCalls, name: str) -> Connector:
@@ -154,72 +190,62 @@ def read_one(calls: ConnectCalls, name: str) -> Connector:
             raise
         status = None  # created a moment ago: no worker has said anything yet
     data = {"status": status, "info": info}
-    _know_secrets(calls, data)
+    know_secrets(calls, data)
     return from_rest(name, data)
 
 
-def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
-    """The properties of ``config`` that its plugins define with the type PASSWORD, as far as a worker tells (KIP-769).
-
-    Asked are the connector's class, its converters, transforms and predicates, each about the properties below its own.
-    """
-    found: set[str] = set()
-    for prefix, plugin in _plugins(config):
-        if plugin not in _PASSWORDS_OF:
-            try:
-                reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
-            except ConnectctlError:
-                continue  # Workers before 3.2 do not tell; then names and values decide alone.
-            each = (each for each in reported if isinstance(each, dict)) if isinstance(reported, list) else ()
-            _PASSWORDS_OF[plugin] = frozenset(str(e.get("name")) for e in each if e.get("type") == "PASSWORD")
-        found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
-    return frozenset(found)
+def read_if_there(calls: ConnectCalls, name: str) -> Connector | ConnectctlError:
+    """As ``read_one``; the error with the code ``not-found`` where the worker does not know it."""
+    try:
+        return read_one(calls, name)
+    except ConnectctlError as e:
+        if e.code != "not-found":
+            raise
+        return e
 
 
-_PASSWORDS_OF: dict[str, frozenset[str]] = {}
-"""What plugins told, by class: it is asked for once, also where a wait looks at a failed connector again and again."""
-
-
-def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    named = [("", "connector.class")]
-    named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
-    for kind in ("transforms", "predicates"):
-        for alias in (config.get(kind) or "").split(","):
-            named.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
-    for prefix, name in named:
-        if plugin := (config.get(name) or "").strip():
-            yield prefix, plugin
+def not_listed(calls: ConnectCalls, name: str) -> Refused:
+    """The error for a connector that the workers do not know, and the config topic has."""
+    gap = Gap(f"connector {name}", Reason.CONTRADICTED, detail=f"{' and '.join(calls.urls)} {UNLISTED}")
+    return refused([gap], f"Workers and config topic do not agree about {name}; nothing was changed")
 
 
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
     state = connect_config_topic.state_of(images[config_topic])
     statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}
-    return assembled(state, statuses)
+    return assembled(state.connectors, statuses)
 
 
-def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) -> list[Connector]:
+def assembled(
+    configured: Mapping[str, ConfiguredConnector], statuses: Mapping[tuple[str, int], Status]
+) -> list[Connector]:
+    """The connectors of the config topic, with the statuses of their parts."""
     return [
         Connector(
             name=name,
             status=statuses.get((name, CONNECTOR_INSTANCE)),
-            tasks={n: statuses.get((name, n)) for n in range(configured.task_count)},
-            config=configured.config,
-            type=configured.looks_like,
-            target_state=configured.target_state,
-            committed_tasks=configured.task_count,
+            tasks={n: statuses.get((name, n)) for n in range(each.task_count)},
+            config=each.config,
+            type=each.looks_like,
+            target_state=each.target_state,
+            committed_tasks=each.task_count,
         )
-        for name, configured in state.connectors.items()
+        for name, each in configured.items()
     ]
 
 
 @dataclass(frozen=True)
 class ConnectorListing:
-    """The connectors of a cluster, and what to say about how they were seen."""
+    """The connectors of a cluster, and what to say about how they were seen.
+
+    ``blind`` is why no worker was asked, or answered; the connectors are those of the topics then.
+    """
 
     connectors: tuple[ConnectorHealth, ...]
     read_from: str
     findings: tuple[Finding, ...] = ()
+    blind: ConnectctlError | None = None
 
 
 def see(
@@ -229,30 +255,121 @@ def see(
     named: Named,
     read: Callable[[], Facts] | None = None,
 ) -> ConnectorListing:
-    """The connectors through the workers; in the topics where no worker answers and Kafka can be asked.
+    """The connectors by all that can be seen: config topic, assignments, and what the group's workers list.
 
-    ``read`` gives the facts, where the config topic is known already.
+    What workers and config topic tell differently is read again for a few seconds; what still differs then has a doubt.
+    Where no worker of the group answers, the topics tell. ``read`` gives the facts, where the config topic is known.
     """
-    if kafka is not None and read is None:
-        kafka = read_once(kafka)
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
-        answer: Observation[Callable[[], Facts] | None] = Complete(read)
-        if read is None and kafka is not None and group is not None:
-            answer = look_for_facts(kafka, group, named)
-        facts = answer.seen() if answer.seen else Facts()
-        return ConnectorListing(with_health(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
-    except (NotAuthorized, NotTrusted):
-        raise  # workers are there: to read their topics instead would mean that they do not answer
-    except (Unreachable, TimedOut):
-        if kafka is None or group is None:
+    except ConnectctlError as e:
+        if kafka is None or group is None or not tells_nothing(e):
             raise
+        return _from_topics(read_once(kafka), group, named, e)
+    gaps: tuple[Gap, ...] = ()
+    if read is None and kafka is not None and group is not None:
+        answer = look_for_facts(read_once(kafka), group, named)
+        read, gaps = answer.seen, answer.gaps
+    return judged(calls, found, group, read, calls.urls, gaps)
 
+
+def tells_nothing(error: ConnectctlError) -> bool:
+    """Whether no worker of the group told anything. One that lets nobody in is there, and is too old is an answer."""
+    return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
+
+
+def judged(
+    calls: ConnectCalls,
+    found: Sequence[Connector],
+    group: ConnectGroup | None,
+    read: Callable[[], Facts] | None,
+    urls: Sequence[str],
+    gaps: Sequence[Gap] = (),
+) -> ConnectorListing:
+    """The connectors that a worker lists, weighed against the facts and the lists of the workers at ``urls``.
+
+    Without ``read`` the statuses of the workers are all there is; ``gaps`` say why.
+    """
+    if read is None:
+        return ConnectorListing(with_health(found, group), "workers", gap_findings(gaps))
+    facts = read()
+    others, skipped = _other_lists(calls, urls)
+    if (facts.owners is None and facts.configured is not None) or doubts(found, facts, others):
+        anew = read.anew() if isinstance(read, FactsReader) else read
+
+        def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
+            first = None if tuple(urls) == tuple(calls.urls) else urls[0]
+            return from_workers(calls, url=first, timeout=LIST_TIMEOUT), anew(), _other_lists(calls, urls)[0]
+
+        found, facts, others = observe_until(
+            again, lambda seen: seen[1].owners is not None and not doubts(*seen), AGREEING, PAUSE
+        )
+    connectors = _weighed(found, facts, doubts(found, facts, others))
+    told = [*gaps, *skipped, *(doubt_gap(each) for each in connectors if each.doubt)]
+    rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
+    return ConnectorListing(_healths(connectors, facts.owners), "workers", (*gap_findings(told), *rebalancing))
+
+
+def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, list[Gap]]:
+    """The names that each worker lists, where there are several, and a gap for each that does not answer."""
+
+    def names(url: str) -> frozenset[str] | ConnectctlError:
+        try:
+            return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
+        except ConnectctlError as e:
+            return e
+
+    if len(urls) < 2:
+        return {}, []
+    with ThreadPoolExecutor(len(urls)) as pool:
+        answers = dict(zip(urls, pool.map(names, urls), strict=True))
+    lists = {url: seen for url, seen in answers.items() if not isinstance(seen, ConnectctlError)}
+    silent = [gap_of(seen, f"worker {url}") for url, seen in answers.items() if isinstance(seen, ConnectctlError)]
+    return lists, silent
+
+
+OtherLists = Mapping[str, frozenset[str]]
+
+
+def doubts(found: Sequence[Connector], facts: Facts, others: OtherLists) -> dict[str, str]:
+    """What is told differently about a connector, by its name: by workers among each other, and by the config topic."""
+    listed = {each.name for each in found}
+    told: dict[str, str] = {}
+    for url, names in others.items():
+        told |= dict.fromkeys(listed - names, f"{url} does not list it, and another worker does")
+        told |= dict.fromkeys(names - listed, f"{url} lists it, and another worker does not")
+    if facts.configured is not None:
+        told |= dict.fromkeys(facts.configured.keys() - listed, f"the worker {UNLISTED}")
+        told |= dict.fromkeys(listed - facts.configured.keys(), f"the worker {LISTED}")
+    return told
+
+
+def _weighed(found: Sequence[Connector], facts: Facts, told: Mapping[str, str]) -> list[Connector]:
+    listed = {each.name: facts.of(each) for each in found}
+    missing = {name: each for name, each in (facts.configured or {}).items() if name not in listed}
+    every = [*listed.values(), *map(facts.of, assembled(missing, {}))]
+    return [replace(each, doubt=told.get(each.name)) for each in every]
+
+
+def doubt_gap(connector: Connector) -> Gap:
+    """The gap of a connector that is told differently."""
+    return Gap(f"connector {connector.name}", Reason.CONTRADICTED, detail=connector.doubt)
+
+
+def refuse_doubtful(found: Iterable[ConnectorHealth]) -> None:
+    """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
+    if gaps := [doubt_gap(each.connector) for each in found if each.connector.doubt]:
+        raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
+
+
+def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: ConnectctlError) -> ConnectorListing:
     topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
+    if is_unknown(group) and "config" in topics.unproven:
+        return ConnectorListing((), "nothing", (), error)  # the topics are another group's
     found = from_topics(kafka, str(topics.config), topics.status)
-    return ConnectorListing(
-        with_health(found, group), "topics", (cluster_findings.seen_in_topics(group), *topics.findings)
-    )
+    # A rebalance hides the addresses of workers: then nobody was asked.
+    said = cluster_findings.rebalancing(group) or cluster_findings.seen_in_topics(group, error)
+    return ConnectorListing(with_health(found, kafka.group(group.id)), "topics", (said, *topics.findings), error)
 
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:

@@ -16,7 +16,7 @@ from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
-from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, refuse_doubtful
 
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""
@@ -256,6 +256,7 @@ def _by_fencing(connector: Connector) -> bool:
 def plan_state(
     cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
+    refuse_doubtful(picked)
     already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
@@ -279,6 +280,7 @@ def plan_restart(
 
     Raises ``Refused`` where one that is ``named`` is stopped or paused, ``BadInput`` where one has no such task.
     """
+    refuse_doubtful(picked)
     resting = [j for j in picked if _rests(j.connector)]
     if resting and named:
         text = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)

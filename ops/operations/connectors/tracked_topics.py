@@ -32,7 +32,7 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
         if not found:
             calls.get(path_of("connectors", connector))
     except NotAuthorized as e:
-        raise _explained(e) from e
+        raise explained(e) from e
     except ConnectctlError as e:
         if e.code != "not-found":
             raise
@@ -41,8 +41,8 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     return found
 
 
-def _explained(error: NotAuthorized) -> ConnectctlError:
-    """``error``, or that tracking is off, where the workers say so."""
+def explained(error: NotAuthorized) -> ConnectctlError:
+    """Return ``error``, or that tracking is off, where the workers say so."""
     name = next((name for said, name in _OFF.items() if said.rstrip(".") in str(error.why)), None)
     if name is None:
         return error
@@ -69,7 +69,7 @@ class ResetTopics(Step["StepContext"]):
         try:
             context.calls.send("PUT", path_of("connectors", self.subject, "topics", "reset"))
         except NotAuthorized as e:
-            raise _explained(e) from e
+            raise explained(e) from e
         return None
 
 

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, ConfigState, ConfiguredConnector, newest
+from connectctl.ops.connect.connector import failed_parts, owners_of
 from connectctl.ops.connect.offset_store import client_overrides
+from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
-from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable, did_you_mean
 from connectctl.ops.core.saved_plan import stale
-from connectctl.ops.core.wait import observe_again
+from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
-from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, select
+from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, refuse_running_tasks, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, Snapshot, TaskIdRange
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.fencing.snapshot import FenceTarget
     from connectctl.ops.operations.fencing.steps import FenceIds
 
+PAUSE = 0.2
+"""Seconds between two looks at a group that is rebalancing."""
+LISTING = 3.0
+"""Seconds that a rebalance may hide the connectors of a group from a list of them all."""
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between describe requests for an id whose coordinator is loading or moving, before it counts as not observable."""
 
@@ -53,6 +60,8 @@ class FencingSources:
     group: Callable[[str], ConnectGroup]
     running: Callable[[ConnectGroup], frozenset[TaskRef]]
     configured: Callable[[], Configured] | None = None
+    patience: float = 10.0
+    """Seconds to wait for the end of a rebalance, in which nobody tells which tasks run."""
 
 
 def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
@@ -70,6 +79,7 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
         # An empty list does not prove that there is nothing to fence where part of it could not be read.
         whole(listed, "the transactional ids", proven=False)
     described = describe_ids(sources.calls, ids)
+    running = running_now(sources, {owner for id in ids for owner in directory.owners(id)})
     return Snapshot(
         cluster_id=sources.calls.cluster_id(),
         group_id=sources.group_id,
@@ -77,10 +87,11 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
         ids=ids,
         described=described,
         directory=directory,
-        running=_running(sources, groups, {owner for id in ids for owner in directory.owners(id)}),
+        running=running.seen.running,
+        unsettled=running.seen.unsettled,
         skipped=skipped,
         findings=(*gap_findings(unread), *(incomplete(listed) if listed else ())),
-        gaps=seen.gaps,
+        gaps=tuple(dict.fromkeys((*seen.gaps, *running.gaps))),
         unlisted=listed is not None and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
     )
 
@@ -111,6 +122,13 @@ def _ids(step: FenceIds) -> tuple[str, ...]:
     return tuple(row.id for row in step.rows)
 
 
+def refuse_running(sources: FencingSources, rows: Sequence[FenceTarget]) -> None:
+    """Raises ``Refused`` where a task that uses one of the ids of ``rows`` runs now, or where that is not known."""
+    seen = running_now(sources, {owner for row in rows for owner in row.owners})
+    now = [replace(row, running=tuple(o for o in row.owners if o in seen.seen.running)) for row in rows]
+    refuse_running_tasks(now, seen.seen.unsettled, seen.gaps)
+
+
 def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
     """The coordinator's state of every id; retries while coordinators are loading or moving."""
     found: dict[str, Transaction | Code] = {}
@@ -137,13 +155,62 @@ def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> C
 def running_tasks(
     connect: Callable[[ConnectGroup], ConnectCalls], kafka: KafkaReads, group: ConnectGroup, named: Named
 ) -> frozenset[TaskRef]:
-    """The tasks of the group that a worker has and that have not failed; every assigned task where no status is known."""
+    """The tasks that workers of the group have, without those whose own worker says that they have failed.
+
+    Raises ``NotAMember`` where the addresses in use are not the group's workers.
+    """
     failed: set[tuple[str, int]] = set()
-    with suppress(ConnectctlError):
-        for health in see(connect(group), kafka, group, named).connectors:
-            statuses = health.connector.tasks.items()
-            failed |= {(health.name, n) for n, status in statuses if status and status.state == "FAILED"}
-    return frozenset(TaskRef(group.id, connector, n) for connector, n in group.owners if (connector, n) not in failed)
+    with suppress(BadInput, NotAuthorized, Unreachable):
+        listing = see(connect(group), kafka, group, named)
+        if isinstance(listing.blind, NotAMember):
+            raise listing.blind
+        failed = {part for health in listing.connectors for part in failed_parts(health.connector)}
+    assigned = owners_of(group)
+    parts = assigned.by_part if assigned else {}
+    return frozenset(TaskRef(group.id, connector, n) for connector, n in parts if (connector, n) not in failed)
+
+
+@dataclass(frozen=True)
+class RunningTasks:
+    """Those of some tasks that run, and the groups of which that is not known, because they are rebalancing."""
+
+    running: frozenset[TaskRef]
+    unsettled: frozenset[str] = frozenset()
+
+
+def running_now(sources: FencingSources, owners: Collection[TaskRef]) -> Observation[RunningTasks]:
+    """Those of ``owners`` that run at this moment; asked for a plan, and again when it is done.
+
+    Of another group only the assignment is known, and an assigned task may run.
+    """
+    groups = settled(sources, {name: sources.group(name) for name in sorted({owner.group for owner in owners})})
+    found: set[TaskRef] = set()
+    for name, group in groups.items():
+        by_part = known.by_part if (known := owners_of(group)) else {}
+        assigned = {TaskRef(name, connector, task) for connector, task in by_part} & set(owners)
+        if assigned:
+            found |= assigned & sources.running(group) if name == sources.group_id else assigned
+    unsettled = frozenset(name for name, group in groups.items() if not group.settled)
+    return observation_of(RunningTasks(frozenset(found), unsettled), map(_rebalancing, sorted(unsettled)))
+
+
+def settled(
+    sources: FencingSources, found: dict[str, ConnectGroup], patience: float | None = None
+) -> dict[str, ConnectGroup]:
+    """The groups, those that are rebalancing read again until they have ended it, or ``patience`` is over."""
+
+    def settle() -> bool:
+        found.update({name: sources.group(name) for name, group in found.items() if not group.settled})
+        return all(group.settled for group in found.values())
+
+    if not all(group.settled for group in found.values()):
+        observe_until(settle, bool, sources.patience if patience is None else patience, PAUSE)
+    return found
+
+
+def _rebalancing(group: str) -> Gap:
+    why = "it is rebalancing, and nobody tells which tasks run"
+    return Gap(f"group {group}", Reason.NO_ANSWER, None, why)
 
 
 def common_overrides(known: Mapping[str, ConfiguredConnector], names: Iterable[str]) -> dict[str, str]:
@@ -181,6 +248,8 @@ def visible_groups(sources: FencingSources) -> Observation[dict[str, ConnectGrou
             if name == sources.group_id:
                 raise
             gaps.append(gap_of(e, f"group {name}"))
+    settled(sources, found, min(sources.patience, LISTING))
+    gaps += [_rebalancing(name) for name, group in found.items() if not group.settled]
     return observation_of(found, gaps)
 
 
@@ -246,13 +315,3 @@ def _check_connectors(
         if name not in known and name not in reach and not has_ids:
             hint = did_you_mean(name, known, "See connectctl connectors list.")
             raise BadInput(f"Connector not found: {name}", next_step=hint, code="unknown-connector")
-
-
-def _running(sources: FencingSources, groups: Mapping[str, ConnectGroup], owners: set[TaskRef]) -> frozenset[TaskRef]:
-    """Those of ``owners`` that run. Of another cluster only the assignment is known, and an assigned task may run."""
-    found: set[TaskRef] = set()
-    for name, group in groups.items():
-        assigned = {TaskRef(name, connector, task) for connector, task in group.owners} & owners
-        if assigned:
-            found |= assigned & sources.running(group) if name == sources.group_id else assigned
-    return frozenset(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from connectctl.ops.connect.transactional_ids import (
     LEADER,
@@ -20,7 +20,7 @@ from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Listing, Transaction
-from connectctl.ops.kafka.visibility import Observation, Reason, describe_id, gap_findings, grant, refused
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, describe_id, gap_findings, grant, refused
 from connectctl.ops.operations.fencing.snapshot import (
     FenceAction,
     FenceRequest,
@@ -84,7 +84,13 @@ def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
     findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
     findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if request.force else None])
     return FenceSelection(
-        snapshot.cluster_id, snapshot.taken_at, tuple(rows), tuple(findings), snapshot.gaps, snapshot.unlisted
+        snapshot.cluster_id,
+        snapshot.taken_at,
+        tuple(rows),
+        tuple(findings),
+        snapshot.gaps,
+        snapshot.unlisted,
+        snapshot.unsettled,
     )
 
 
@@ -118,19 +124,24 @@ def denied_right(selection: FenceSelection) -> Right | None:
 
 def check(selection: FenceSelection, request: FenceRequest) -> None:
     """Raises ``Refused`` if fencing would or may fail running tasks, and ``--force`` was not given."""
-    finding = running_tasks(selection.to_fence)
-    if request.force:
-        return
-    if finding is None:
+    if not request.force:
+        refuse_running_tasks(selection.to_fence, selection.unsettled, selection.gaps)
         _check_unobserved(selection)
-        return
-    connectors = " ".join(dict.fromkeys(owner.connector for row in selection.to_fence for owner in row.running))
-    raise Refused(
-        "Fencing refused: running tasks would fail",
-        why=finding.message,
-        next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or use --force.",
-        code="running-tasks",
-    )
+
+
+def refuse_running_tasks(rows: Sequence[FenceTarget], unsettled: Collection[str], gaps: Sequence[Gap]) -> None:
+    """Raises ``Refused`` where tasks run with the ids of ``rows``, or may: those of the groups ``unsettled``."""
+    if finding := running_tasks(rows):
+        connectors = " ".join(dict.fromkeys(owner.connector for row in rows for owner in row.running))
+        raise Refused(
+            "Fencing refused: running tasks would fail",
+            why=finding.message,
+            next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or use --force.",
+            code="running-tasks",
+        )
+    unknown = [row.id for row in rows if any(owner.group in unsettled for owner in row.owners)]
+    if unknown:
+        raise refused(gaps, f"Fencing refused: a running task may use {unknown[0]}", force="it would fail then")
 
 
 def _check_unobserved(selection: FenceSelection) -> None:

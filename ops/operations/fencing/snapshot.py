@@ -45,7 +45,8 @@ class Snapshot:
     """All that the planner depends on.
 
     ``skipped`` are ids that matched but are not fenced, with the reason. ``taken_at`` is in seconds since the epoch.
-    ``gaps`` are groups that could not be described; their tasks may use the ids. ``unlisted``: there may be more ids.
+    ``gaps`` are groups that could not be described; their tasks may use the ids. ``unsettled`` are groups that are
+    rebalancing: nobody tells which of their tasks run. ``unlisted``: there may be more ids.
     """
 
     cluster_id: str
@@ -59,6 +60,7 @@ class Snapshot:
     findings: tuple[Finding, ...] = ()
     gaps: tuple[Gap, ...] = ()
     unlisted: bool = False
+    unsettled: frozenset[str] = frozenset()
 
 
 class FenceAction(StrEnum):
@@ -118,6 +120,8 @@ class FenceSelection:
     findings: tuple[Finding, ...] = ()
     gaps: tuple[Gap, ...] = ()
     unlisted: bool = False
+    unsettled: frozenset[str] = frozenset()
+    """Groups that are rebalancing: nobody tells which of their tasks run."""
 
     @cached_property
     def to_fence(self) -> tuple[FenceTarget, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,8 @@ class FenceContext(StepContext):
     fencing: float = field(kw_only=True)
     on_id: Callable[[IdResult], None] = lambda result: None
     on_interrupt: Callable[[], None] = lambda: None
+    check: Callable[[Sequence[FenceTarget]], None] = lambda rows: None
+    """Raises ``Refused`` where tasks run with ids that are to be fenced."""
     results: tuple[IdResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     undetected: dict[str, list[int]] = field(default_factory=dict)
@@ -84,6 +86,8 @@ class FenceIds(Step[FenceContext]):
 
     def apply(self, context: FenceContext) -> str | None:
         done = fenced_before(context.record)
+        if not self.force:
+            context.check(self._beyond(done))
         with _recorded(context.record) as record:
 
             def on_id(result: IdResult) -> None:

@@ -12,18 +12,22 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
+from connectctl.ops.operations.connectors.observe import assembled, read_if_there
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites
+    from connectctl.ops.connect.connector import Owners
     from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.operations.connectors.observe import Facts
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.observe import Sources
 
 SETTLING = 10.0
-"""Seconds that a rebalance may keep a connector UNASSIGNED before that counts."""
+"""Seconds that a rebalance may hide what runs, or keep a connector UNASSIGNED, before that counts."""
+UNSETTLED = "its group is rebalancing, so that it is not known who runs its tasks"
 Who = Mapping[str, tuple[int, int]]
 """Producer id and epoch by transactional id."""
 
@@ -86,20 +90,40 @@ class OffsetContext(StepContext):
             return None
 
         def observed() -> tuple[str | None, bool]:
-            try:
-                found = self.read(connector)
-            except ConnectctlError as e:
-                if e.code == "not-found":
-                    return None, False
-                raise
+            facts = self._facts()
+            if facts.configured is None:
+                return self._running_by_workers(connector)
+            configured = facts.configured.get(connector)
+            if configured is None:
+                return _running_without_config(facts.owners, connector)
+            found = facts.of(assembled({connector: configured}, {})[0])
             if at_rest(found):
                 return None, False
-            verdict = verdict_of(found, found.owners)
-            # One that is stopped is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
-            settling = found.target_state == "STOPPED" or verdict.state is State.UNASSIGNED
-            return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks still stopping", settling
+            if found.target_state == "STOPPED":
+                # It is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
+                return "STOPPED with tasks still stopping" if facts.owners else f"STOPPED, and {UNSETTLED}", True
+            return self._verdict(facts, connector) or "not stopped", False
 
         return observe_until(observed, lambda seen: not seen[1], SETTLING, POLL, now=self.now, sleep=self.sleep)[0]
+
+    def _running_by_workers(self, connector: str) -> tuple[str | None, bool]:
+        """The evidence of the workers alone, where the config topic cannot be read."""
+        found = read_if_there(self.calls, connector)
+        if isinstance(found, ConnectctlError) or at_rest(found):
+            return None, False
+        verdict = verdict_of(found)
+        return str(verdict), verdict.state is State.UNASSIGNED
+
+    def _verdict(self, facts: Facts, connector: str) -> str | None:
+        """The verdict on the connector in words, where a worker tells its statuses."""
+        try:
+            found = read_if_there(self.calls, connector)
+        except ConnectctlError:
+            return None
+        if isinstance(found, ConnectctlError):
+            return None
+        verdict = verdict_of(facts.of(found), facts.owners)
+        return str(verdict) if verdict.state is not State.STOPPED else None
 
     def refuse_while_running(self, connector: str) -> None:
         """Raises ``Refused`` where a task of ``connector`` may be writing offsets, on a worker or in a run of connectctl."""
@@ -119,6 +143,13 @@ class OffsetContext(StepContext):
         if bootstrap not in self.others:
             self.others[bootstrap] = self.sources.writes(bootstrap)
         return self.others[bootstrap]
+
+
+def _running_without_config(owners: Owners | None, connector: str) -> tuple[str | None, bool]:
+    """The evidence on a connector that the config topic does not have: tasks of a deleted one end a moment later."""
+    if owners is None:
+        return f"not configured, and {UNSETTLED}", True
+    return ("deleted, and workers still run it", True) if owners.parts(connector) else (None, False)
 
 
 def in_use(connector: str, holders: Sequence[Holder]) -> Refused:

@@ -38,8 +38,8 @@ TOPIC_PROPERTY = "offsets.storage.topic"
 class ConnectorState:
     """What the planner depends on, of one connector.
 
-    ``state`` is its health, None if it is not configured. ``workers_up`` is False if the group has no workers:
-    then no worker runs it, whatever its last status. ``workers`` is only filled in for changes through their REST API.
+    ``state`` is that of ``state_for_plan``, None if it is not configured. ``workers_up`` is False if the group has no
+    workers: then no worker runs it, whatever its last status. ``workers`` is only filled in for changes through REST.
     ``producers`` are those of its tasks, ``holders`` the connectctl runs that run it; ``runs_unseen`` is why those could
     not be listed.
     """
@@ -56,7 +56,7 @@ class ConnectorState:
 
     @property
     def at_rest(self) -> bool:
-        """Whether none of its tasks can be writing offsets."""
+        """Whether none of its tasks can be writing offsets, by the state that was judged."""
         return self.state in (State.STOPPED, None) or not self.workers_up
 
     @property

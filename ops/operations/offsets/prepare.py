@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config import paths
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.connector import State, state_for_plan
+from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import grant
-from connectctl.ops.operations.connectors.observe import Facts, see
+from connectctl.ops.operations.connectors.observe import Facts, refuse_doubtful, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
@@ -29,7 +30,6 @@ from connectctl.ops.operations.offsets.task_producers import FenceTasks, produce
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, RightsReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.plan import Plan
@@ -51,18 +51,26 @@ class OffsetAccess:
     def group_id(self) -> str:
         return self.group.id
 
-    def states(self, read: Callable[[], Facts]) -> dict[str, State]:
-        """The health of each connector; of none where the group has no workers. ``read`` gives the facts about them."""
+    def states(self, read: Callable[[], Facts], names: Collection[str]) -> dict[str, State]:
+        """The states for a plan of those ``names`` that are configured; of none where the group has no workers.
+
+        ``read`` gives the facts about them. Raises ``Refused`` where the addresses in use are not the group's workers, and
+        where workers and config topic do not agree.
+        """
         if not self.group.members:
             return {}
         listing = see(self.calls, self.sources.kafka, self.group, self.named_topics, read)
-        return {each.name: each.verdict.state for each in listing.connectors}
+        if isinstance(listing.blind, NotAMember):
+            raise listing.blind
+        found = [each for each in listing.connectors if each.name in names]
+        refuse_doubtful(found)
+        return {each.name: state_for_plan(each.connector, each.verdict) for each in found}
 
 
 def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tuple[OffsetAccess, list[ConnectorState]]:
     """The connectors as they are now, and the access with what was read. Raises ``BadInput`` for unknown ones."""
     sources, group_id = access.sources, access.group_id
-    states = access.states(partial(sources.facts, group_id))
+    states = access.states(partial(sources.facts, group_id), [target.name for target in targets])
     workers = sources.workers() if any(target.via == "rest" for target in targets) else WorkerFacts()
     running = {name for name, state in states.items() if state is State.RUNNING}
     view = access.engine.view(sources, [_asked(target, running) for target in targets])
@@ -75,11 +83,10 @@ def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tu
         if is_sink or not (target.new or configured or any(at.records for at in places)):
             check_names(name, view.snapshot)
         config = configured.config if configured else {}
-        state = settled_state(states.get(name), configured)
         producers, _ = producers_of(sources, group_id, name)
         holders, unseen = runs_of(sources, group_id, name)
         up = bool(access.group.members)
-        found.append(ConnectorState(name, places, state, up, config, workers, producers, holders, unseen))
+        found.append(ConnectorState(name, places, states.get(name), up, config, workers, producers, holders, unseen))
     return replace(access, view=view), found
 
 
@@ -112,15 +119,6 @@ def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
     if not entries:
         raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")
     return entries
-
-
-def settled_state(state: State | None, configured: ConfiguredConnector | None) -> State | None:
-    """The verdict on a connector for a plan: one that is to be stopped and has no tasks is at rest, whatever statuses say.
-
-    The steps see for themselves that the last of its tasks has ended.
-    """
-    stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
-    return State.STOPPED if stopped else state
 
 
 _DISTURBS = (SetTargetState, FenceTasks)

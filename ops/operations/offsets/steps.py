@@ -109,6 +109,7 @@ class CreateTopic(Step["OffsetContext"]):
         return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
 
     def apply(self, context: OffsetContext) -> str | None:
+        context.refuse_while_running(self.subject)
         model = context.sources.kafka.topics([context.sources.offsets_topic])[context.sources.offsets_topic]
         replicas = max(model.replicas.values(), default=1)
         context.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)

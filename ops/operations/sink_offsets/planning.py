@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class GroupState:
     """A group with what decides whether its offsets may be changed, and how.
 
-    ``state`` is the connector's health, None where there is no connector. ``workers_up`` is False where the Connect group
-    has no workers. ``version`` is what the workers report, None where none was asked or answered. ``holders`` are the
-    connectctl runs that run the connector.
+    ``state`` is the connector's by ``state_for_plan``, None where there is no connector. ``workers_up`` is False where the
+    Connect group has no workers. ``version`` is what the workers report, None where none was asked or answered.
+    ``holders`` are the connectctl runs that run the connector.
     """
 
     offsets: GroupOffsets
@@ -46,7 +46,7 @@ class GroupState:
 
     @property
     def at_rest(self) -> bool:
-        """Whether no worker runs a task of it."""
+        """Whether no worker runs a task of it, by the state that was judged."""
         return self.state in (State.STOPPED, None) or not self.workers_up
 
     def via(self, asked: str | None, *, stop: bool) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, runs_of, settled_state
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, runs_of
 from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
 from connectctl.ops.operations.sink_offsets.planning import GroupState
 
@@ -29,14 +29,13 @@ def observe_groups(access: OffsetAccess, groups: GroupOffsetWrites, targets: Seq
     if facts.configured is None:
         raise ConnectctlError("The config topic could not be read to its end", why="an open transaction blocks it")
     configured = {connector.name: connector for connector in sinks_among(named, facts.configured)}
-    states = access.states(lambda: facts)
+    states = access.states(lambda: facts, named)
     version, up = access.sources.workers().version, bool(access.group.members)
 
     def of_connector(target: GroupTarget) -> GroupState:
         connector = configured[target.name]
         offsets = offsets_of_connector(groups, kafka, connector, target.change.topics, stable=True)
         holders, _ = runs_of(access.sources, group_id, target.name)
-        state = settled_state(states.get(target.name), connector)
-        return GroupState(offsets, state, up, version, holders)
+        return GroupState(offsets, states.get(target.name), up, version, holders)
 
     return [of_connector(target) if target.connector else of_group(target) for target in targets]

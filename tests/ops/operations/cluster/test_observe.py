@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -13,7 +15,8 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTruste
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.topics import TopicFacts
-from connectctl.ops.operations.cluster.observe import ClusterView, look
+from connectctl.ops.operations.cluster import observe
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors.observe import see
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.restserver import Answer, Asked, rest_server
@@ -34,12 +37,19 @@ def kafka() -> FakeKafka:
             ),
             "off": [],
             "sta": records(("status-connector-a", running), ("status-task-a-0", running)),
-        }
+        },
+        {"connect": GROUP},
     )
 
 
 def workers() -> FakeWorkers:
     return FakeWorkers({"a": FakeConnector()}, urls=("http://one:8083", "http://two:8083"))
+
+
+def look(kafka: FakeKafka, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
+    """The view of a cluster whose coordinator describes ``group``."""
+    kafka.groups[group.id] = group
+    return observe.look(kafka, calls, group, named)
 
 
 def ids(view: ClusterView) -> list[str]:

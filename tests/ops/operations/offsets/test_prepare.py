@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -11,7 +10,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import ResetOffsets, SetOffsets
 from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.prepare import entries_to_copy, settled_state, targets_of
+from connectctl.ops.operations.offsets.prepare import entries_to_copy, targets_of
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from fakes.offsettopics import places, record
 
@@ -20,15 +19,6 @@ A = ["c", {"t": "a"}]
 
 def _state(*records: ConsumerRecord) -> ConnectorState:
     return ConnectorState("c", tuple(places(records, None)), State.STOPPED, True, {"connector.class": "x.y.Source"})
-
-
-def test_a_connector_to_be_stopped_is_at_rest_when_it_has_no_tasks() -> None:
-    stopped = ConfiguredConnector("c", {}, target_state="STOPPED", task_count=0)
-    assert settled_state(State.FAILED, stopped) is State.STOPPED
-    assert (
-        settled_state(State.FAILED, ConfiguredConnector("c", {}, target_state="STOPPED", task_count=1)) is State.FAILED
-    )
-    assert settled_state(State.RUNNING, None) is State.RUNNING
 
 
 def test_offsets_are_copied_only_where_all_are_read_and_there_are_any() -> None:

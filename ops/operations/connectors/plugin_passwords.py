@@ -1,0 +1,57 @@
+"""The properties that plugins define as passwords, so that nothing prints their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.masking import remember
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+
+PATIENCE = 2.0
+"""Seconds that a worker may take to tell the properties of a plugin."""
+
+
+def know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
+    """Remember what plugins define as passwords, before a trace is shown that may repeat one."""
+    status, info = data.get("status") or {}, data.get("info") or {}
+    if any(part.get("trace") for part in (status.get("connector") or {}, *status.get("tasks", ()))):
+        config = info.get("config") or {}
+        remember(config, defined_passwords(calls, config))
+
+
+def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
+    """The properties of ``config`` that its plugins define with the type PASSWORD, as far as a worker tells (KIP-769).
+
+    Asked are the connector's class, its converters, transforms and predicates, each about the properties below its own.
+    """
+    found: set[str] = set()
+    for prefix, plugin in _plugins(config):
+        if plugin not in _PASSWORDS_OF:
+            try:
+                reported = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
+            except ConnectctlError:
+                continue  # Workers before 3.2 do not tell; then names and values decide alone.
+            each = (each for each in reported if isinstance(each, dict)) if isinstance(reported, list) else ()
+            _PASSWORDS_OF[plugin] = frozenset(str(e.get("name")) for e in each if e.get("type") == "PASSWORD")
+        found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
+    return frozenset(found)
+
+
+_PASSWORDS_OF: dict[str, frozenset[str]] = {}
+"""What plugins told, by class: it is asked for once, also where a wait looks at a failed connector again and again."""
+
+
+def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    named = [("", "connector.class")]
+    named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
+    for kind in ("transforms", "predicates"):
+        for alias in (config.get(kind) or "").split(","):
+            named.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
+    for prefix, name in named:
+        if plugin := (config.get(name) or "").strip():
+            yield prefix, plugin
