@@ -7,8 +7,9 @@ for offsets missing in the new one. Releases 3.3 to 4.3 do not: a connector with
 Therefore its offsets are copied first, as ``connectctl offsets merge --into dedicated --topic`` does: the connector is
 stopped, its offsets backed up, its topic created and filled in one transaction, the property set, the connector resumed.
 
-Guaranteed: every source partition resumes from its offset, which is verified before the connector runs again. The former
-offsets are backed up; ``connectctl upgrade abort`` or ``connectctl offsets undo`` restores them.
+Guaranteed: every source partition resumes from the offset that was committed last, also where the topic has older ones of
+an earlier time; this is verified before the connector runs again. The former offsets are backed up; ``connectctl offsets
+undo`` restores them, and carries over what was committed since; ``connectctl upgrade abort`` does so before the run is done.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ so it may be behind; missing offsets are copied before the property is removed.
 The topic itself stays. It becomes stale, and is not read unless a connector names it again; ``stale-offsets-topics`` finds
 such topics.
 
-Guaranteed: every source partition resumes from its offset. The former offsets are backed up and can be restored.
+Guaranteed: every source partition resumes from the offset that was committed last. The former offsets are backed up;
+``connectctl offsets undo`` restores them, and carries over what was committed since.
 """
 
 from __future__ import annotations

@@ -191,14 +191,10 @@ def test_a_run_that_is_resumed_after_the_connector_went_on_can_be_undone(lines: 
 
 def test_a_dedicated_topic_that_is_a_little_older_is_stale(lines: Lines) -> None:
     lines.merge("dedicated")
-    lines.configure(None)  # somebody takes the property away, and the connector goes on in the global topic
-    stopped(lines.cluster, lines.name)
-    lines.move("offsets", "merge", lines.name, "--into", "dedicated", "--topic", lines.own)
-    lines.configure(None)
-    lines.resume()
+    lines.merge("global")
     lines.commit()
     stopped(lines.cluster, lines.name)
-    lines.configure(lines.own)
+    lines.configure(lines.own)  # somebody sets the property again, by hand
     diff = ctl(lines.cluster, "offsets", "diff", lines.name)
     assert "looks stale for 1 source partition" in diff.err
     refused = lines.move("offsets", "merge", lines.name, "--into", "global", code=4)
@@ -210,7 +206,6 @@ def test_a_dedicated_topic_that_is_a_little_older_is_stale(lines: Lines) -> None
 
 def test_an_undo_of_offsets_that_somebody_gave_is_refused_after_the_connector_went_on(lines: Lines) -> None:
     key = {"filename": str(lines.file)}
-    given = json.dumps({"offsets": [{"partition": key, "offset": {"position": lines.file.stat().st_size}}]})
     body = json.dumps({"offsets": [{"partition": key, "offset": {"position": 0}}]})
     assert ctl(lines.cluster, "offsets", "set", lines.name, "-f", "-", "--stop", "--yes", stdin=body).code == 0
     run = lines.run()
@@ -220,5 +215,74 @@ def test_an_undo_of_offsets_that_somebody_gave_is_refused_after_the_connector_we
     refused = lines.move("offsets", "undo", run, "--stop", code=4)
     assert "1 source partition of" in refused.err
     assert "moved since the run" in refused.err
-    assert given
     assert lines.rest.state(lines.name) == ["RUNNING", "RUNNING"]
+
+
+# ------------------------------------------------------------------------------------------------------- the whole table
+
+
+def taken_over(lines: Lines) -> None:
+    """A run of connectctl has the connector for a moment, and hands it back to its workers."""
+    job = lines.file.with_name("job.yaml")
+    config = {name: value for name, value in lines.config().items() if name != "name"}
+    until = {"idle": "2s"}
+    job.write_text(json.dumps({"name": lines.name, "config": config, "spark": {"master": "local[2]"}, "until": until}))
+    lines.move("--timeout", "300", "run", str(job), "--take-over", "-o", "json")
+
+
+def carried_to_another_name(lines: Lines) -> None:
+    """The file gets a second name, under which the connector goes on."""
+    other = lines.file.with_name("other.txt")
+    other.hardlink_to(lines.file)
+    lines.move("connectors", "patch", lines.name, f"file={other}", "--carry-offsets", "--wait")
+
+
+def undone(lines: Lines) -> None:
+    lines.move("offsets", "undo", lines.run(), "--stop")
+
+
+Act = Callable[[Lines], object]
+TABLE: dict[str, tuple[Act, Act]] = {
+    "merge into dedicated": (lambda lines: None, lambda lines: lines.merge("dedicated")),
+    "merge into global": (lambda lines: lines.merge("dedicated"), lambda lines: lines.merge("global")),
+    "0006 own-offsets-topic": (migrated_again, lambda lines: lines.migrate("own-offsets-topic")),
+    "0007 global-offsets-topic": (
+        lambda lines: lines.migrate("own-offsets-topic"),
+        lambda lines: lines.migrate("global-offsets-topic"),
+    ),
+    "undo of 0006": (lambda lines: lines.migrate("own-offsets-topic"), undone),
+    "undo of 0007": (migrated_again, undone),
+    "carry-offsets": (lambda lines: None, carried_to_another_name),
+    "take-over": (lambda lines: None, taken_over),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [answered_late, before_the_stop])
+@pytest.mark.parametrize("name", TABLE)
+def test_no_plan_on_a_running_connector_writes_a_line_twice(
+    lines: Lines, name: str, window: Callable[[Lines], Any]
+) -> None:
+    prepare, act = TABLE[name]
+    prepare(lines)
+    lines.commit()
+    with window(lines):
+        act(lines)
+    twice = lines.twice()
+    print(f"{name:28} {window.__name__:18} twice {twice}")
+    assert twice == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in TABLE if name[:2] in ("me", "00")])
+def test_no_undo_of_a_plan_on_a_running_connector_writes_a_line_twice(lines: Lines, name: str) -> None:
+    prepare, act = TABLE[name]
+    prepare(lines)
+    act(lines)
+    run = lines.run()
+    lines.runs()
+    lines.commit()
+    lines.move("offsets", "undo", run, "--stop")
+    twice = lines.twice()
+    print(f"{name:28} {'undone later':18} twice {twice}")
+    assert twice == 0

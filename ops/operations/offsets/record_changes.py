@@ -183,7 +183,8 @@ def _moved(
 ) -> dict[bytes, bytes | None]:
     """What tasks committed after the run that ``request`` takes back, in the topic that they commit to.
 
-    An offset that the backup has of the key, in whichever topic, is no later one: a merge may have written it.
+    An offset that the backup has of the key, in whichever topic, is no later one: a merge may have written it. A tombstone
+    is none either: somebody reset the offset.
     """
     at = next((at for at in places if at.in_use), None)
     if at is None or not request.since:
@@ -196,15 +197,13 @@ def _moved(
     last = {key: found for key in at.records if (found := at.record(key)) is not None}
     known: dict[bytes, set[bytes | None]] = {}
     for (key, _), value in (pair for its in backup.values() for pair in its.items()):
-        known.setdefault(key, set()).add(value)
+        known.setdefault(key, {None}).add(value)
 
-    def is_known(key: bytes, record: ConsumerRecord) -> bool:
-        own = backup[at.side].get(
-            (key, record.partition)
-        )  # what the restore itself has written, where it is asked again
-        return record.value == own or record.value in known.get(key, ())
-
-    return {key: record.value for key, record in last.items() if is_later(record) and not is_known(key, record)}
+    return {
+        key: record.value
+        for key, record in last.items()
+        if is_later(record) and record.value not in known.get(key, {None})
+    }
 
 
 ByPartition = dict[tuple[bytes, int], bytes | None]

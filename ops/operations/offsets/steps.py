@@ -193,7 +193,7 @@ class Change(Step["OffsetContext"]):
         return view, view.decide(request)
 
     def _request(self, context: OffsetContext) -> OffsetRequest:
-        """The request; of a resumed run nobody knows in which topic the connector was running meanwhile."""
+        """The request; of a resumed run it is unknown to which topic tasks committed meanwhile."""
         request = changes.from_data(self.request)
         return replace(request, running=False) if isinstance(request, MergeOffsets) and context.resumed else request
 

@@ -26,6 +26,7 @@ from connectctl.ops.operations.offsets.record_changes import OffsetChanges, put
 from connectctl.ops.operations.offsets.rest_api import obstacles
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.operations.offsets.task_producers import Producers
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 from fakes.offsettopics import NOW, UNREADABLE, histories, places, record
 from hypothesis import given
@@ -130,9 +131,51 @@ def test_a_stale_dedicated_topic_is_refused_until_somebody_chooses(into: str) ->
     assert plan(subject(*STALE), MergeOffsets("c", into, "newest" if into == "dedicated" else "effective", chosen=True))
 
 
-def test_a_stale_topic_is_seen_also_before_the_connector_is_configured_for_it() -> None:
-    of = replace(subject(*STALE), config=CONFIG)
-    assert "looks stale" in reasons(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))
+def committing_to(side: Side, of: ConnectorState) -> ConnectorState:
+    """The connector, whose tasks commit to the topic of ``side``."""
+    return replace(of, places=tuple(replace(at, in_use=at.side is side) for at in of.places))
+
+
+A_LITTLE = ([record(A, NEW, at=NOW)], [record(A, OLD, at=NOW - 1)])
+
+
+def test_a_topic_in_use_that_is_a_little_older_is_stale_and_the_number_is_told() -> None:
+    of = committing_to(Side.DEDICATED, subject(*A_LITTLE))
+    found = reasons(of, MergeOffsets("c", "global"))
+    assert "looks stale for 1 source partition: its offset of" in found
+    assert "1 ms older" in found
+
+
+def test_what_tasks_commit_to_the_global_topic_is_merged_into_an_older_dedicated_one() -> None:
+    of = committing_to(Side.GLOBAL, replace(subject(*A_LITTLE), config=CONFIG))
+    steps = plan(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))
+    assert "merge offsets of c (effective): write 1 records to own" in steps
+
+
+def test_the_topic_of_tasks_that_run_decides_whatever_the_clocks_of_their_workers_say() -> None:
+    of = subject([record(A, NEW, at=0)], [record(A, OLD, at=NOW)], State.RUNNING)
+    into_own = MergeOffsets("c", "dedicated", dedicated_topic="own")
+    there = plan(committing_to(Side.GLOBAL, replace(of, config=CONFIG)), into_own, stop=True)
+    assert "merge offsets of c (effective): write 1 records to own" in there
+    assert plan(committing_to(Side.DEDICATED, subject(*STALE, State.RUNNING)), MergeOffsets("c", "global"), stop=True)
+
+
+def test_a_move_without_a_record_to_write_fences_tasks_that_may_still_run() -> None:
+    same = subject([record(A, NEW)], [record(A, NEW)], State.RUNNING, producers=Producers(("c-0",)))
+    steps = plan(replace(same, config=CONFIG), MergeOffsets("c", "dedicated", dedicated_topic="own"), stop=True)
+    assert steps[2] == "fence the transactional id c-0 of c, so that no task that still runs can commit offsets"
+    hidden = replace(same, config=CONFIG, producers=Producers(unseen="Describe is missing"))
+    found = reasons(hidden, MergeOffsets("c", "dedicated", dedicated_topic="own"), stop=True)
+    assert "Describe is missing" in found
+
+
+def test_a_run_that_has_not_verified_its_change_begins_again_at_the_connectors_first_step() -> None:
+    of = replace(subject([record(A, NEW)], [record(A, NEW)], State.RUNNING), config=CONFIG)
+    steps = plan_changes("x", "id", [(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))], stop=True).plan.steps
+    kinds = [type(step).__name__ for step in steps]
+    for kind in ("Change", "Configure", "Check"):
+        assert first_to_do(run(steps, *range(kinds.index(kind))), steps) == 0
+    assert first_to_do(run(steps, *range(kinds.index("Check") + 1)), steps) == kinds.index("Check") + 1
 
 
 @pytest.mark.parametrize(
