@@ -235,7 +235,7 @@ def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> 
 
 
 def _is_no_secret(name: str, value: str) -> bool:
-    """Whether ``value`` cannot be the secret that ``name`` promises: yes or no, or the name of a method."""
+    """Return whether ``value`` cannot be the secret that ``name`` promises: yes or no, or the name of a method."""
     word = value.strip().lower()
     return word in _PLAIN - {""} or (name.lower().endswith("auth") and bool(_METHODS.fullmatch(word)))
 

@@ -106,7 +106,7 @@ _MARKS = (
         "nrak",
     ),
 )
-"""What every text has that one of the patterns here or in ``masking`` fits; or pairs, or the fields of a .pgpass."""
+"""One of these is in every text that a pattern here or in ``masking`` fits, except pairs and the fields of a .pgpass."""
 _PASSWORD_FILE = re.compile(r":(?:\d{2,5}|\*):")
 _FIRST_PAIR = re.compile(r"[\w.-]{1,80}=")
 

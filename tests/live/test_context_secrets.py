@@ -1,4 +1,4 @@
-"""What a connector's configuration may get from whoever runs connectctl: nothing of the context's credentials."""
+"""A connector's configuration gets nothing of the context's credentials."""
 
 from __future__ import annotations
 
