@@ -39,7 +39,7 @@ class NamedCluster:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the cluster of the context's own ``bootstrap_servers``."""
+        """Return whether it is the cluster of the context's own ``bootstrap_servers``."""
         return self.prefix == "client."
 
     def properties(self) -> dict[str, Any]:

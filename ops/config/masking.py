@@ -68,14 +68,6 @@ _SIGN = r"\\?[\"']?\s*[=:]\s*"
 # In quotes, in quotes that are themselves escaped, or in quotes that the text does not end.
 _QUOTED = r"\\\"(?:(?!\\\").)*\\\"|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"'].*"
 _BARE = r"[^\s;&\"']+"
-_SUSPICIOUS = re.compile(
-    r"pass|pwd|secret|token|credential|key|jaas|user.?info|authorization|bearer|basic|://|hook|thin:|oci8?:|sig|eyj|gh._|xox|"
-    r"akia|-u|--user|@|[?&;]|\A[\w.-]+=|%(?:25)?3d|cookie|\$\w+\$|\{\w*(?:sha|md5|crypt|pbkdf2)|-p|ls0t|mi[ig]|mc4c|mhcc|"
-    r"/u3\+|bqia|ewo|ew0k|eyai|aiza|asia|hv[sb]\.|[sr]k[_-]|dapi|npm_|sg\.|nrak|pypi-|shp|dop_|gocspx|glpat|xapp|ya29|"
-    r":(?:\d+|\*):",
-    re.IGNORECASE,
-)
-
 _ADDRESS = re.compile(r"(?<![^\s\"'<>])[^\s\"'<>]*(?:://|jdbc:)[^\s\"'<>]*")
 
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
@@ -176,7 +168,7 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
     configurations, private keys, and what is a secret by its form.
     """
     text = _applied(_by_form(), _without(text, known))
-    return _applied(_by_colon(), text) if _SUSPICIOUS.search(text) else text
+    return _applied(_by_colon(), text) if secret_forms.is_suspicious(text) else text
 
 
 def addresses_masked(text: str) -> str:
@@ -196,7 +188,7 @@ def our_own(text: str) -> str:
 
 
 def _applied(rules: tuple[_Rule, ...], text: str) -> str:
-    if _SUSPICIOUS.search(text):
+    if secret_forms.is_suspicious(text):
         for rule, kept in rules:
             text = rule.sub(kept, text)
     return text
@@ -237,13 +229,13 @@ def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> 
         return MASK
     if is_secret(name):
         return value if _is_no_secret(name, value) else BY_NAME
-    if _LOGIN.search(name.lower()) and (pair := re.fullmatch(r"([^:/\s]+:)[^:/\s]+", value)):
+    if ":" in value and _LOGIN.search(name.lower()) and (pair := re.fullmatch(r"([^:/\s]+:)[^:/\s]+", value)):
         return pair[1] + MASK
     return _in_part(value)
 
 
 def _is_no_secret(name: str, value: str) -> bool:
-    """Whether ``value`` cannot be the secret that ``name`` promises: yes or no, or the name of a method."""
+    """Return whether ``value`` cannot be the secret that ``name`` promises: yes or no, or the name of a method."""
     word = value.strip().lower()
     return word in _PLAIN - {""} or (name.lower().endswith("auth") and bool(_METHODS.fullmatch(word)))
 
@@ -254,9 +246,9 @@ def _in_part(value: str) -> str:
     if value.lstrip()[:1] in ("{", "["):
         return _of_json(value)
     value = _connection_string(value) if ";" in value else value
-    for pattern in secret_forms.whole_values() if _SUSPICIOUS.search(value) else ():
+    for pattern in secret_forms.whole_values() if secret_forms.is_suspicious(value) else ():
         value = pattern.sub(_kept, value)
-    return _applied(_by_colon(), _applied(_by_form(), value)) if _SUSPICIOUS.search(value) else value
+    return _applied(_by_colon(), _applied(_by_form(), value)) if secret_forms.is_suspicious(value) else value
 
 
 def _connection_string(value: str) -> str:

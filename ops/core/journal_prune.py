@@ -1,4 +1,4 @@
-"""What may be removed from a journal: old runs that ended, and configurations that no other run needs.
+"""Removes old runs that ended from a journal, and configurations that no other run needs.
 
 A run that can be resumed is never removed. The configurations that a run changed stay, secrets included, as long as the
 journal has the run: they are what ``runs undo`` restores.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 NAME_IT = "Name that cluster under clusters: in the context, with the client properties it needs."
-"""What to do about a Kafka cluster that cannot be reached, or may not be."""
+"""The next step for a Kafka cluster that cannot be reached, or may not be."""
 
 
 @lru_cache

@@ -113,6 +113,7 @@ WITHOUT_CONTEXT = {
         "offsets undo",
         "runs list",
         "runs show",
+        "runs prune",
         "runs resume",
         "runs undo",
         "loggers undo",

@@ -1,4 +1,4 @@
-"""What the journal keeps of secrets, for how long, and ``runs prune``."""
+"""The journal's secrets: which are kept, for how long, and ``runs prune``."""
 
 from __future__ import annotations
 

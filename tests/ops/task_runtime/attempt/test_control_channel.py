@@ -114,7 +114,7 @@ def dialled(board: DriverChannel, sent: bytes = b"") -> Iterator[socket.socket]:
 
 
 def ended(line: socket.socket) -> bool:
-    """Whether the driver closes the connection, within a minute."""
+    """Return whether the driver closes the connection, within a minute."""
     try:
         return line.recv(1) == b""
     except ConnectionError:
