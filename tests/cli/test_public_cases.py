@@ -125,6 +125,16 @@ def test_what_no_worker_has_validated_is_neither_taken_nor_refused(files: Path, 
     assert told(data) == [("UNSEEN001", "warning", "the validation of good on one:1")]
 
 
+def test_an_exception_of_a_worker_that_answers_otherwise_is_a_refusal(files: Path) -> None:
+    """A version that no worker has: seen on 4.3.1, also for the creation."""
+    (files / "good.json").write_text(json.dumps(GOOD))
+    why = 'java.lang.NullPointerException: Cannot invoke "java.util.List.stream()"'
+    error = ConnectctlError("x", why=why, code="worker-error")
+    one = session("http://one:1", errors={"http://one:1/connector-plugins": error})
+    code, out, _ = run("-f", "good.json", "-o", "json", obj=one)
+    assert (code, json.loads(out)["configurations"][0]["outcome"]) == (1, "refused")
+
+
 def test_a_cluster_without_workers_has_validated_nothing(files: Path) -> None:
     (files / "good.json").write_text(json.dumps(GOOD))
     empty = FakeSession()

@@ -287,6 +287,10 @@ def test_a_dedicated_topic_that_is_not_seen_is_not_said_to_be_missing(seer: Seer
         assert not backup.exists()
         merge = ("offsets", "merge", "apart", "--into", "global", "--unset-topic", "--stop", "--yes")
         told(seer.runs(*merge), 4, f"Describe on Topic {OWN}")
+    with seer.denied(Operation.DESCRIBE_CONFIGS, TOPIC, OWN):
+        shown = seer.runs("offsets", "show", "apart")
+        assert f"The configuration of topic {OWN} may not be seen" in shown.out + shown.err
+        assert f"DescribeConfigs on Topic {OWN}" in shown.out + shown.err
     assert workers(seer.guarded).state("apart") == ["STOPPED"]
 
 

@@ -40,7 +40,7 @@ _PREFIX = re.compile(r"^(?:(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): )+")
 _ABOUT_CONFIG = re.compile(
     r"^[\w.]*(?:BadRequestException|ConfigException|PluginLoadingException): |^Failed to find any class "
 )
-"""An answer 500 that is about the configuration; any other is a fault of the worker, or of what stands before it."""
+"""An answer 500 that is certainly about the configuration."""
 _HINT = "Check that the worker runs: connectctl cluster show."
 
 
@@ -178,10 +178,30 @@ def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _An
         said = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
     except ConnectctlError as e:
         why = (e.why or e.what).rstrip(".")
-        if e.code == "rejected" or (e.code == "worker-error" and _ABOUT_CONFIG.match(e.why or "")):
+        if _is_about_config(calls, url, e):
             return _Answer({"": (_PREFIX.sub("", e.why or e.what),)})
         return _Answer({}, problem=why)
     return _read(said)
+
+
+def _is_about_config(calls: ConnectCalls, url: str, error: ConnectctlError) -> bool:
+    """Return whether ``error`` is about the configuration, and not about the worker, or what stands before it.
+
+    A worker also answers 500 for an exception of its own or of a plugin that a configuration brings about: it is one where
+    the worker answers other requests.
+    """
+    if error.code != "worker-error":
+        return error.code == "rejected"
+    text = error.why or ""
+    return bool(_ABOUT_CONFIG.match(text)) or (bool(_PREFIX.match(text)) and _answers(calls, url))
+
+
+def _answers(calls: ConnectCalls, url: str) -> bool:
+    try:
+        calls.get("/", url=url, timeout=PATIENCE)
+    except ConnectctlError:
+        return False
+    return True
 
 
 def _read(said: Any) -> _Answer:
