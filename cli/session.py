@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectctl.ops.clients.rest.without_rest import WithoutRest
 from connectctl.ops.config import paths
 from connectctl.ops.config.endpoints import problem_of_brokers
 from connectctl.ops.core.errors import BadInput, Refused
@@ -274,7 +275,7 @@ class Session:
         """
 
         def settled(group: ConnectGroup) -> bool:
-            return not group.members or any(member.url for member in group.members)
+            return not group.hides_addresses
 
         seconds = min(self.timeout, patience)
         return observe_until(lambda: self.kafka.group(self.group_id), settled, seconds, REBALANCE_PAUSE)
@@ -284,6 +285,8 @@ class Session:
         given = self.settings.get("rest") or []
         if given or group is None:
             return self.connect(tuple(given))
+        if group.without_rest:
+            return WithoutRest(group.id)
         members = [member.url for member in group.members if member.url]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
 

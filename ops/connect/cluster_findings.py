@@ -68,7 +68,7 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
 
 def worker_silent(worker: Worker) -> Finding | None:
     """A member of the group does not answer over REST; requests forwarded to it fail (CLUSTER004)."""
-    if worker.problem is None:
+    if worker.problem is None or worker.without_rest:
         return None
     role = "The leader" if worker.leader else "This worker"
     message = f"{role} is in the group, but its REST server does not answer: {worker.problem}."
@@ -107,7 +107,7 @@ def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
 
 def same_address(workers: Sequence[Worker]) -> Finding | None:
     """Several members advertise one address, so that workers forward requests to the wrong one (CLUSTER008)."""
-    twice = sorted(url for url, count in Counter(w.url for w in workers).items() if count > 1)
+    twice = sorted(url for url, count in Counter(w.url for w in workers if w.url).items() if count > 1)
     if not twice:
         return None
     message = f"Several workers advertise the address {', '.join(twice)}."
@@ -119,7 +119,7 @@ def config_lag(group: ConnectGroup) -> Finding | None:
     """The leader had not read the config topic as far as others when it assigned; a new round must follow (CLUSTER009)."""
     if not any(m.assignment and m.assignment.config_mismatch for m in group.members):
         return None
-    offsets = ", ".join(f"{m.url} at {m.config_offset}" for m in group.members)
+    offsets = ", ".join(f"{m.url or m.name} at {m.config_offset}" for m in group.members)
     message = (
         f"The last assignment failed: the leader had read less of the config topic than another worker ({offsets})."
     )
@@ -127,7 +127,17 @@ def config_lag(group: ConnectGroup) -> Finding | None:
 
 
 def seen_in_topics(group: ConnectGroup) -> Finding:
-    """No worker answers, so that connectors are told from the config and status topics (CLUSTER010)."""
+    """No worker answers, so that connectors are told from the config and status topics (CLUSTER010).
+
+    Workers without REST cannot answer, which is no fault.
+    """
+    if group.without_rest:
+        message = (
+            "Its workers have no REST API, as MirrorMaker 2 in dedicated mode; connectors are read from the config and "
+            "status topics."
+        )
+        hint = "To change connectors, edit mm2.properties and restart the process."
+        return SEEN_IN_TOPICS.found(group.id, message, hint, severity=Severity.INFO)
     message = "No worker answers over REST; connectors are read from the config and status topics."
     return SEEN_IN_TOPICS.found(group.id, message)
 
@@ -151,7 +161,10 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:
     """A compacted topic without records was taken because nothing else was left; nothing in it proves it (TOPIC001)."""
-    message = f"It is assumed to be the {role} topic because no other compacted topic is left; no record proves it."
+    message = (
+        f"It is assumed to be the {role} topic, by its name or because no other compacted topic is left; no record "
+        "proves it."
+    )
     hint = f"Give --{role}-topic, or topics.{role} in the context."
     return EMPTY_TOPIC_CHOSEN.found(topic, message, hint)
 

@@ -31,8 +31,16 @@ _PATIENCE = 10.0
 
 def read(calls: ConnectCalls) -> dict[str, Levels]:
     """The levels of every worker of ``calls``, by URL. Raises what the first raised that gives none."""
+    urls = _urls(calls)
     with ThreadPoolExecutor(16) as pool:
-        return dict(zip(calls.urls, pool.map(lambda url: _levels(calls, url), calls.urls), strict=True))
+        return dict(zip(urls, pool.map(lambda url: _levels(calls, url), urls), strict=True))
+
+
+def _urls(calls: ConnectCalls) -> tuple[str, ...]:
+    """The addresses of the workers. Raises ``ConnectctlError`` where none is known."""
+    if not calls.urls:
+        calls.get(_PATH)
+    return calls.urls
 
 
 def _levels(calls: ConnectCalls, url: str) -> Levels:
@@ -111,7 +119,7 @@ def plan_set(
 
     Raises ``BadInput`` for a ``worker`` that is not one of the cluster's.
     """
-    urls = calls.urls if worker is None else (url_of(calls, worker),)
+    urls = _urls(calls) if worker is None else (url_of(calls, worker),)
     found = {url: _levels(calls, url) for url in urls}
     plain = {url for url, levels in found.items() if _is_all(levels, logger, level)}
     noops = tuple(Noop(address(url) or url, f"{logger} is {level} already") for url in urls if url in plain)

@@ -47,7 +47,7 @@ class ConnectorState:
     ``state`` is its health, None if it is not configured. ``workers_up`` is False if the group has no workers:
     then no worker runs it, whatever its last status. ``workers`` is only filled in for changes through their REST API.
     ``producers`` are those of its tasks, ``holders`` the connectctl runs that run it; ``runs_unseen`` is why those could
-    not be listed.
+    not be listed. ``without_rest``: its workers have no REST API, and cannot be asked to stop it.
     """
 
     name: str
@@ -59,6 +59,7 @@ class ConnectorState:
     producers: Producers = field(default_factory=Producers)
     holders: tuple[Holder, ...] = ()
     runs_unseen: str | None = None
+    without_rest: bool = False
 
     @property
     def at_rest(self) -> bool:
@@ -122,7 +123,12 @@ def _reasons(
     subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, stop: bool, via: str
 ) -> list[str]:
     found = [at.problem for at in subject.places if at.problem] + list(decision.refusals)
-    if not subject.at_rest and not stop:
+    if subject.without_rest:
+        found.append(
+            f"{subject.name} cannot be stopped, because its workers have no REST API (MirrorMaker 2 in dedicated "
+            "mode): stop the process, change the offsets, and start it again"
+        )
+    elif not subject.at_rest and not stop:
         found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or use --stop")
     if subject.holders:
         runs = "; ".join(map(str, subject.holders))
