@@ -25,6 +25,7 @@ from typer.core import TyperGroup
 EXIT_CODES: dict[type[BaseException], int] = {
     errors.BadInput: 2,
     errors.Refused: 4,
+    errors.NoRestApi: 4,
     errors.Unreachable: 5,
     errors.TimedOut: 6,
     errors.PartDone: 7,

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectctl.ops.clients.rest.without_rest import WithoutRest
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.wait import observe_until
@@ -282,6 +283,8 @@ class Session:
             return self._proven(given)
         if group is None:
             return self.connect(given)
+        if group.without_rest:
+            return WithoutRest(group.id)
         members = [member.url for member in group.members if member.url]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
 

@@ -46,12 +46,18 @@ def _worker(worker: Worker, wide: bool) -> list[str]:
         worker.address,
         "leader" if worker.leader else "",
         worker.version or "-",
-        "ok" if worker.problem is None else "no answer",
+        _rest(worker),
         DOUBT.get(support, support),
         str(worker.connectors),
         str(worker.tasks),
     ]
     return row + ([str(worker.config_offset), worker.url, worker.problem or ""] if wide else [])
+
+
+def _rest(worker: Worker) -> str:
+    if worker.without_rest:
+        return "none"
+    return "ok" if worker.problem is None else "no answer"
 
 
 def _topics(view: ClusterView, wide: bool) -> Block:

@@ -114,7 +114,9 @@ def _missing(view: ClusterView) -> Iterator[str]:
     if not view.group.settled:
         yield f"Which worker runs what: the group is rebalancing ({view.group.state})."
     for worker in view.workers:
-        if worker.problem is not None:
+        if worker.without_rest:
+            yield f"Worker {worker.address}: it has no REST API that would tell its version and mode."
+        elif worker.problem is not None:
             yield f"Worker {worker.address}: its REST server did not answer ({worker.problem})."
         elif worker.support is Support.UNKNOWN:
             yield f"Worker {worker.address}: whether exactly-once source support is enabled."
@@ -238,12 +240,18 @@ def _workers(view: ClusterView, ids: Ids) -> Html:
     return table(columns, rows, cut)
 
 
+def _rest(worker: Worker) -> str:
+    if worker.without_rest:
+        return "none"
+    return "answers" if worker.problem is None else f"no answer: {worker.problem}"
+
+
 def _worker(worker: Worker, ids: Ids) -> list[object]:
     return [
         worker.address,
         "leader" if worker.leader else "",
         worker.version or "unknown",
-        "answers" if worker.problem is None else f"no answer: {worker.problem}",
+        _rest(worker),
         DOUBT.get(worker.support.value, worker.support.value),
         f"{worker.connectors:,}",
         f"{worker.tasks:,}",

@@ -72,6 +72,12 @@ class KafkaReads(Protocol):
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
 
+    def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
+        """Those of ``topics`` to which one of the transactional ids ``ids`` is known to have written lately.
+
+        Brokers forget a producer a day after its last write, and report none to who may not see it.
+        """
+
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to tell topics apart."""
 

@@ -71,7 +71,7 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
 
 def worker_silent(worker: Worker) -> Finding | None:
     """A member of the group does not answer over REST; requests forwarded to it fail (CLUSTER004)."""
-    if worker.problem is None:
+    if worker.problem is None or worker.without_rest:
         return None
     role = "The leader" if worker.leader else "This worker"
     message = f"{role} is in the group, but its REST server does not answer: {worker.problem}."
@@ -122,7 +122,7 @@ def config_lag(group: ConnectGroup) -> Finding | None:
     """The leader had not read the config topic as far as others when it assigned; a new round must follow (CLUSTER009)."""
     if not any(m.assignment and m.assignment.config_mismatch for m in group.members):
         return None
-    offsets = ", ".join(f"{m.url} at {m.config_offset}" for m in group.members)
+    offsets = ", ".join(f"{m.url or m.name} at {m.config_offset}" for m in group.members)
     message = (
         f"The last assignment failed: the leader had read less of the config topic than another worker ({offsets})."
     )
@@ -130,9 +130,17 @@ def config_lag(group: ConnectGroup) -> Finding | None:
 
 
 def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) -> Finding:
-    """No worker of the group answers, so that connectors are told from the config and status topics (CLUSTER010)."""
-    message, hint, severity = "No worker answers over REST", None, Severity.WARNING
-    if error is not None:
+    """No worker of the group answers, so that connectors are told from the config and status topics (CLUSTER010).
+
+    Workers without REST cannot answer, which is no fault.
+    """
+    message: str = "No worker answers over REST"
+    hint: str | None = None
+    severity = Severity.WARNING
+    if group.without_rest:
+        message = "Its workers have no REST API, as MirrorMaker 2 in dedicated mode"
+        hint, severity = "To change connectors, edit mm2.properties and restart the process.", Severity.INFO
+    elif error is not None:
         # The secrets of the connectors are known only now that their configurations are read.
         message, hint = masked(f"{error.what}: {error.why}" if error.why else error.what), error.next_step
         severity = Severity.ERROR if isinstance(error, NotAMember) else severity
@@ -159,7 +167,10 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:
     """A compacted topic without records was taken because nothing else was left; nothing in it proves it (TOPIC001)."""
-    message = f"It is assumed to be the {role} topic because no other compacted topic is left; no record proves it."
+    message = (
+        f"It is assumed to be the {role} topic, by its name or because no other compacted topic is left; no record "
+        "proves it."
+    )
     hint = f"Give --{role}-topic, or topics.{role} in the context."
     return EMPTY_TOPIC_CHOSEN.found(topic, message, hint)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect.connector_class import kind_of
+from connectctl.ops.connect.group_mark import GroupMark, mark_in
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
@@ -68,13 +70,17 @@ class ConfiguredConnector:
 
 @dataclass(frozen=True)
 class ConfigState:
-    """All connectors by name, and the names of deleted connectors of which other records remain."""
+    """All connectors by name, and the names of deleted connectors of which other records remain.
+
+    ``mark`` is the newest mark of a group, None where only workers have written.
+    """
 
     connectors: dict[str, ConfiguredConnector]
     deleted: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     limits: Mapping[str, Mapping[int, tuple[int, str | None]]] = field(default_factory=dict)
     """Of each connector's task configurations, also those in force no more, the offset and ``tasks.max``, by task."""
+    mark: GroupMark | None = None
 
 
 def state_of(image: TopicImage) -> ConfigState:
@@ -108,7 +114,7 @@ def parse(records: Iterable[ConsumerRecord], topic: str) -> ConfigState:
             newest[key] = (record.offset, value)
         elif not key.startswith(tuple(_QUIET)):
             findings.append(_unreadable(topic, record, f"unknown record key {key!r}"))
-    return replace(_assemble(newest, own, findings), limits=limits)
+    return replace(_assemble(newest, own, findings), limits=limits, mark=_newest_mark(newest))
 
 
 def decode(record: ConsumerRecord) -> tuple[str, Any]:
@@ -129,6 +135,12 @@ def newest(records: Iterable[ConsumerRecord], wanted: Callable[[str], bool]) -> 
                 if value is None or isinstance(value, dict):
                     found[key] = record.offset, value or {}
     return found
+
+
+def _newest_mark(newest: Mapping[str, tuple[int, Any]]) -> GroupMark | None:
+    commits = [(at, value) for key, (at, value) in newest.items() if key.startswith(COMMIT) and value]
+    marks = [mark for _, value in sorted(commits, key=itemgetter(0)) if (mark := mark_in(value))]
+    return marks[-1] if marks else None
 
 
 def _limit(

@@ -2,7 +2,8 @@
 
 Source: ``ConnectProtocol`` (version 0), ``IncrementalCooperativeConnectProtocol`` (1 and 2) of Apache Kafka.
 A worker's member metadata carries its REST URL and how far it has read the config topic; its assignment carries the
-leader, the connectors and tasks it runs, and the delay before lost tasks are given to others.
+leader, the connectors and tasks it runs, and the delay before lost tasks are given to others. MirrorMaker 2 in dedicated
+mode advertises a word (``NOTUSED``) instead of a URL.
 """
 
 from __future__ import annotations
@@ -14,6 +15,29 @@ from connectctl.ops.kafka.field_reader import FieldReader
 
 CONNECTOR_INSTANCE = -1
 """The task number that stands for the Connector itself in an assignment."""
+_SCHEMES = ("http://", "https://")
+_AT = "@"
+"""In the name of a worker without REST, and in no address."""
+
+
+def rest_url(advertised: str) -> str:
+    """The REST URL that a worker advertises; empty where it advertises none."""
+    return advertised.rstrip("/") if advertised.lower().startswith(_SCHEMES) else ""
+
+
+def mirror_source(group_id: str) -> str | None:
+    """The source cluster of MirrorMaker 2 in dedicated mode, whose group is ``SOURCE-mm2``; None for other names."""
+    source = group_id.removesuffix("-mm2")
+    return source if source != group_id else None
+
+
+def is_mirror(group_id: str, client_id: str) -> bool:
+    """Whether a member is a process of MirrorMaker 2 in dedicated mode: its client id is ``SOURCE->TARGET``.
+
+    Its REST server, if it has one (KIP-710), serves its own processes alone.
+    """
+    source = mirror_source(group_id)
+    return source is not None and client_id.startswith(f"{source}->")
 
 
 @dataclass(frozen=True)
@@ -47,7 +71,11 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Member:
-    """One worker in the group. ``url`` is its advertised REST address; ``assignment`` is None before the first sync."""
+    """One worker in the group. ``assignment`` is None before the first sync.
+
+    ``url`` is the address of its REST API, empty where it has none or where that is not known, as in a rebalance;
+    ``without_rest`` is True where it is known to have none.
+    """
 
     id: str
     client_id: str
@@ -55,6 +83,23 @@ class Member:
     url: str
     config_offset: int
     assignment: Assignment | None
+    without_rest: bool = False
+
+    @property
+    def name(self) -> str:
+        """The worker's name for users: ``host:port`` of its REST server, or its client id and host if it has none."""
+        if self.without_rest:
+            return f"{self.client_id}{_AT}{self.host.lstrip('/')}"
+        return self.url.partition("//")[2].partition("/")[0] or self.client_id
+
+    def wrote(self, worker_id: str) -> bool:
+        """Whether a status with ``worker_id`` is this worker's, as far as its metadata in the group tells.
+
+        MirrorMaker 2 writes ``host/CLIENT/UUID``, ``host:port/CLIENT`` with REST on, and the client id alone before 3.5.
+        """
+        if self.without_rest:
+            return self.client_id in (worker_id, *worker_id.split("/"))
+        return bool(self.url) and worker_id == self.name
 
 
 @dataclass(frozen=True)
@@ -72,9 +117,14 @@ class ConnectGroup:
         return self.state in ("Stable", "Empty", "Dead")
 
     @property
+    def without_rest(self) -> bool:
+        """Whether its workers are known to have no REST API: MirrorMaker 2 in dedicated mode."""
+        return bool(self.members) and all(member.without_rest for member in self.members)
+
+    @property
     def leader_url(self) -> str | None:
         """The REST address of the leader, where any worker knows one."""
-        urls = (m.assignment.leader_url.rstrip("/") for m in self.members if m.assignment)
+        urls = (rest_url(m.assignment.leader_url) for m in self.members if m.assignment)
         return next(filter(None, urls), None)
 
     @property
@@ -91,6 +141,11 @@ class ConnectGroup:
                 found |= {(name, CONNECTOR_INSTANCE): member for name in member.assignment.connectors}
                 found |= dict.fromkeys(member.assignment.tasks, member)
         return found
+
+
+def is_address(worker: str) -> bool:
+    """Whether a worker's name is ``host:port`` of its REST server, which is also what it writes into statuses."""
+    return _AT not in worker
 
 
 class _ProtocolReader(FieldReader):

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import masked, remember
 from connectctl.ops.connect import status_topic
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
-from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup, is_address
 from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Owners:
-    """Who runs what by the group's assignment: connector and task (``CONNECTOR_INSTANCE`` for itself) to address."""
+    """Who runs what by the group's assignment: connector and task (``CONNECTOR_INSTANCE`` for itself) to the worker."""
 
     by_part: Mapping[tuple[str, int], str]
 
@@ -117,14 +116,14 @@ class Owners:
             return State.UNASSIGNED, "no status yet"
         if owner is None:
             return State.UNASSIGNED, "not assigned to a worker"
-        if status.worker != owner:
+        if _is_of_another(status, owner):
             return State.UNASSIGNED, f"assigned to {owner}, which has not reported on it"
         return status.state, ""
 
     def unreported(self, connector: Connector) -> bool:
         """Whether a worker has a part of ``connector`` and the status of that part is another worker's."""
         owned = ((self.by_part.get((connector.name, n)), status) for n, status in connector.parts.items())
-        return any(owner and status and status.worker != owner for owner, status in owned)
+        return any(owner and status and _is_of_another(status, owner) for owner, status in owned)
 
     def parts(self, connector: str) -> dict[int, str]:
         """The parts of ``connector`` that a worker has, with its address."""
@@ -147,7 +146,12 @@ def owners_of(group: ConnectGroup | None) -> Owners | None:
     """The owners that a group tells, None while it is rebalancing: assignments are then neither old nor new."""
     if group is None or not group.settled:
         return None
-    return Owners({part: address(member.url) for part, member in group.owners.items()})
+    return Owners({part: member.name for part, member in group.owners.items()})
+
+
+def _is_of_another(status: Status, owner: str) -> bool:
+    """Whether another worker than ``owner`` wrote the status; not told by a worker without REST, which has no address."""
+    return is_address(owner) and status.worker != owner
 
 
 def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:

@@ -2,13 +2,15 @@
 
 A worker's three internal topics can have any name, but their records cannot be mistaken: the config topic has plain keys
 with Connect's prefixes, the status topic others, the offsets topic JSON arrays. Which cluster a topic belongs to shows in
-the connectors and workers that it names. Where the evidence leaves more than one topic nothing is chosen.
+the connectors and workers that it names, in the mark of a job's group, and in the transactional ids that wrote to it. Where
+the evidence leaves more than one topic nothing is chosen.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -16,9 +18,11 @@ from typing import TYPE_CHECKING
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, ConfigState, decode
+from connectctl.ops.connect.connect_protocol import mirror_source
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.group_mark import GroupMark
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.visibility import Gap
 
@@ -43,13 +47,21 @@ class TopicSignals:
 
 @dataclass(frozen=True)
 class ConfigTopicSignals:
-    """What a whole config topic tells. ``dedicated`` are the offsets topics that its connectors name."""
+    """What a whole config topic tells. ``dedicated`` are the offsets topics that its connectors name.
+
+    ``mark`` tells whose it is, if a job has written to it.
+    """
 
     topic: str
     connectors: frozenset[str]
     deleted: frozenset[str] = frozenset()
     dedicated: frozenset[str] = frozenset()
     end: int = 0
+    mark: GroupMark | None = None
+
+    def is_anothers(self, group_id: str) -> bool:
+        """Whether a job has marked it as another group's."""
+        return self.mark is not None and self.mark.group_id != group_id
 
 
 @dataclass(frozen=True)
@@ -68,20 +80,47 @@ class TopicChoice:
     gaps: tuple[Gap, ...] = ()
 
 
+Written = Callable[[Sequence[str]], frozenset[str]]
+"""Those of some topics to which a transactional id of the group is known to have written."""
+
+
+def written_to_none(topics: Sequence[str]) -> frozenset[str]:
+    """Return none of ``topics``: nobody is asked."""
+    return frozenset()
+
+
 @dataclass(frozen=True)
 class ClusterSignals:
-    """What is known about the cluster whose topics are looked for, and about its neighbours on the same Kafka."""
+    """What is known about the cluster whose topics are looked for, and about its neighbours on the same Kafka.
+
+    ``named`` are topics that only the group's own naming suggests; they prove nothing. ``foreign`` are topics that have
+    another use for certain: dedicated ones, and those of marked groups.
+    """
 
     workers: frozenset[str] = frozenset()
     connectors: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
-    dedicated: frozenset[str] = field(default_factory=frozenset)
+    foreign: frozenset[str] = field(default_factory=frozenset)
     other_groups: bool = False
+    named: frozenset[str] = frozenset()
+    written: Written = written_to_none
 
 
 def called_after(group_id: str, role: str) -> str:
     """The name of an internal topic of a group that ``connectctl run`` made."""
     return f"{group_id}-{'configs' if role == Role.CONFIG else role}"
+
+
+def mirror_topic(group_id: str, role: str) -> str | None:
+    """The name of an internal topic of MirrorMaker 2 in dedicated mode; None for a group of another name than its."""
+    source = mirror_source(group_id)
+    return f"mm2-{'configs' if role == Role.CONFIG else role}.{source}.internal" if source is not None else None
+
+
+def named_alike(config_topic: str, role: str) -> frozenset[str]:
+    """The names that the ``role`` topic has beside ``config_topic``, where one word tells them apart."""
+    words = {Role.OFFSETS: ("offset", "offsets"), Role.STATUS: ("status", "statuses")}[Role(role)]
+    return frozenset(re.sub("configs?", word, config_topic) for word in words) - {config_topic}
 
 
 def address(url: str) -> str:
@@ -146,52 +185,83 @@ def _source_of(key: str) -> str | None:
 
 def config_topic_signals(topic: str, state: ConfigState, end: int) -> ConfigTopicSignals:
     named = (c.config.get("offsets.storage.topic") for c in state.connectors.values())
-    return ConfigTopicSignals(topic, frozenset(state.connectors), state.deleted, frozenset(filter(None, named)), end)
+    dedicated = frozenset(filter(None, named))
+    return ConfigTopicSignals(topic, frozenset(state.connectors), state.deleted, dedicated, end, state.mark)
 
 
-def choose_config(found: Sequence[ConfigTopicSignals], empty: Sequence[str], group: ConnectGroup) -> TopicChoice:
-    """The config topic of ``group``: it has every connector that the group runs, and reaches as far as its workers read."""
+def choose_config(
+    found: Sequence[ConfigTopicSignals],
+    empty: Sequence[str],
+    group: ConnectGroup,
+    written: Written = written_to_none,
+    named: frozenset[str] = frozenset(),
+) -> TopicChoice:
+    """The config topic of ``group``: it has every connector that the group runs, and reaches as far as its workers read.
+
+    One that is marked as another group's is not the group's, unless no other topic has what the group runs: the group may
+    have been renamed since, which nothing proves.
+    """
+    possible = [c for c in found if not c.is_anothers(group.id)]
     assignments = [m.assignment for m in group.members if m.assignment]
     if not assignments:
-        return _guess(sorted(c.topic for c in found)) if found else _guess(sorted(empty), empty=True)
+        marked = sorted(c.topic for c in possible if c.mark)
+        if marked and not group.members:
+            return _decided(marked, written, named)
+        return _guess(sorted(c.topic for c in possible) or sorted(empty), written, named, sorted(empty))
     assigned = {connector for connector, _ in group.owners}
     read_to = max(a.config_offset for a in assignments)
+    fits = _fitting(possible, assigned, read_to)
+    if fits:
+        exact = [c for c in fits if assigned == c.connectors]
+        likely = [c for c in fits if c.mark] or exact
+        topics = sorted(c.topic for c in (likely if len(likely) == 1 else fits))
+        return _decided(topics, written, named) if assigned else _guess(topics, written, named)
+    if not assigned:
+        return _guess(sorted(empty), written, named, sorted(empty))
+    renamed = _fitting(found, assigned, read_to)
+    return TopicChoice(renamed[0].topic, proven=False) if len(renamed) == 1 else TopicChoice(None)
+
+
+def _fitting(found: Sequence[ConfigTopicSignals], assigned: set[str], read_to: int) -> list[ConfigTopicSignals]:
     fits = [c for c in found if assigned <= c.connectors and c.end >= read_to]
     # A connector deleted a moment ago is still assigned; half the names are then better evidence than none.
-    fits = fits or [c for c in found if assigned & c.connectors and c.end >= read_to]
-    exact = [c for c in fits if assigned == c.connectors]
-    if fits:
-        choice = _only(sorted(c.topic for c in (exact if len(exact) == 1 else fits)))
-        return choice if assigned else replace(choice, proven=False)
-    return _guess(sorted(empty), empty=True) if not assigned else TopicChoice(None)
+    return fits or [c for c in found if assigned & c.connectors and c.end >= read_to]
 
 
 def choose(found: Sequence[TopicSignals], empty: Sequence[str], evidence: ClusterSignals) -> TopicChoice:
     """The offsets or status topic of the cluster that ``evidence`` describes, among topics of that role and empty ones."""
-    candidates = [c for c in found if c.topic not in evidence.dedicated]
-    blank = sorted(set(empty) - evidence.dedicated)
+    candidates = [c for c in found if c.topic not in evidence.foreign]
+    blank = sorted(set(empty) - evidence.foreign)
     by_worker = [c for c in candidates if c.workers & evidence.workers]
     mine = [c for c in candidates if c.connectors & evidence.connectors]
     surely = [c for c in mine if not c.connectors & evidence.others]
     for narrowed in ([c for c in by_worker if c in mine], by_worker, surely):
         if narrowed:
-            return _only(sorted(c.topic for c in narrowed))
+            return _decided(sorted(c.topic for c in narrowed), evidence.written, evidence.named)
     # What is left proves nothing by itself, so that an empty topic is as good a candidate beside a neighbour's.
     left = sorted(c.topic for c in candidates if c in mine or not c.connectors & evidence.others)
     if left:
-        return _guess(left + (blank if evidence.other_groups else []))
-    if blank:
-        return _guess(blank, empty=True)
-    return _guess(sorted(c.topic for c in found if c.topic in evidence.dedicated))
+        left += blank if evidence.other_groups else []
+    return _guess(left or blank, evidence.written, evidence.named, blank)
 
 
-def _only(topics: Sequence[str], *, empty: bool = False) -> TopicChoice:
+def _decided(topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()) -> TopicChoice:
+    """The only one of ``topics``; of several the one that the group's transactional ids wrote to, else that is ``named``.
+
+    A name alone proves nothing.
+    """
     if len(topics) == 1:
-        return TopicChoice(topics[0], empty=empty)
+        return TopicChoice(topics[0], empty=topics[0] in empty)
+    wrote = sorted(written(topics) & set(topics)) if topics else []
+    if len(wrote) == 1:
+        return TopicChoice(wrote[0])
+    alike = sorted(named & set(topics))
+    if len(alike) == 1:
+        return TopicChoice(alike[0], empty=alike[0] in empty, proven=False)
     return TopicChoice(None, tuple(topics))
 
 
-def _guess(topics: Sequence[str], *, empty: bool = False) -> TopicChoice:
-    """The last one left, which nothing proves."""
-    choice = _only(topics, empty=empty)
-    return replace(choice, proven=choice.topic is None)
+def _guess(topics: Sequence[str], written: Written, named: frozenset[str], empty: Sequence[str] = ()) -> TopicChoice:
+    """As ``_decided``, where being the last one left proves nothing."""
+    choice = _decided(topics, written, named, empty)
+    return replace(choice, proven=False) if len(topics) == 1 else choice

@@ -35,7 +35,7 @@ class Support(StrEnum):
 class Worker:
     """A worker as the group knows it and as it answers. ``problem`` is why its REST server gave no answer.
 
-    ``shut``: it is there, and let us in neither by TLS nor by a login.
+    ``shut``: it is there, and let us in neither by TLS nor by a login. ``without_rest``: it has no REST API.
     """
 
     address: str
@@ -49,6 +49,7 @@ class Worker:
     tasks: int = 0
     config_offset: int | None = None
     shut: bool = False
+    without_rest: bool = False
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:

@@ -9,7 +9,8 @@
     │   ├── NeverAnswered           5
     │   ├── UnknownHost             5
     │   ├── NotAuthorized           5
-    │   └── NotTrusted              5
+    │   ├── NotTrusted              5
+    │   └── NoRestApi            4
     ├── TimedOut                    6  a wait timed out
     └── PartDone                    7  some steps are done; the run can be resumed
 
@@ -107,6 +108,12 @@ class NotTrusted(Unreachable):
     """The TLS handshake with a broker or a worker fails."""
 
     code = "not-trusted"
+
+
+class NoRestApi(Unreachable):
+    """The workers have no REST API: what needs one is refused, and what can be read from topics is."""
+
+    code = "no-rest-api"
 
 
 class TimedOut(ConnectctlError):

@@ -44,6 +44,8 @@ class FakeKafka:
     hidden: set[str] = field(default_factory=set)
     hidden_groups: set[str] = field(default_factory=set)
     bootstrap: str = "fake:9092"
+    writers: dict[str, set[str]] = field(default_factory=dict)
+    """The topics that a transactional id wrote to."""
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -95,6 +97,9 @@ class FakeKafka:
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         ends = {t: image.end_offsets for t, image in self.image(topics, patience=0).items()}
         return {t: {p: OffsetRange(0, end, end) for p, end in by.items()} for t, by in ends.items()}
+
+    def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
+        return frozenset[str]().union(*(self.writers.get(each, set()) for each in ids)) & frozenset(topics)
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         return {topic: self.records[topic][-count:] for topic in self._readable(topics)}

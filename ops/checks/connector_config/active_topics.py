@@ -10,7 +10,7 @@ from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.status_topic import TOPIC
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import ConnectctlError, NoRestApi, NotAuthorized
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.tracked_topics import explained
@@ -59,6 +59,8 @@ def active_topics(
     failed = {name: answer for name, answer in answers.items() if isinstance(answer, ConnectctlError)}
     if known is not None and not any(isinstance(error, NotAuthorized) for error in failed.values()):
         return {name: known.get(name, frozenset()) for name in names}, ()
+    if recorded is not None and any(isinstance(error, NoRestApi) for error in failed.values()):
+        return {name: recorded.get(name, frozenset()) for name in names}, ()
     found = {name: answer for name, answer in answers.items() if isinstance(answer, frozenset)}
     left = list(names[len(asked) :])
     if failed:

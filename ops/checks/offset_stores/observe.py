@@ -17,6 +17,7 @@ from connectctl.ops.connect.offset_store import (
     StoreMode,
     client_bootstrap,
     client_overrides,
+    separate_store,
     store_of,
 )
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
@@ -133,7 +134,7 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
     workers = _workers(context)
     found = [_stores(each, workers, goal) for each in context.sources]
     unseen: tuple[Unseen, ...] = ()
-    if workers.mode is None and goal is not Goal.ENABLED and found:
+    if workers.mode is None and goal is not Goal.ENABLED and _depends_on_mode(context, workers):
         why = "no worker reports whether exactly-once is enabled, on which implicit dedicated topics depend"
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
@@ -156,6 +157,15 @@ def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
         unseen=(*unseen, *unreached, *unread, *silent),
         taken_at=now,
     )
+
+
+def _depends_on_mode(context: CheckContext, workers: _Workers) -> bool:
+    """Whether the mode of the workers may decide on a store: of those without REST, nothing else will ever tell it."""
+    if not context.group.without_rest:
+        return bool(context.sources)
+    topic = workers.offsets.offsets_topic
+    stores = (separate_store(each.config, topic, workers.bootstrap) for each in context.sources)
+    return any(store is not None and store.implicit for store in stores)
 
 
 def _workers(context: CheckContext) -> _Workers:

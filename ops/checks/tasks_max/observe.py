@@ -203,7 +203,7 @@ def _positive(value: str) -> int | None:
 
 def look(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
     """The tasks of the connectors in ``view``; their sizes from the config topic, else as the workers tell them."""
-    unseen = [Unseen(f"worker {w.address}", w.problem, "connectctl cluster show") for w in view.workers if w.problem]
+    unseen = [Unseen(f"worker {w.address}", w.problem, _way_out(w)) for w in view.workers if w.problem]
     if view.connectors_from == "nothing":
         why = next((f.message for f in view.findings if f.id == "CLUSTER011"), "nothing is known of them")
         unseen.append(Unseen("connectors", why.rstrip("."), "connectctl cluster show"))
@@ -221,6 +221,10 @@ def look(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
         unseen.append(_topic_unseen(str(topic), e.why or e.what))
     sets = sets_of(view.connectors, image)
     return TasksSeen(view.cluster_id, view.workers, sets, tuple(unseen))
+
+
+def _way_out(worker: Worker) -> str:
+    return "connectctl tasks check --for-version 4.0" if worker.without_rest else "connectctl cluster show"
 
 
 def look_at_cluster(

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
 from connectctl.ops.clients.connection_errors import listens
 from connectctl.ops.clients.kafka_protocol.run_presence import holders
+from connectctl.ops.clients.kafka_protocol.topic_writers import written_by
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents
@@ -24,6 +25,7 @@ from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -190,7 +192,9 @@ class Kafka(Connection):
                 why=f"its members speak the protocol {group.protocol_type!r}",
                 next_step="Give the workers' group.id.",
             )
-        return ConnectGroup(group_id, str(group.state), group.protocol, tuple(map(_member, group.members)))
+        return ConnectGroup(
+            group_id, str(group.state), group.protocol, tuple(_member(group_id, m) for m in group.members)
+        )
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
         return holders(self, group_id, connector)
@@ -204,6 +208,12 @@ class Kafka(Connection):
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         return self.ask("read topics", lambda: read_tails(self, topics, count))
+
+    def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
+        layouts = self.topics(topics)
+        return written_by(
+            self, ids, [TopicPartition(t, p) for t, facts in layouts.items() for p in range(facts.partitions)]
+        )
 
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
         return write_transaction(self, id_, records)
@@ -225,11 +235,15 @@ class Kafka(Connection):
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
 
 
-def _member(raw: Any) -> Member:
+def _member(group_id: str, raw: Any) -> Member:
     try:
-        url, config_offset = connect_protocol.decode_metadata(raw.metadata)
+        advertised, config_offset = connect_protocol.decode_metadata(raw.metadata)
         newest = connect_protocol.decode_assignment(raw.assignment)
         assignment = newest and newest.carried_on(connect_protocol.decode_current(raw.metadata))
     except (ValueError, UnicodeDecodeError):
-        url, config_offset, assignment = "", -1, None
-    return Member(raw.id, raw.client_id, raw.client_host, url.rstrip("/"), config_offset, assignment)
+        # As in a rebalance, when there is no metadata: whether the worker has REST is not known then.
+        return Member(raw.id, raw.client_id, raw.client_host, "", -1, None)
+    url = connect_protocol.rest_url(advertised)
+    without_rest = bool(advertised) and (not url or connect_protocol.is_mirror(group_id, raw.client_id))
+    address = "" if without_rest else url
+    return Member(raw.id, raw.client_id, raw.client_host, address, config_offset, assignment, without_rest)

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect import config_topic, internal_topics
-from connectctl.ops.connect.internal_topics import (
-    ClusterSignals,
-    ConfigTopicSignals,
-    Role,
-    TopicChoice,
-    TopicSignals,
-    address,
-)
-from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.ops.connect.internal_topics import ClusterSignals, ConfigTopicSignals, Role, TopicChoice, TopicSignals
+from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, observation_of, read_topic, whole
 
 if TYPE_CHECKING:
@@ -31,6 +26,8 @@ if TYPE_CHECKING:
 
 SAMPLE = 20
 """Offsets read from the end of each partition of a topic to tell what it is."""
+MOST_IDS = 200
+"""Transactional ids of tasks that are asked about: one that wrote to the topic is enough."""
 PATIENCE = 2.0
 """Seconds to wait for open transactions on config topics, which may be other clusters'."""
 
@@ -146,35 +143,58 @@ def _search(
             return called | (_search(kafka, group, given, left, superseded) if left else {})
     found = {c.topic for c in signals if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
     configs = _read_configs(kafka, sorted(found), superseded)
-    config = _config_of(configs, signals, group, named.get("config"))
-    evidence = _evidence(group, configs, config.topic)
-    sure = config.proven and config.topic is not None
-    blank = [c.topic for c in signals if c.empty and c.topic != config.topic]
+    config = _config_of(kafka, configs, signals, group, named.get("config"))
     choices: dict[str, TopicChoice] = {"config": config} if "config" in missing else {}
+    blank = [c.topic for c in signals if c.empty and c.topic != config.topic]
     for role in (Role.STATUS, Role.OFFSETS):
         if role in missing:
-            seen = evidence if role is Role.OFFSETS else replace(evidence, dedicated=frozenset())
-            choice = internal_topics.choose([c for c in signals if c.role is role], blank, seen)
-            # Whose connectors these are, only the group's own config topic tells, or its workers.
-            choices[role] = choice if sure or group.members else replace(choice, proven=False)
+            alike = [c for c in signals if c.role is role]
+            choices[role] = _beside(kafka, group, role, configs, config, alike, blank)
     return {role: replace(choice, gaps=gaps) if choice.topic is None else choice for role, choice in choices.items()}
+
+
+def _beside(
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    role: Role,
+    configs: Sequence[ConfigTopicSignals],
+    config: TopicChoice,
+    alike: Sequence[TopicSignals],
+    blank: Sequence[str],
+) -> TopicChoice:
+    """The ``role`` topic of the group whose config topic is chosen; ``alike`` look like one, and ``blank`` are empty."""
+    mark = next((c.mark for c in configs if c.topic == config.topic), None)
+    marked = mark.topics.get(role) if mark and mark.group_id == group.id and not group.members else None
+    if marked in {*(c.topic for c in alike), *blank}:
+        return TopicChoice(marked)
+    choice = internal_topics.choose(alike, blank, _evidence(kafka, group, role, configs, config.topic, alike))
+    # Whose connectors these are, only the group's own config topic tells, or its workers.
+    sure = config.proven and config.topic is not None
+    return choice if sure or group.members else replace(choice, proven=False)
 
 
 def _called_after(
     group: ConnectGroup, compacted: Mapping[str, TopicFacts], signals: Sequence[TopicSignals], missing: Sequence[str]
 ) -> dict[str, TopicChoice]:
-    """The topics that ``connectctl run`` gave a group without workers, which are called after it.
+    """The topics of a group without workers that are called after it, by ``connectctl run`` or by MirrorMaker 2.
 
     One that has records of another kind is not taken; one that may not be read is.
     """
     seen = {signal.topic: signal for signal in signals}
     found = {}
     for role in missing:
-        name = internal_topics.called_after(group.id, role)
-        signal = seen.get(name)
-        if name in compacted and (signal is None or signal.empty or signal.role == role):
-            found[role] = TopicChoice(name)
+        for name in _names(group, role):
+            signal = seen.get(name)
+            if name in compacted and (signal is None or signal.empty or signal.role == role):
+                found[role] = TopicChoice(name)
+                break
     return found
+
+
+def _names(group: ConnectGroup, role: str) -> list[str]:
+    """The names that the ``role`` topic has where it is called after the group."""
+    names = (internal_topics.called_after(group.id, role), internal_topics.mirror_topic(group.id, role))
+    return [name for name in names if name]
 
 
 def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Observation[list[TopicSignals]]:
@@ -202,23 +222,55 @@ def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> 
 
 
 def _config_of(
-    configs: Sequence[ConfigTopicSignals], signals: Sequence[TopicSignals], group: ConnectGroup, named: str | None
+    kafka: KafkaReads,
+    configs: Sequence[ConfigTopicSignals],
+    signals: Sequence[TopicSignals],
+    group: ConnectGroup,
+    named: str | None,
 ) -> TopicChoice:
     if named:
         return TopicChoice(named)
     # A config topic has one partition, or no worker would have started on it.
-    return internal_topics.choose_config(configs, [c.topic for c in signals if c.empty and c.partitions == 1], group)
+    empty = [c.topic for c in signals if c.empty and c.partitions == 1]
+    written = partial(_written_by, kafka, (leader_id(group.id),))
+    return internal_topics.choose_config(configs, empty, group, written, frozenset(_names(group, Role.CONFIG)))
 
 
-def _evidence(group: ConnectGroup, configs: Sequence[ConfigTopicSignals], config: str | None) -> ClusterSignals:
+def _evidence(
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    role: Role,
+    configs: Sequence[ConfigTopicSignals],
+    config: str | None,
+    alike: Sequence[TopicSignals],
+) -> ClusterSignals:
     ours = [c for c in configs if c.topic == config]
-    theirs = [c for c in configs if c.topic != config] if config else []
-    return ClusterSignals(
-        workers=frozenset(address(m.url) for m in group.members),
-        connectors=frozenset(connector for connector, _ in group.owners).union(
-            *(c.connectors | c.deleted for c in ours)
-        ),
-        others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
-        dedicated=frozenset[str]().union(*(c.dedicated for c in configs)),
-        other_groups=bool(theirs),
+    # Where a marked group's topic is known, its connectors are in no other.
+    settled = [c.topic for c in configs if c.is_anothers(group.id) and c.mark and c.mark.topics.get(role)]
+    theirs = [c for c in configs if c.topic not in (config, *settled)] if config else []
+    owned = frozenset(connector for connector, _ in group.owners)
+    # Tasks write to the offsets topic with their own transactional ids, and nobody to the status topic.
+    ids = (
+        sorted({task_id(group.id, c, n) for c, n in group.owners if n >= 0})[:MOST_IDS] if role is Role.OFFSETS else ()
     )
+    dedicated = frozenset[str]().union(*(c.dedicated for c in configs)) if role is Role.OFFSETS else frozenset[str]()
+    named = internal_topics.named_alike(config, role) if config else frozenset[str]()
+    return ClusterSignals(
+        workers=frozenset(w for c in alike for w in c.workers if any(m.wrote(w) for m in group.members)),
+        connectors=owned.union(*(c.connectors | c.deleted for c in ours)),
+        others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
+        foreign=dedicated.union(*(c.mark.topics.values() for c in configs if c.mark and c.is_anothers(group.id))),
+        other_groups=bool(theirs),
+        named=named.union(_names(group, role)),
+        written=partial(_written_by, kafka, ids),
+    )
+
+
+def _written_by(kafka: KafkaReads, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
+    """Those of ``topics`` to which one of ``ids`` is known to have written; none where that cannot be seen."""
+    try:
+        return kafka.written_by(ids, topics) if ids else frozenset()
+    except ConnectctlError:
+        return (
+            frozenset()
+        )  # No proof, for lack of a right or an answer: the topics cannot be told apart, and it says so.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.health import answer_problem
-from connectctl.ops.connect.internal_topics import Role, TopicChoice, address
+from connectctl.ops.connect.internal_topics import Role, TopicChoice
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
@@ -96,13 +96,15 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
 def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     assignment = member.assignment
     worker = Worker(
-        address=address(member.url) or member.client_id,
+        address=member.name,
         url=member.url,
         leader=assignment is not None and assignment.leader_id == member.id,
         connectors=len(assignment.connectors) if assignment else 0,
         tasks=len(assignment.tasks) if assignment else 0,
         config_offset=member.config_offset,
     )
+    if member.without_rest:
+        return replace(worker, problem="it has no REST API", without_rest=True)
     if not member.url:
         # In a rebalance the coordinator gives no metadata: nothing is known of its REST server.
         return worker if not group.settled else replace(worker, problem="its metadata in the group could not be parsed")

@@ -41,7 +41,7 @@ class ConnectorState:
     ``state`` is that of ``state_for_plan``, None if it is not configured. ``workers_up`` is False if the group has no
     workers: then no worker runs it, whatever its last status. ``workers`` is only filled in for changes through REST.
     ``producers`` are those of its tasks, ``holders`` the connectctl runs that run it; ``runs_unseen`` is why those could
-    not be listed.
+    not be listed. ``without_rest``: its workers have no REST API, and cannot be asked to stop it.
     """
 
     name: str
@@ -53,6 +53,7 @@ class ConnectorState:
     producers: Producers = field(default_factory=Producers)
     holders: tuple[Holder, ...] = ()
     runs_unseen: str | None = None
+    without_rest: bool = False
 
     @property
     def at_rest(self) -> bool:
@@ -136,7 +137,12 @@ def _reasons(
     subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, stop: bool, via: str
 ) -> list[str]:
     found = [at.problem for at in subject.places if at.problem] + obstacles(request, subject.places, decision)
-    if not subject.at_rest and not stop:
+    if subject.without_rest:
+        found.append(
+            f"{subject.name} cannot be stopped, because its workers have no REST API (MirrorMaker 2 in dedicated "
+            "mode): stop the process, change the offsets, and start it again"
+        )
+    elif not subject.at_rest and not stop:
         found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or use --stop")
     if subject.holders:
         runs = "; ".join(map(str, subject.holders))

@@ -86,7 +86,8 @@ def observe_targets(access: OffsetAccess, targets: Sequence[OffsetTarget]) -> tu
         producers, _ = producers_of(sources, group_id, name)
         holders, unseen = runs_of(sources, group_id, name)
         up = bool(access.group.members)
-        found.append(ConnectorState(name, places, states.get(name), up, config, workers, producers, holders, unseen))
+        state, silent = states.get(name), access.group.without_rest
+        found.append(ConnectorState(name, places, state, up, config, workers, producers, holders, unseen, silent))
     return replace(access, view=view), found
 
 

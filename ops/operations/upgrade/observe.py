@@ -12,7 +12,7 @@ from connectctl.ops.connect.connector import Connector, owners_of
 from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import Worker
-from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.errors import ConnectctlError, NoRestApi, Refused
 from connectctl.ops.core.times import now_utc
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
@@ -86,8 +86,18 @@ def leader_id(reader: ClusterReader) -> LeaderId | Gap:
 def observe(
     reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]
 ) -> RollingSnapshot:
-    """Take the snapshot of the cluster for a planner. Raises ``Refused`` if a rebalance hides the workers' addresses."""
-    if group.members and not any(member.url for member in group.members):
+    """Take the snapshot of the cluster for a planner.
+
+    Raises ``Refused`` if a rebalance hides the workers' addresses, and ``NoRestApi`` if they have none.
+    """
+    if group.without_rest:
+        raise NoRestApi(
+            f"The workers of {group.id} have no REST API, so that connectctl cannot see or change their mode",
+            why="they are MirrorMaker 2 in dedicated mode",
+            next_step="Set TARGET.exactly.once.source.support (first preparing, then enabled) and "
+            "dedicated.mode.enable.internal.rest=true in mm2.properties, and restart the processes one by one.",
+        )
+    if not group.settled:
         raise Refused(
             f"The group {group.id} is {group.state}, and its workers cannot be identified during a rebalance",
             next_step="Try again when the rebalance is over: connectctl cluster show --watch.",

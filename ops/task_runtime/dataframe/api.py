@@ -322,7 +322,8 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
             kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
     config, tasks = configs_of(target)
     with closing(TransactionClient(dict(target.client), timeout=target.timeout)) as calls:
-        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES)
+        topics = {"offsets": target.offsets_topic}
+        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES, topics=topics)
         generation = leader.start(target.connector, config, lambda before: tasks)
         if config_topic in fresh:
             # What wrote before there was this topic is known to the coordinators alone.

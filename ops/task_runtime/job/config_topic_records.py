@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK, newest
 from connectctl.ops.connect.source_keys import connect_json
 
 if TYPE_CHECKING:
+    from connectctl.ops.connect.group_mark import GroupMark
     from connectctl.ops.kafka.records import ConsumerRecord
 
 STARTED, STOPPED = "STARTED", "STOPPED"
@@ -73,11 +74,13 @@ def _of(key: str, name: str) -> bool:
     return stem == TASK + name and number.isdigit()
 
 
-def task_set(name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> list[KeyValue]:
-    """The records of one transaction: the connector's configuration, its task configs, and their commit."""
-    found = [(CONNECTOR + name, {"properties": dict(config)})]
+def task_set(
+    name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]], mark: GroupMark | None = None
+) -> list[KeyValue]:
+    """The records of one transaction: the connector's configuration, its task configs, and their commit with ``mark``."""
+    found: list[tuple[str, dict[str, Any]]] = [(CONNECTOR + name, {"properties": dict(config)})]
     found += [(f"{TASK}{name}-{n}", {"properties": dict(task)}) for n, task in enumerate(tasks)]
-    found.append((COMMIT + name, {"tasks": len(tasks)}))  # type: ignore[dict-item]  # a number, as Connect has it
+    found.append((COMMIT + name, {"tasks": len(tasks), **(mark.members() if mark else {})}))
     return [(key.encode(), connect_json(value).encode()) for key, value in found]
 
 

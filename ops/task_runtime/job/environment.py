@@ -95,7 +95,10 @@ class JobEnvironment:
     @property
     def leader(self) -> Leader:
         scene, ready = self.scene, self.ready
-        leader = Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self.retries)
+        # Which topics live workers use is for them to say: they may be given others at their next start.
+        topics = {} if ready.take_over else ready.topics
+        config_topic = ready.topics["config"]
+        leader = Leader(scene.kafka, scene.calls, ready.group, config_topic, self.patience, self.retries, topics=topics)
         if not isinstance(ready.connector, TransformConnector):
             return leader
         return replace(leader, more_ids=PartitionIds(scene.target, scene.calls, ready.group, ready.name, self.note))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.group_mark import GroupMark
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
@@ -63,6 +64,8 @@ class Leader:
     patience: float = 60.0
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(60.0))
     more_ids: Callable[[Sequence[Mapping[str, str]]], Sequence[str]] = lambda configs: ()
+    topics: Mapping[str, str] = field(default_factory=dict)
+    """The group's offsets and status topics, by role, as far as they are known."""
 
     def start(
         self, name: str, config: Mapping[str, str], choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]]
@@ -106,7 +109,8 @@ class Leader:
             handle.initialise(self.patience)
             before = self.read_state(name)
             tasks = choose(before)
-            self._write(handle, task_set(name, config, tasks))
+            mark = GroupMark(self.group, self.topics.get("offsets"), self.topics.get("status"))
+            self._write(handle, task_set(name, config, tasks, mark))
             written = self.read_state(name)
             if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
                 raise UnknownOutcome("the config topic has newer task configurations")

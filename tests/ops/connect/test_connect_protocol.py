@@ -4,7 +4,10 @@ import contextlib
 import struct
 
 import pytest
+from connectctl.ops.clients.kafka_protocol.group_coordinator import RawMember
+from connectctl.ops.clients.librdkafka.client import _member
 from connectctl.ops.connect.connect_protocol import (
+    Assignment,
     ConnectGroup,
     Member,
     decode_assignment,
@@ -98,3 +101,55 @@ def test_a_worker_that_joins_for_the_first_time_or_eagerly_runs_only_what_it_was
     newest = decode_assignment(assignment(2, {"b": [-1]}))
     assert newest is not None
     assert newest.carried_on(None) == newest
+
+
+def _advertising(url: str, config_offset: int = 7) -> bytes:
+    return b"\x00\x02" + len(url).to_bytes(2) + url.encode() + config_offset.to_bytes(8) + (0).to_bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("group", "client", "metadata", "url", "without_rest"),
+    [
+        ("connect", "connect-a:8083", _advertising("http://a:8083/"), "http://a:8083", False),
+        ("connect", "connect-a:8083", _advertising("HTTPS://a:8443/"), "HTTPS://a:8443", False),
+        ("live-mm2", "live->dr", _advertising("NOTUSED"), "", True),
+        ("live-mm2", "live->dr", _advertising("http://127.0.0.1:8083/"), "", True),
+        ("connect", "live->dr", _advertising("http://127.0.0.1:8083/"), "http://127.0.0.1:8083", False),
+        ("live-mm2", "live->dr", b"", "", False),
+        ("connect", "connect-a:8083", b"\x00", "", False),
+        ("connect", "connect-a:8083", _advertising(""), "", False),
+    ],
+)
+def test_no_rest_api_is_told_from_one_that_is_not_known_yet(
+    group: str, client: str, metadata: bytes, url: str, without_rest: bool
+) -> None:
+    raw = RawMember("id", client, "/10.0.0.1", metadata, b"")
+    found = _member(group, raw)
+    assert (found.url, found.without_rest) == (url, without_rest)
+
+
+@pytest.mark.parametrize(
+    ("worker_id", "wrote"),
+    [
+        ("host/live->dr/1e0d", True),
+        ("127.0.0.1:8083/live->dr", True),
+        ("live->dr", True),
+        ("host/west->dr/1e0d", False),
+        ("a:8083", False),
+    ],
+)
+def test_statuses_of_mirror_maker_name_its_client(worker_id: str, wrote: bool) -> None:
+    assert Member("id", "live->dr", "/10.0.0.1", "", 7, None, without_rest=True).wrote(worker_id) is wrote
+
+
+def test_statuses_of_a_worker_name_its_address() -> None:
+    member = Member("id", "connect-1", "/10.0.0.1", "http://a:8083", 7, None)
+    assert (member.name, member.wrote("a:8083"), member.wrote("b:8083")) == ("a:8083", True, False)
+    hidden = Member("id", "connect-1", "/10.0.0.1", "", -1, None)
+    assert (hidden.name, hidden.wrote("")) == ("connect-1", False)
+
+
+def test_the_leader_of_a_group_without_rest_has_no_address() -> None:
+    assignment = Assignment("id", "NOTUSED", 7, config_mismatch=False, connectors=(), tasks=())
+    group = ConnectGroup("g", "Stable", "sessioned", (Member("id", "c", "/h", "", 7, assignment, without_rest=True),))
+    assert (group.leader_url, group.without_rest, group.settled) == (None, True, True)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from connectctl.ops.connect.group_mark import GroupMark
 from connectctl.ops.connect.internal_topics import (
     ClusterSignals,
     ConfigTopicSignals,
@@ -14,6 +16,8 @@ from connectctl.ops.connect.internal_topics import (
     choose,
     choose_config,
     classify,
+    mirror_topic,
+    named_alike,
 )
 from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.kafkareads import connect_group, records
@@ -158,17 +162,23 @@ BESIDE = ClusterSignals(connectors=frozenset("ab"), others=frozenset("bx"), othe
             "a dedicated one is left out",
             offsets(o="a,b", d="a"),
             [],
-            ClusterSignals(dedicated=frozenset("d")),
+            ClusterSignals(foreign=frozenset("d")),
             guess("o"),
         ),
         (
             "empty beside dedicated",
             offsets(d="a"),
             ["e"],
-            ClusterSignals(dedicated=frozenset("d")),
+            ClusterSignals(foreign=frozenset("d")),
             guess("e", empty=True),
         ),
-        ("the global one named as dedicated", offsets(d="a"), [], ClusterSignals(dedicated=frozenset("d")), guess("d")),
+        (
+            "a dedicated one alone is none",
+            offsets(d="a"),
+            [],
+            ClusterSignals(foreign=frozenset("d")),
+            TopicChoice(None),
+        ),
     ],
 )
 def test_the_offsets_topic_is_matched_by_the_connectors_it_names(
@@ -184,3 +194,75 @@ def test_the_status_topic_is_matched_by_its_workers_even_where_connectors_have_t
     ]
     evidence = ClusterSignals(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), other_groups=True)
     assert choose(found, [], evidence) == TopicChoice("s")
+
+
+def marked(topic: str, group_id: str, names: str = "a,b") -> ConfigTopicSignals:
+    return ConfigTopicSignals(topic, frozenset(names.split(",")), end=10, mark=GroupMark(group_id))
+
+
+@pytest.mark.parametrize(
+    ("why", "found", "group", "expected"),
+    [
+        ("a job's with the same names", [*configs(c="a,b"), marked("j", "jobs")], GROUP, TopicChoice("c")),
+        ("a job's alone, of a group that runs nothing", [marked("j", "jobs")], IDLE, TopicChoice(None)),
+        ("a job's alone, with all workers down", [marked("j", "jobs")], DOWN, TopicChoice(None)),
+        ("its own mark", [*configs(c="a,b"), marked("d", "connect")], GROUP, TopicChoice("d")),
+        ("its own mark, with all workers down", [*configs(c="a,b"), marked("d", "connect")], DOWN, TopicChoice("d")),
+        ("the group was renamed", [*configs(c="x"), marked("j", "old-name")], GROUP, guess("j")),
+    ],
+)
+def test_the_mark_of_a_job_tells_whose_a_config_topic_is(
+    why: str, found: list[ConfigTopicSignals], group: Any, expected: TopicChoice
+) -> None:
+    assert choose_config(found, [], group) == expected, why
+
+
+@pytest.mark.parametrize("group", [GROUP, DOWN])
+def test_of_several_config_topics_the_one_that_the_groups_leader_wrote_to_is_chosen(group: Any) -> None:
+    found = configs(c="a,b", d="a,b")
+    assert choose_config(found, [], group, lambda topics: frozenset("d")) == TopicChoice("d")
+    assert choose_config(found, [], group, lambda topics: frozenset("cd")) == TopicChoice(None, ("c", "d"))
+    assert choose_config(found, [], group, lambda topics: frozenset()) == TopicChoice(None, ("c", "d"))
+
+
+def test_a_name_tells_topics_apart_and_proves_nothing() -> None:
+    found = configs(c="a,b", d="a,b")
+    assert choose_config(found, [], GROUP, named=frozenset({"d", "z"})) == guess("d")
+    named = ClusterSignals(connectors=frozenset("ab"), named=frozenset({"o", "e"}))
+    assert choose(offsets(o="a", p="a"), [], named) == guess("o")
+    assert choose([], ["e", "f"], named) == guess("e", empty=True)
+
+
+def test_of_several_offsets_topics_the_one_that_the_groups_tasks_wrote_to_is_chosen() -> None:
+    wrote = ClusterSignals(connectors=frozenset("ab"), written=lambda topics: frozenset("p"))
+    assert choose(offsets(o="a", p="a"), [], wrote) == TopicChoice("p")
+
+
+def test_nobody_is_asked_who_wrote_where_there_is_no_choice() -> None:
+    def never(topics: Any) -> frozenset[str]:
+        raise AssertionError(topics)
+
+    assert choose_config(configs(c="a,b", d="x"), [], GROUP, never) == TopicChoice("c")
+    assert choose(offsets(o="a", p="x"), ["e"], replace(OURS, written=never)) == TopicChoice("o")
+
+
+def test_topics_of_mirror_maker_are_called_after_its_group() -> None:
+    assert [mirror_topic("live-mm2", role) for role in Role] == [
+        "mm2-configs.live.internal",
+        "mm2-offsets.live.internal",
+        "mm2-status.live.internal",
+    ]
+    assert mirror_topic("connect", "config") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "role", "name"),
+    [
+        ("connect-configs", "offsets", "connect-offsets"),
+        ("x-config", "status", "x-status"),
+        ("mm2-configs.live.internal", "offsets", "mm2-offsets.live.internal"),
+    ],
+)
+def test_topics_of_one_group_are_mostly_called_alike(config: str, role: str, name: str) -> None:
+    assert name in named_alike(config, role)
+    assert named_alike("something", role) == frozenset()

@@ -74,7 +74,7 @@ class Stage:
                 pass
 
         class Leader:
-            def __init__(self, *args: Any):
+            def __init__(self, *args: Any, **more: Any):
                 pass
 
             def read_state(self, name: str) -> ConfigTopicState:
