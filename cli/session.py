@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.config import paths
-from connectctl.ops.config.endpoints import problem_of_brokers
+from connectctl.ops.config.endpoints import problem_of_brokers, problem_of_url
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -284,7 +284,7 @@ class Session:
         given = self.settings.get("rest") or []
         if given or group is None:
             return self.connect(tuple(given))
-        members = [member.url for member in group.members if member.url]
+        members = [member.url for member in group.members if problem_of_url(member.url) is None]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
 
     def driver(self, tell: Callable[[str], None] | None = None) -> protocols.WorkerDriver:

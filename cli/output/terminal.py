@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
 from connectctl.cli.output.sanitize import YamlStream, on_one_line, visible, yaml_style
 from connectctl.cli.output.tables import fit, whole
+from connectctl.ops.config import ignored_input
 
 if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
@@ -259,6 +260,7 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.id] = counts.get(finding.id, 0) + 1
+        ignored_input.told(finding.subject)
         if counts[finding.id] > most:
             continue
         note(line_of(finding), style=COLOURS[finding.severity.value])
@@ -266,6 +268,15 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
     for id_, count in counts.items():
         if count > most:
             note(f"… and {count - most:,} more {id_}; -o json has them all.")
+
+
+def tell_ignored(*, most: int = 20) -> None:
+    """Print what the command ignored of its input and did not name yet."""
+    found = ignored_input.take()
+    for finding in found[:most]:
+        note(line_of(finding), style=COLOURS[finding.severity.value])
+    if len(found) > most:
+        note(f"… and {len(found) - most:,} more records are ignored.")
 
 
 def tell(found: Iterable[Finding], *, wide: bool) -> None:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from connectctl.ops.config.endpoints import HIGHEST_PORT
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 
 PATIENCE = 3.0
@@ -67,7 +69,7 @@ def cause(address: str, context: ssl.SSLContext | None, patience: float = PATIEN
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
-    if not port.isdigit():
+    if whole_number(port, HIGHEST_PORT) is None:
         return None
     if context is None:
         return ONLY_TLS if _speaks_tls(host, int(port), patience) else None

@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 
 from connectctl.ops.clients.connection_errors import explained
 from connectctl.ops.clients.rest.http_answer import ask
+from connectctl.ops.config.json_shape import Malformed, encodable, has_escaped_surrogate
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect import rest_answers
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 
@@ -175,6 +177,9 @@ class Connect:
             why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
             lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
             raise _Next(self._explained(lost, url)) from e
+        except httpx.InvalidURL as e:
+            lost = Unreachable(f"The worker at {url} cannot be reached", why=str(e), next_step=_CHECK)
+            raise _Next(lost) from e
         except httpx.TimeoutException as e:
             late = TimedOut(
                 f"The worker at {url} did not answer {method} {path} within {max(round(patience, 1), 0.1):g} s",
@@ -188,7 +193,7 @@ class Connect:
             error = self._explained(broken, url)
             raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
-            return _content(answer, method, url + path)
+            return _content(answer, method, url, path)
         return _refuse(answer, method, url + path)
 
     def _is_there_already(self, method: str, path: str, body: Any, url: str) -> bool:
@@ -241,19 +246,28 @@ class Connect:
         return context
 
 
-def _content(answer: httpx.Response, method: str, url: str) -> Any:
-    if not answer.content:
+def _content(answer: httpx.Response, method: str, url: str, path: str) -> Any:
+    """The JSON of an answer, of the shape that Connect gives it; None for one without content."""
+    if not answer.content and method != "GET":
         return None
     try:
-        return read_json(answer.content)
+        found = read_json(answer.content)
     except ValueError as e:
         beginning = answer.content[:40].decode("utf-8", "replace")
-        raise ConnectctlError(
-            f"The answer to {method} {url} is not JSON",
-            why=f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e),
-            next_step="Check that the address is a Connect worker's.",
-            code="not-connect",
-        ) from e
+        why = f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e)
+        raise _not_connect(f"The answer to {method} {url}{path} is not JSON", why) from e
+    if has_escaped_surrogate(answer.content):
+        found = encodable(found)
+    try:
+        rest_answers.check(method, path, found)
+    except Malformed as e:
+        raise _not_connect(f"The answer to {method} {url}{path} is not that of a Connect worker", str(e)) from e
+    return found
+
+
+def _not_connect(what: str, why: str) -> ConnectctlError:
+    hint = "Check that the address is a Connect worker's."
+    return ConnectctlError(what, why=why, next_step=hint, code="not-connect")
 
 
 def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
@@ -275,7 +289,8 @@ def _message(answer: httpx.Response) -> tuple[str, bool]:
     if 300 <= answer.status_code < 400:
         return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
     try:
-        return str(read_json(answer.content)["message"]), True
+        message = read_json(answer.content)["message"]
+        return str(message).encode(errors="replace").decode(), True
     except (ValueError, KeyError, TypeError):
         # Not from Connect itself: a proxy, or the servlet container.
         return answer.reason_phrase or "no reason given", False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import cluster_findings
-from connectctl.ops.connect import config_topic as connect_config_topic
+from connectctl.ops.connect.config_topic import COMMIT, TARGET
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.connector import (
     Connector,
@@ -24,6 +24,7 @@ from connectctl.ops.connect.connector import (
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 from connectctl.ops.kafka.visibility import Complete, Observation, Partial, gap_findings, gap_of, observation_of
+from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.cluster.read_once import read_once
 
@@ -56,8 +57,8 @@ class Facts:
         found = (self.configured or {}).get(connector.name)
         return replace(
             connector,
-            target_state=found.target_state if found else None,
-            committed_tasks=found.task_count if found else None,
+            target_state=found.target_state if found and TARGET not in found.unread else None,
+            committed_tasks=found.task_count if found and COMMIT not in found.unread else None,
             assigned=self.owners.parts(connector.name) if self.owners else None,
         )
 
@@ -65,7 +66,7 @@ class Facts:
 def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     """The facts of this moment. Raises what ``KafkaReads`` raises."""
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
-    state = None if image.held_back else connect_config_topic.state_of(image)
+    state = None if image.held_back else state_in(kafka, image, patience=PATIENCE)
     # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
@@ -193,8 +194,8 @@ def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
-    state = connect_config_topic.state_of(images[config_topic])
-    statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}
+    state = state_in(kafka, images[config_topic], patience=PATIENCE)
+    statuses = statuses_from_topic(images[status_topic].latest, status_topic) if status_topic in images else {}
     return assembled(state, statuses)
 
 
@@ -206,8 +207,8 @@ def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) ->
             tasks={n: statuses.get((name, n)) for n in range(configured.task_count)},
             config=configured.config,
             type=configured.looks_like,
-            target_state=configured.target_state,
-            committed_tasks=configured.task_count,
+            target_state=None if TARGET in configured.unread else configured.target_state,
+            committed_tasks=None if COMMIT in configured.unread else configured.task_count,
         )
         for name, configured in state.connectors.items()
     ]
@@ -257,8 +258,8 @@ def see(
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
     """The connector called ``name`` as the config topic has it, None where it has none."""
-    images = kafka.image([config_topic], patience=PATIENCE)
-    return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
+    image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
+    return state_in(kafka, image, patience=PATIENCE).connectors.get(name)
 
 
 def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:

@@ -18,6 +18,7 @@ from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
 from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, select
@@ -131,7 +132,8 @@ def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> C
     topic = find_internal_topics(kafka, group, named, needed=("config",)).config
     assert topic is not None
     image = kafka.image([topic], patience=PATIENCE)[topic]
-    return Configured(config_topic.parse(image.latest, topic), task_id_ranges(image.latest))
+    image = with_former(kafka, image, patience=PATIENCE)
+    return Configured(config_topic.state_of(image), task_id_ranges([*image.latest, *image.superseded]))
 
 
 def running_tasks(

@@ -116,8 +116,9 @@ def settled_state(state: State | None, configured: ConfiguredConnector | None) -
 
     The steps see for themselves that the last of its tasks has ended.
     """
-    stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
-    return State.STOPPED if stopped else state
+    if configured is None or configured.unread:
+        return state
+    return State.STOPPED if configured.target_state == "STOPPED" and configured.task_count == 0 else state
 
 
 _DISTURBS = (SetTargetState, FenceTasks)
