@@ -58,12 +58,12 @@ def apply(
     report(plan, results, options.output)
 
 
-def open_journal() -> Journal:
-    """Open the user's journal. Raises ``ConnectctlError`` if it cannot be written."""
+def open_journal(*, read_only: bool = False) -> Journal:
+    """Open the user's journal. Raises ``ConnectctlError`` if it is damaged, or unless ``read_only`` cannot be written."""
     from connectctl.ops.config import paths
     from connectctl.ops.core.journal import Journal
 
-    return Journal(paths.journal_directory())
+    return Journal(paths.journal_directory(), read_only=read_only)
 
 
 def carry_out(

@@ -47,6 +47,11 @@ def whole(value: Any) -> None:
         raise Malformed(f"is {kind_of(value)}, and not a whole number")
 
 
+def flag(value: Any) -> None:
+    if type(value) is not bool:
+        raise Malformed(f"is {kind_of(value)}, and neither true nor false")
+
+
 def between(least: int, most: int) -> Shape:
     """Return the shape of a whole number from ``least`` to ``most``."""
 

@@ -46,11 +46,11 @@ def encodings(draw: Any, valid: Any) -> bytes:
     """Bytes: any, those of any JSON, and those of ``valid`` mutated, cut, or with one byte changed."""
     kind = draw(st.integers(0, 4))
     if kind == 0:
-        return draw(st.binary(max_size=20))
+        return bytes(draw(st.binary(max_size=20)))
     if kind == 1:
         return json.dumps(draw(VALUES)).encode()
     if kind == 2:
         return json.dumps(draw(mutated(valid))).encode()
     whole = json.dumps(valid).encode()
     at = draw(st.integers(0, len(whole) - 1))
-    return whole[:at] if kind == 3 else whole[:at] + draw(st.binary(min_size=1, max_size=1)) + whole[at + 1 :]
+    return whole[:at] if kind == 3 else bytes(whole[:at] + draw(st.binary(min_size=1, max_size=1)) + whole[at + 1 :])

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.clients.connection_errors import check_files, explained, naming
 from connectctl.ops.clients.rest.http_answer import ask
 from connectctl.ops.config.json_shape import Malformed, encodable, has_escaped_surrogate
 from connectctl.ops.config.json_text import read_json
@@ -70,7 +70,11 @@ class _Later(Exception):
 def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
     """The error of ours that an answer means. ``message`` is Connect's own."""
     asked = f"{method} {url}"
-    if status in (401, 403):
+    if status == 401:
+        hint = "Check rest_auth: connectctl context show."
+        what = f"Authentication failed: the worker refuses the login (to {asked})"
+        return NotAuthorized(what, why=message, next_step=hint)
+    if status == 403:
         hint = "Check rest_auth and rest_tls: connectctl context show."
         return NotAuthorized(f"The worker does not allow {asked}", why=message, next_step=hint)
     if status == 409:
@@ -233,10 +237,13 @@ class Connect:
         return found
 
     def _verification(self) -> Any:
+        check_files({f"rest_tls.{name}": self._tls.get(name) for name in ("ca", "certificate", "key")})
         try:
-            context = ssl.create_default_context(cafile=self._tls.get("ca"))
+            with naming(self._tls.get("ca")):
+                context = ssl.create_default_context(cafile=self._tls.get("ca"))
             if self._tls.get("certificate"):
-                context.load_cert_chain(self._tls["certificate"], self._tls.get("key"))
+                with naming(self._tls["certificate"]):
+                    context.load_cert_chain(self._tls["certificate"], self._tls.get("key"))
         except (OSError, ValueError) as e:
             hint = "Check rest_tls: connectctl context show."
             raise BadInput("The files of rest_tls cannot be used", why=str(e), next_step=hint) from e

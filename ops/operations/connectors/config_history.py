@@ -67,7 +67,7 @@ def journal_versions(
     for run in reversed([run for run in runs if name in run.subjects and run.changed]):
         try:
             steps = journal.plan_of(run, kinds).steps
-        except (BadInput, OSError):
+        except BadInput:
             continue  # a run of another kind
         for number, step in enumerate(steps):
             done = next((m for m in run.marks if m.step == number and m.what == "done"), None)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.operations.offsets.changes import RestoreBackup, from_data
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget, restoring
@@ -45,9 +44,9 @@ def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[Gr
     connectors = {step.subject for step in steps if isinstance(step, ChangeGroupOffsets) and step.connector}
     found = []
     for number, step in enumerate(steps):
-        path = journal.path(run.id, group_backup_file(number))
-        if isinstance(step, BackupGroup) and path.exists():
-            change = restoring(read_json(path.read_bytes())["offsets"])
+        name = group_backup_file(number)
+        if isinstance(step, BackupGroup) and journal.path(run.id, name).exists():
+            change = restoring(journal.read_json(run.id, name).get("offsets"))
             found.append(GroupTarget(step.subject, change, step.subject in connectors))
     return found
 

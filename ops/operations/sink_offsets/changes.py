@@ -136,8 +136,10 @@ def resetting(partitions: Sequence[str] | None) -> GroupChange:
     return GroupChange(tuple((*_place(read_json(text)), None) for text in partitions))
 
 
-def restoring(entries: Iterable[Mapping[str, Any]]) -> GroupChange:
+def restoring(entries: Any) -> GroupChange:
     """The change after which a group has exactly ``entries``, as ``entries_json`` gives them. Raises ``BadInput``."""
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise _bad("its offsets are not an array of objects", entries)
     found = tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
     return GroupChange(found, exact=True)
 
