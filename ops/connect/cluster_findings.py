@@ -126,10 +126,12 @@ def config_lag(group: ConnectGroup) -> Finding | None:
     return CONFIG_LAG.found(group.id, message, "Try again; if it persists, see the leader's log.")
 
 
-def seen_in_topics(group: ConnectGroup) -> Finding:
-    """No worker answers, so that connectors are told from the config and status topics (CLUSTER010)."""
-    message = "No worker answers over REST; connectors are read from the config and status topics."
-    return SEEN_IN_TOPICS.found(group.id, message)
+def seen_in_topics(group: ConnectGroup, unreadable: str | None = None) -> Finding:
+    """Connectors are told from the config and status topics (CLUSTER010): no worker answers, or the answer is
+    ``unreadable``.
+    """
+    why = "No worker answers over REST" if unreadable is None else f"The workers' answer cannot be read ({unreadable})"
+    return SEEN_IN_TOPICS.found(group.id, f"{why}; connectors are read from the config and status topics.")
 
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:

@@ -378,8 +378,8 @@ def _run(row: tuple[Any, ...], marks: Mapping[str, Sequence[StepEvent]]) -> Run:
 
 
 def _unusable(path: Path, why: str) -> BadInput:
-    hint = "Restore it from a backup of the journal; without it, the run can be neither resumed nor undone."
-    return BadInput(f"{path} cannot be used; nothing was done", why=why, next_step=hint, code="journal-damaged")
+    hint = "Restore it from a backup of the journal, or use the journal that has it: CONNECTCTL_JOURNAL."
+    return BadInput(f"{path} cannot be read; nothing was done", why=why, next_step=hint, code="journal-damaged")
 
 
 def _hashing(content: Iterable[bytes], hashed: Any) -> Iterator[bytes]:

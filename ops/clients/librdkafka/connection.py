@@ -65,8 +65,8 @@ _CUT_SHORT = re.compile(r"failed: Local: ")
 """What librdkafka says of a login, as a failure of it, where the broker died in the middle: it was not refused."""
 
 
-_HANDSHAKE = re.compile(r"handshake|ApiVersion|certificate|ssl", re.IGNORECASE)
-"""What librdkafka says of a connection that ends before the first answer."""
+_NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
+"""What librdkafka says where no handshake begins."""
 
 
 def failure(
@@ -215,7 +215,7 @@ class Connection:
 
     def _end_if_decided(self) -> None:
         """Raise ``NotTrusted`` if the handshake fails at every broker, whenever it is tried."""
-        if self._last_words is not None and not _HANDSHAKE.search(self._last_words):
+        if self._last_words is not None and _NOT_THERE.search(self._last_words):
             return
         if why := decided(self.bootstrap, lambda: tls(self._properties)):
             found = unreachable(self.bootstrap, why)

@@ -245,14 +245,16 @@ def see(
         return ConnectorListing(with_health(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
     except (NotAuthorized, NotTrusted):
         raise  # workers are there: to read their topics instead would mean that they do not answer
-    except (Unreachable, TimedOut):
-        if kafka is None or group is None:
+    except ConnectctlError as e:
+        # Configurations that are not texts break the workers' own answer in its middle.
+        unreadable = e.why if e.code == "not-connect" else None
+        if not (unreadable or isinstance(e, Unreachable | TimedOut)) or kafka is None or group is None:
             raise
 
     topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
     found = from_topics(kafka, str(topics.config), topics.status)
     return ConnectorListing(
-        with_health(found, group), "topics", (cluster_findings.seen_in_topics(group), *topics.findings)
+        with_health(found, group), "topics", (cluster_findings.seen_in_topics(group, unreadable), *topics.findings)
     )
 
 

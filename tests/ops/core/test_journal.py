@@ -196,7 +196,7 @@ def test_a_plan_that_was_cut_is_named_by_its_path(journal: Journal) -> None:
     run = begin(journal)
     path = journal.path(run, "plan.json")
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(BadInput, match=r"plan\.json cannot be used") as error:
+    with pytest.raises(BadInput, match=r"plan\.json cannot be read") as error:
         journal.plan(run)
     assert "Restore it from a backup" in str(error.value)
     path.unlink()
