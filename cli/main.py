@@ -347,7 +347,7 @@ def root(
     from connectctl.cli.output import terminal
 
     terminal.without_headers = no_headers
-    ctx.call_on_close(terminal.tell_ignored)
+    ctx.call_on_close(terminal.print_ignored)
     if ctx.obj is None:
         from connectctl.cli.session import Session
 

@@ -260,7 +260,7 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.id] = counts.get(finding.id, 0) + 1
-        ignored_input.told(finding.subject)
+        ignored_input.printed(finding.subject)
         if counts[finding.id] > most:
             continue
         note(line_of(finding), style=COLOURS[finding.severity.value])
@@ -270,7 +270,7 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
             note(f"… and {count - most:,} more {id_}; -o json has them all.")
 
 
-def tell_ignored(*, most: int = 20) -> None:
+def print_ignored(*, most: int = 20) -> None:
     """Print what the command ignored of its input and did not name yet."""
     found = ignored_input.take()
     for finding in found[:most]:

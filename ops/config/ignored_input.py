@@ -18,7 +18,7 @@ def remember(subject: str, finding: Any) -> None:
         _pending[subject] = finding
 
 
-def told(subject: str) -> None:
+def printed(subject: str) -> None:
     """Note that the finding about ``subject`` was printed."""
     _pending.pop(subject, None)
 

@@ -144,13 +144,17 @@ def an_object(required: Mapping[str, Shape], optional: Mapping[str, Shape] | Non
     return shape
 
 
+_TEXTS = frozenset((str, type(None)))
+
+
 def texts(value: Any) -> None:
     """Allow an object of texts and nulls, which a configuration is."""
     if type(value) is not dict:
         raise Malformed(f"is {kind_of(value)}, and not an object")
-    for name, each in value.items():
-        if type(each) is not str and each is not None:
-            raise Malformed(f"is {kind_of(each)}, and not a text", f".{name}")
+    if set(map(type, value.values())) <= _TEXTS:  # quicker than one after the other
+        return
+    name, other = next((name, each) for name, each in value.items() if type(each) not in _TEXTS)
+    raise Malformed(f"is {kind_of(other)}, and not a text", f".{name}")
 
 
 def encodable(value: Any) -> Any:
@@ -165,4 +169,4 @@ def encodable(value: Any) -> Any:
 
 def has_escaped_surrogate(raw: bytes) -> bool:
     """Return ``True`` if JSON may have halves of surrogate pairs, which only escapes can write."""
-    return b"\\ud" in raw or b"\\uD" in raw
+    return b"\\u" in raw and (b"\\ud" in raw or b"\\uD" in raw)

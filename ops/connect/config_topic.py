@@ -195,8 +195,8 @@ def read(record: ConsumerRecord) -> tuple[str, dict[str, Any] | None]:
             _SHAPES[prefix](value)
         except Malformed as e:
             raise Malformed(e.problem, e.path or "its value") from e
-        if prefix in (CONNECTOR, TASK):
-            value = {**value, "properties": _values(value["properties"])}
+        if prefix == CONNECTOR or (prefix == TASK and None in value["properties"].values()):
+            value["properties"] = _values(value["properties"])
     return key, value
 
 
@@ -233,8 +233,8 @@ def newest(records: Iterable[ConsumerRecord], wanted: Callable[[str], bool]) -> 
 def _limit(
     limits: dict[str, dict[int, tuple[int, str | None]]], key: str, offset: int, value: Mapping[str, Any]
 ) -> None:
-    if (task := task_of(key)) is not None:
-        limits.setdefault(task[0], {})[task[1]] = (offset, value["properties"].get("tasks.max"))
+    name, _, number = key.removeprefix(TASK).rpartition("-")
+    limits.setdefault(name, {})[int(number)] = (offset, value["properties"].get("tasks.max"))
 
 
 def _note(
@@ -257,8 +257,9 @@ def _assemble(
     live = {k.removeprefix(CONNECTOR): v for k, (_, v) in newest.items() if k.startswith(CONNECTOR) and v is not None}
     tasks: dict[str, dict[int, bytes]] = {}
     for key, (_, value) in newest.items():
-        if value is not None and (task := task_of(key)) is not None:
-            tasks.setdefault(task[0], {})[task[1]] = value
+        if value is not None and key.startswith(TASK):
+            name, _, number = key.removeprefix(TASK).rpartition("-")
+            tasks.setdefault(name, {})[int(number)] = value
     connectors = {}
     for name, value in live.items():
         committed, count = newest.get(COMMIT + name, (-1, None))

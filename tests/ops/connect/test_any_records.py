@@ -27,7 +27,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 CONFIG = {"properties": {"connector.class": "x.Source", "tasks.max": "1", "name": "a"}}
-STATUS = {"state": "RUNNING", "trace": None, "worker_id": "w:8083", "generation": 1, "version": "4.3.1"}
+STATUS = {
+    "state": "RUNNING",
+    "trace": None,
+    "worker_id": "w:8083",
+    "generation": 1,
+    "version": "4.3.1",
+    "metrics": {"n": 1},
+}
 VALID: dict[str, Any] = {
     "connector-a": CONFIG,
     "task-a-0": CONFIG,
@@ -79,7 +86,7 @@ def test_records_of_any_kind_are_read_or_ignored(found: list[ConsumerRecord]) ->
     task_id_ranges(found)
     topic_versions(found, "a")
     assert config_topic_state(found, "a").transactional_ids >= 0
-    statuses_from(found, "a")
+    assert all(isinstance(s.metrics, dict | None) for s in statuses_from(found, "a").values())
     status_topic.topics(found)
     classify("cfg", found)
     owners_of([record.key for record in found])
