@@ -60,13 +60,13 @@ def apply(
     report(plan, results, options.output)
 
 
-def open_journal() -> Journal:
-    """Open the user's journal. Raises ``ConnectctlError`` if it cannot be written."""
+def open_journal(*, read_only: bool = False) -> Journal:
+    """Open the user's journal. Raises ``ConnectctlError`` if it is damaged, or unless ``read_only`` cannot be written."""
     from connectctl.ops.clients.secrets import reveal
     from connectctl.ops.config import paths
     from connectctl.ops.core.journal import Journal
 
-    journal = Journal(paths.journal_directory())
+    journal = Journal(paths.journal_directory(), read_only=read_only)
     journal.reveal = reveal
     return journal
 

@@ -86,6 +86,10 @@ def globals_first(args: Sequence[str], options: Sequence[Any]) -> list[str]:
     return first + rest
 
 
+_OF_DISKS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EIO))
+"""Errors of a file that are no bug: a disk that is full, broken or read-only, and missing permissions."""
+
+
 class ReaderGone(Exception):
     """The reader of the output closed its pipe."""
 
@@ -170,6 +174,11 @@ def _run(command: Any, args: Sequence[str]) -> int:
         _discard_output()
         return READER_GONE
     except OSError as e:
+        if e.filename is not None and e.errno in _OF_DISKS:
+            _report(
+                args, f"{e.filename} cannot be used", e.strerror, "Correct its permissions, or free space.", "file", 1
+            )
+            return 1
         if e.filename is not None or e.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT):
             return _bug(e, args)
         _discard_output()
@@ -351,6 +360,7 @@ def root(
     from connectctl.cli.output import terminal
 
     terminal.without_headers = no_headers
+    ctx.call_on_close(terminal.print_ignored)
     if ctx.obj is None:
         from connectctl.cli.session import Session
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.rest.without_rest import WithoutRest
 from connectctl.ops.config import paths
+from connectctl.ops.config.endpoints import problem_of_url
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.wait import observe_until
 
@@ -285,7 +286,7 @@ class Session:
             return self.connect(given)
         if group.without_rest:
             return WithoutRest(group.id)
-        members = [member.url for member in group.members if member.url]
+        members = [member.url for member in group.members if problem_of_url(member.url) is None]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
 
     def _proven(self, urls: tuple[str, ...]) -> protocols.ConnectCalls:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.connectors import (
@@ -98,6 +98,8 @@ KINDS: dict[str, type[Any]] = {
 KINDS |= {"Borrowed": rolling.IncludedStep, "FenceLeftovers": fencing.FenceUnusedIds}  # in runs that were saved before
 
 
-def steps_from_data(data: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
+def steps_from_data(data: Any) -> tuple[Any, ...]:
     """The steps that ``step_to_data`` wrote as ``data``. Raises ``BadInput`` for those that this version does not know."""
+    if not isinstance(data, list):
+        raise BadInput("The plan has no array of steps")
     return tuple(step_from_data(step, KINDS) for step in data)

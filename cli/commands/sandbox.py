@@ -10,7 +10,7 @@ import typer
 from connectctl.cli.options import ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.sandbox.jars.versions import LATEST
 
 if TYPE_CHECKING:
@@ -66,7 +66,15 @@ def up(
     )
     began = time.monotonic()
     with ExitStack() as stack:
-        sandbox = cluster.up(spec, shown(stack))
+        try:
+            sandbox = cluster.up(spec, shown(stack))
+        except OSError as e:
+            raise ConnectctlError(
+                "The files of a sandbox cannot be written",
+                why=f"{e.filename}: {e.strerror}" if e.filename else str(e),
+                next_step="Set XDG_STATE_HOME and XDG_CACHE_HOME to directories that can be written, with free space.",
+                code="unwritable",
+            ) from e
     took = time.monotonic() - began
     terminal.emit("Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took))
 

@@ -34,6 +34,12 @@ def visible(text: str) -> str:
     return _replaced(text, _python_escape)
 
 
+def cut(text: str, most: int) -> str:
+    """Return ``text``, or its first ``most`` characters and the number of the others."""
+    more = len(text) - most
+    return text if more <= 0 else f"{text[:most]}… ({more:,} more characters)"
+
+
 def on_one_line(text: str) -> str:
     """Return ``visible(text)`` with spaces instead of line feeds and tabs: for a cell, a heading, a finding."""
     return visible(text).replace("\n", " ").replace("\t", " ")

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from connectctl.cli.output.sanitize import on_one_line
+from connectctl.cli.output.sanitize import cut, on_one_line
 
 GAP = 3
+LONGEST = 250
+"""Most characters of a value in a table, as many as the name of a topic has; JSON has it whole."""
+LONGEST_SENTENCE = 2_000
+ALIGNED = 80
+"""The widest cell that the others of its column are aligned with, where lines may be of any width."""
 LEAST_SENTENCE = 16
 """Fewest cells in which a wrapped sentence is still readable."""
 
@@ -32,15 +37,16 @@ def cells(text: str) -> int:
 
 def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows in columns, one line each, in full width: for programs that parse them."""
-    table = [list(map(on_one_line, row)) for row in (columns, *rows)]
-    widths = [max(map(cells, column)) for column in zip(*table, strict=True)]
+    table = [list(map(_cell, row)) for row in (columns, *rows)]
+    # A longer one moves what follows it in its own line only.
+    widths = [max((n for n in map(cells, column) if n <= ALIGNED), default=0) for column in zip(*table, strict=True)]
     for row in table:
         yield (" " * GAP).join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()) -> Fitted:
     """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in the order of ``spare``."""
-    columns, *rows = [list(map(on_one_line, row)) for row in (columns, *rows)]
+    columns, *rows = [list(map(_cell, row)) for row in (columns, *rows)]
     left_out: list[str] = []
     for name in ("", *(each for each in spare if each in columns)):
         left_out += [name] if name else []
@@ -51,6 +57,12 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare
             lines = [line for number, row in enumerate(table) for line in _drawn(row, widths, heading=not number)]
             return lines, left_out
     return list(_blocks(columns, rows, width)), []
+
+
+def _cell(text: str) -> str:
+    """Return ``text`` as a table shows it: on one line, without the end of a value that nobody reads in a table."""
+    most = LONGEST_SENTENCE if _is_sentence(text[:LONGEST]) else LONGEST
+    return on_one_line(cut(text, most))
 
 
 def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:

@@ -13,8 +13,9 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
-from connectctl.cli.output.sanitize import YamlStream, on_one_line, visible, yaml_style
-from connectctl.cli.output.tables import fit, whole
+from connectctl.cli.output.sanitize import YamlStream, cut, on_one_line, visible, yaml_style
+from connectctl.cli.output.tables import LONGEST, LONGEST_SENTENCE, fit, whole
+from connectctl.ops.config import ignored_input
 
 if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
@@ -259,6 +260,7 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.id] = counts.get(finding.id, 0) + 1
+        ignored_input.printed(finding.subject)
         if counts[finding.id] > most:
             continue
         note(line_of(finding), style=COLOURS[finding.severity.value])
@@ -266,6 +268,15 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
     for id_, count in counts.items():
         if count > most:
             note(f"… and {count - most:,} more {id_}; -o json has them all.")
+
+
+def print_ignored(*, most: int = 20) -> None:
+    """Print what the command ignored of its input and did not name yet."""
+    found = ignored_input.take()
+    for finding in found[:most]:
+        note(line_of(finding), style=COLOURS[finding.severity.value])
+    if len(found) > most:
+        note(f"… and {len(found) - most:,} more records are ignored.")
 
 
 def tell(found: Iterable[Finding], *, wide: bool) -> None:
@@ -278,10 +289,11 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
         out.print(
             Text.assemble(
                 (f"{finding.severity.value:<8}", COLOURS[finding.severity.value]),
-                (f"{finding.id}  {on_one_line(finding.subject)}", "bold"),
+                (f"{finding.id}  {on_one_line(cut(finding.subject, LONGEST))}", "bold"),
             )
         )
-        for text, style in ((finding.message, ""), (finding.why if wide else None, "dim"), (finding.next_step, "cyan")):
+        message = cut(finding.message, LONGEST_SENTENCE)
+        for text, style in ((message, ""), (finding.why if wide else None, "dim"), (finding.next_step, "cyan")):
             if text:
                 out.print(Padding(Text(visible(text), style=style), (0, 0, 0, 8)))
 
@@ -289,7 +301,8 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
 def line_of(finding: Finding) -> str:
     """Return a finding as one line."""
     end = f" {finding.next_step}" if finding.next_step else ""
-    return on_one_line(f"{finding.severity.value}: {finding.id} {finding.subject}: {finding.message}{end}")
+    subject, message = cut(finding.subject, LONGEST), cut(finding.message, LONGEST_SENTENCE)
+    return on_one_line(f"{finding.severity.value}: {finding.id} {subject}: {message}{end}")
 
 
 def error_json(what: str, why: str | None, next_step: str | None, code: str, exit_code: int) -> str:

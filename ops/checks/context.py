@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from connectctl.ops.checks.acls.clusters import Open
-from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
-from connectctl.ops.connect import config_topic
+from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector
@@ -22,6 +21,7 @@ from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.cluster import observe
+from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
@@ -157,8 +157,8 @@ def _read_config_topic(context: CheckContext) -> None:
     images = answer_of(read, context.unseen, "the config and status topics") or {}
     config = context.internal.get("config")
     if config in images:
-        context.state = config_topic.state_of(images[config])
+        context.state = state_in(context.edges.kafka, images[config], patience=PATIENCE)
     status = context.internal.get("status")
     if status in images:
-        context.recorded = recorded_topics(images[status].latest)
+        context.recorded = status_topic.topics(images[status].latest)
     context.written = {key: at for image in images.values() for key, at in times(image.latest).items()}

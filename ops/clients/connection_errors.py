@@ -11,10 +11,14 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
+from connectctl.ops.config.endpoints import HIGHEST_PORT
+from connectctl.ops.config.numbers import whole_number
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 
 PATIENCE = 3.0
 """Seconds for the handshake: who is there answers at once, and the client has waited before."""
@@ -39,6 +43,9 @@ _VERIFY = {
 """X509_V_ERR_… of OpenSSL."""
 _SAID = (
     (r"certificate.required", "it requires a client certificate"),
+    (r"alert.certificate.expired", "it does not accept the client's certificate: that has expired"),
+    (r"alert.certificate.revoked", "it does not accept the client's certificate: that was revoked"),
+    (r"alert.access.denied", "it does not accept the client's certificate: access is denied"),
     (r"alert.(bad|unknown).(certificate|ca)|alert.certificate.unknown", "it does not accept the client's certificate"),
     (r"alert.protocol.version|unsupported.protocol", "it supports no version of TLS that this client supports"),
     (r"alert.handshake.failure|no.shared.cipher", "it accepts neither the client's ciphers nor its certificate"),
@@ -46,6 +53,7 @@ _SAID = (
         r"invalid.credentials|invalid username or password|invalid_token|SaslAuthenticationFailed|Authentication failed",
         "the user name, the password or the token is wrong",
     ),
+    (r"insufficient_scope", "the token is not accepted: its scope is another one, or it has expired"),
     (r"unsupported sasl mechanism|does not support .* sasl mechanism", "it does not support this SASL mechanism"),
 )
 """What clients say, and what it means."""
@@ -67,7 +75,7 @@ def cause(address: str, context: ssl.SSLContext | None, patience: float = PATIEN
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
-    if not port.isdigit():
+    if whole_number(port, HIGHEST_PORT) is None:
         return None
     if context is None:
         return ONLY_TLS if _speaks_tls(host, int(port), patience) else None
@@ -84,7 +92,8 @@ def _objection(host: str, port: int, context: ssl.SSLContext, patience: float) -
     except ssl.SSLCertVerificationError as e:
         return _VERIFY.get(e.verify_code, f"its certificate is invalid: {e.verify_message}")
     except ssl.SSLError as e:
-        return in_words(str(e)) or NO_TLS
+        # Only what speaks TLS sends an alert.
+        return in_words(str(e)) or (f"it ends the TLS handshake ({e.reason})" if "ALERT" in str(e) else NO_TLS)
     except ConnectionResetError:
         return NO_TLS
     except OSError:
@@ -119,6 +128,52 @@ def first_cause(addresses: str, context: Callable[[], ssl.SSLContext | None]) ->
         if time.monotonic() < end and (found := cause(address.strip().rpartition("//")[2], given)):
             return found
     return None
+
+
+def decided(addresses: str, context: Callable[[], ssl.SSLContext | None]) -> str | None:
+    """The cause that the first handshake shows at every one of ``HOST:PORT,HOST:PORT…``; None where one may still answer.
+
+    No later attempt changes what certificates and ports are, so that nobody has to wait for the end of the time-out.
+    """
+    found = [
+        cause(address.strip().rpartition("//")[2], context()) for address in addresses.split(",") if address.strip()
+    ]
+    return found[0] if found and all(found) else None
+
+
+def login_refused(doing: str, bootstrap: str, why: str | None) -> NotAuthorized:
+    """The error of a broker that knows who asks, or not who it is: no right is missing yet."""
+    return NotAuthorized(
+        f"Authentication failed: Kafka at {bootstrap} refuses the login (to {doing})",
+        why=why,
+        next_step="Check the user name, the password or the token in client: connectctl context show.",
+    )
+
+
+def check_files(files: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` with the setting and the path of a file that cannot be read. ``files`` are paths by setting."""
+    for name, path in files.items():
+        if not path or str(path) == "probe":
+            continue
+        place = Path(str(path)).expanduser()
+        try:
+            if not place.is_dir():
+                place.open("rb").close()
+        except OSError as e:
+            raise BadInput(
+                f"The file of {name} cannot be read: {path}",
+                why=e.strerror,
+                next_step="Correct it in the context (connectctl context show prints the source of each value).",
+            ) from e
+
+
+@contextmanager
+def naming(path: Any) -> Iterator[None]:
+    """Put the path of a file into the error of the TLS library, which does not name it. Raises ``OSError``."""
+    try:
+        yield
+    except (OSError, ValueError) as e:
+        raise OSError(f"{path}: {getattr(e, 'strerror', None) or e}") from e
 
 
 def listens(address: str, patience: float = CONNECTING) -> bool:

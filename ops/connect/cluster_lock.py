@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from connectctl.ops.config.numbers import whole_number
+
 PREFIX = "connectctl-lock-"
 _MARK = "connectctl"
 
@@ -53,7 +55,7 @@ class LockHolder:
         said = {name: _unquoted(value) for name, _, value in (pair.partition("=") for pair in pairs)}
         if head != _MARK or not {"run", "by", "since"} <= said.keys():
             return cls("", client_id, "", address=address, member=member)
-        pid = int(said["pid"]) if said.get("pid", "").isdecimal() else 0
+        pid = whole_number(said.get("pid")) or 0
         return cls(said["run"], said["by"], said["since"], pid, address, member)
 
     @property

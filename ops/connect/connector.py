@@ -193,16 +193,6 @@ def at_rest(connector: Connector) -> bool:
     return own == State.STOPPED and not any(s is not None and s.state in ("RUNNING", "RESTARTING") for s in tasks)
 
 
-def failed_parts(connector: Connector) -> frozenset[tuple[str, int]]:
-    """The parts that are FAILED by the word of the worker that has them; any worker's, where that is not known."""
-    assigned = connector.assigned
-    return frozenset(
-        (connector.name, part)
-        for part, status in connector.parts.items()
-        if status and status.state == "FAILED" and (assigned is None or assigned.get(part) == status.worker)
-    )
-
-
 def state_for_plan(connector: Connector, verdict: Verdict) -> State:
     """The state to plan a change with: STOPPED only where no task of it runs, or the last one is about to end.
 
@@ -276,17 +266,18 @@ def cause_of(status: Status | None) -> str | None:
 def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
     """A connector from what ``GET /connectors?expand=status&expand=info`` says of it."""
     said, info = data.get("status") or {}, data.get("info") or {}
+    config = {name: text for name, text in (info.get("config") or {}).items() if text is not None}
     statuses = {int(task["id"]): _status(task) for task in said.get("tasks", ())}
     # The status store keeps tasks that are gone until the leader clears them; the configs say which there should be.
     # Those that are gone may still be shutting down.
     expected = [int(task["task"]) for task in info["tasks"]] if "tasks" in info else sorted(statuses)
     own = said.get("connector")
-    remember(info.get("config") or {})
+    remember(config)
     return Connector(
         name=name,
         status=_status(own) if own else None,
         tasks={n: statuses.get(n) for n in expected},
-        config=info.get("config") or {},
+        config=config,
         type=info.get("type") or said.get("type"),
         stale_tasks={n: status for n, status in statuses.items() if n not in expected},
     )
@@ -296,5 +287,6 @@ def _status(data: Mapping[str, Any]) -> Status:
     return Status(str(data["state"]), data.get("worker_id"), data.get("trace") or None)
 
 
-def statuses_from_topic(records: Iterable[ConsumerRecord]) -> dict[tuple[str, int], Status]:
-    return {part: _status(value) for part, (_, value) in status_topic.newest(records).items()}
+def statuses_from_topic(records: Iterable[ConsumerRecord], topic: str | None = None) -> dict[tuple[str, int], Status]:
+    """The status of each connector and task; what is ignored is reported of the ``topic``, if that is given."""
+    return {part: _status(value) for part, (_, value) in status_topic.newest(records, topic=topic).items()}

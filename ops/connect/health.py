@@ -116,8 +116,16 @@ def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None)
 
 
 def failed_parts(connector: Connector) -> dict[int, Status]:
-    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED."""
-    return {part: status for part, status in connector.parts.items() if status and status.state == State.FAILED}
+    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED.
+
+    A part that is assigned has failed only by the word of the worker that has it.
+    """
+    assigned = connector.assigned or {}
+    return {
+        part: status
+        for part, status in connector.parts.items()
+        if status and status.state == State.FAILED and assigned.get(part, status.worker) == status.worker
+    }
 
 
 def _unhealthy_component(

@@ -161,7 +161,8 @@ def _candidate(record: ConsumerRecord) -> tuple[Role | None, str | None, str | N
             return Role.CONFIG, key.removeprefix(prefix) if prefix == CONNECTOR else None, None
     for prefix, member in status_topic.MEMBERS.items():
         if key.startswith(prefix) and (value is None or member in value):
-            return Role.STATUS, _named_in(key, prefix), (value or {}).get("worker_id")
+            worker = (value or {}).get("worker_id")
+            return Role.STATUS, _named_in(key, prefix), worker if isinstance(worker, str) else None
     return (Role.OFFSETS, name, None) if (name := _source_of(key)) is not None else (None, None, None)
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from connectctl.ops.config.numbers import whole_number
+from connectctl.ops.connect.config_topic import MOST_TASKS
+
 Config = Mapping[str, str]
 SourcePartition = Mapping[str, Any]
 _NAME = re.compile(r"[\w.-]+")
@@ -106,8 +109,7 @@ def counted(name: str, key: str) -> FieldRule:
     """The field is the number of a task, of as many as ``key`` says; one where it says nothing."""
 
     def values(config: Config) -> tuple[int, ...]:
-        count = config.get(key, "1").strip()
-        return tuple(range(int(count))) if count.isdigit() else ()
+        return tuple(range(whole_number(config.get(key, "1"), MOST_TASKS) or 0))
 
     return FieldRule(name, (key,), lambda config, given: given in values(config), values, is_not="is beyond")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from connectctl.ops.config.numbers import whole_number
+
 _START = "connectctl-run"
 _SIGN = ";"
 
@@ -38,6 +40,7 @@ def client_id(host: str, pid: int, since: float, unique: str) -> str:
 def holder(client: str, address: str) -> Holder:
     """The holder that a member of the group is; one with another client id is given as it is."""
     parts = client.split(_SIGN)
-    if len(parts) != 5 or parts[0] != _START or not (parts[2].isdigit() and parts[3].isdigit()):
+    pid, since = map(whole_number, parts[2:4]) if len(parts) == 5 and parts[0] == _START else (None, None)
+    if pid is None or since is None:
         return Holder(client, address)
-    return Holder(client, parts[1], int(parts[2]), float(parts[3]))
+    return Holder(client, parts[1], pid, float(since))

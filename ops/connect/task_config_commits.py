@@ -10,11 +10,11 @@ nothing; what is restarted does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.config.json_text import read_json
-from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK, read, task_of
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
@@ -52,11 +52,11 @@ class _Reading:
 
     def commit_tasks(self, value: Any, offset: int) -> None:
         """``commit-X``: takes the task configurations before it, unless the connector is not known or one is missing."""
-        if self.config is not None and not isinstance(value, dict):
+        if self.config is not None and value is None:
             return
         self.commit, self.committed = offset, self.config
-        self.tasks = int(value.get("tasks") or 0) if isinstance(value, dict) else 0
-        self.taken = self.config is not None and self.waiting >= set(range(self.tasks))
+        self.tasks = value["tasks"] if value is not None else 0
+        self.taken = self.config is not None and self.waiting.issuperset(range(self.tasks))
         self.waiting = set()
 
 
@@ -107,17 +107,15 @@ def _name_of(key: str) -> str:
 def _decoded(records: Iterable[ConsumerRecord]) -> Iterator[_Decoded]:
     """What the order of commits depends on; of a task's configuration only whether there is one.
 
-    One that cannot be read is reported by ``config_topic.parse``: it is not read once more here.
+    One that is ignored is reported by ``config_topic.parse``: it is not read once more here.
     """
     for record in records:
-        try:
-            key = (record.key or b"").decode()
-            if key.startswith(TASK):
-                yield key, (record.value or b"").startswith(b"{"), record
-            elif key.startswith((CONNECTOR, COMMIT)):
-                yield key, None if record.value is None else read_json(record.value), record
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            raw = record.key or b""
+            if raw.startswith(TASK.encode()):
+                yield raw.decode(), (record.value or b"").startswith(b"{"), record
+            elif raw.startswith((CONNECTOR.encode(), COMMIT.encode())):
+                yield *read(record), record
 
 
 def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:
@@ -127,10 +125,8 @@ def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:
             found.setdefault(key.removeprefix(CONNECTOR), _Reading()).configure(value, record)
         elif key.startswith(COMMIT):
             found.setdefault(key.removeprefix(COMMIT), _Reading()).commit_tasks(value, record.offset)
-        elif key.startswith(TASK):
-            name, _, number = key.removeprefix(TASK).rpartition("-")
-            if name and number.isdigit() and value:
-                found.setdefault(name, _Reading()).waiting.add(int(number))
+        elif value and (task := task_of(key)) is not None:
+            found.setdefault(task[0], _Reading()).waiting.add(task[1])
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.rule import Rule
 
@@ -45,7 +46,8 @@ class Backoff:
 
 
 def _milliseconds(text: str | None, default: int) -> int:
-    return int(text) if text and text.strip().isdigit() else default
+    number = whole_number(text)
+    return default if number is None else number
 
 
 @dataclass(frozen=True)

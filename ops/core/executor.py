@@ -150,4 +150,6 @@ def _part_done(error: ConnectctlError, run: Run, now: _Execution[Any], resume_hi
     waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
     then = "" if error.code == CONTRADICTED else f"Then resume: {resume_hint} {run.id}"
     hint = f"{error.next_step or ''} {then}".strip()
-    return PartDone(f"Step {now.number + 1} of the run failed{waited}: {error.what}", why=error.why, next_step=hint)
+    # The step did nothing, and the run did.
+    what = error.what.removesuffix("; nothing was done").removesuffix("; nothing was changed")
+    return PartDone(f"Step {now.number + 1} of the run failed{waited}: {what}", why=error.why, next_step=hint)

@@ -20,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from connectctl.ops.config.json_shape import an_object, array, text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
@@ -34,7 +35,13 @@ CREATE TABLE IF NOT EXISTS mark (
     run TEXT NOT NULL REFERENCES run(id), step INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT, at TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS mark_of_run ON mark(run);
+CREATE TABLE IF NOT EXISTS file (run TEXT NOT NULL, name TEXT NOT NULL, sha256 TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS file_of_run ON file(run);
 """
+KEPT = "kept"
+"""The directory of files that are called by their SHA-256."""
+HASHED = 1 << 20
+"""Bytes of a file that are read at once to verify it."""
 
 
 class RunState(StrEnum):
@@ -82,46 +89,82 @@ class Run:
 
 
 class Journal:
-    """The journal in ``directory``. Raises ``ConnectctlError`` if it cannot be written."""
+    """The journal in ``directory``. Raises ``ConnectctlError`` if it cannot be written, or is damaged.
 
-    def __init__(self, directory: Path):
+    One that is ``read_only`` writes nothing, and can be read on a full or read-only disk.
+    """
+
+    def __init__(self, directory: Path, *, read_only: bool = False):
         self.directory = directory
         self.reveal: Callable[[str, Any], Any] | None = None
         """``ops.clients.secrets.reveal``, for kept configurations that refer to secrets; None where there are none."""
+        self._database = directory / "journal.db"
+        if read_only:
+            return
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (directory / "journal.db").touch(mode=0o600)
+            self._has_runs()
+            self._database.touch(mode=0o600)
         except OSError as e:
-            raise self._unwritable(e) from e
-        with self._open() as db:
+            raise self._unwritable(e, "; nothing was done") from e
+        with self._open("; nothing was done") as db:
             db.executescript(SCHEMA)
 
-    def _unwritable(self, error: Exception) -> ConnectctlError:
+    def _has_runs(self) -> bool:
+        """Whether there is a list of runs. Raises ``ConnectctlError`` if there was one, and it is lost."""
+        why = "it is empty"
+        try:
+            if self._database.stat().st_size:
+                return True
+        except FileNotFoundError:
+            why = "it does not exist"
+        except OSError as e:
+            hint = "Correct the path or its permissions, or set CONNECTCTL_JOURNAL to another directory."
+            what = f"The journal in {self.directory} cannot be read"
+            raise ConnectctlError(what, why=e.strerror, next_step=hint, code="journal") from e
+        if any((self.directory / "runs").glob("*-*-*")):
+            raise self._damaged(why)
+        return False
+
+    def _unwritable(self, error: Exception, changes: str = "") -> ConnectctlError:
         return ConnectctlError(
-            f"The journal in {self.directory} cannot be written; connectctl changes nothing without it",
+            f"The journal in {self.directory} cannot be written{changes}",
             why=str(error),
             next_step="Free disk space or correct the permissions there, or set CONNECTCTL_JOURNAL to another directory.",
             code="journal",
         )
 
+    def _damaged(self, why: str) -> ConnectctlError:
+        return ConnectctlError(
+            f"The list of runs {self._database} is damaged; nothing was done",
+            why=why,
+            next_step=f"Restore it from a backup, or move {self.directory} away to begin a new journal: its directory runs "
+            "has the plan and the backups of each run.",
+            code="journal-damaged",
+        )
+
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self, changes: str = "") -> Iterator[sqlite3.Connection]:
         try:
-            db = sqlite3.connect(self.directory / "journal.db", timeout=30, isolation_level=None)
+            # Not created here; SQLite opens a file that may not be written for reading.
+            uri = f"{self._database.absolute().as_uri()}?mode=rw"
+            db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
             try:
                 db.execute("PRAGMA synchronous = FULL")
                 yield db
             finally:
                 db.close()
+        except sqlite3.OperationalError as e:
+            raise self._unwritable(e, changes) from e
         except sqlite3.Error as e:
-            raise self._unwritable(e) from e
+            raise self._damaged(str(e)) from e
 
     def begin(self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any) -> Run:
         """Begin a run of ``plan``, which is written to the run's directory first."""
         run_id = self._new_id()
         self.write(run_id, "plan.json", json.dumps(plan).encode())
         values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, now_utc(), None)
-        with self._open() as db:
+        with self._open("; nothing was done") as db:
             db.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.get(run_id)
 
@@ -134,7 +177,7 @@ class Journal:
             except FileExistsError:
                 continue
             except OSError as e:
-                raise self._unwritable(e) from e
+                raise self._unwritable(e, "; nothing was done") from e
             return run_id
 
     def begin_plan(self, plan: Plan, subjects: Sequence[str] = ()) -> Run:
@@ -172,6 +215,8 @@ class Journal:
 
     def knows(self, run: str) -> bool:
         """Whether this journal has the run."""
+        if not self._has_runs():
+            return False
         with self._open() as db:
             return db.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 
@@ -180,16 +225,19 @@ class Journal:
         return self._runs("")
 
     def _runs(self, where: str, *values: str) -> list[Run]:
+        if not self._has_runs():
+            return []
         with self._open() as db:
-            rows = db.execute(f"SELECT * FROM run {where} ORDER BY started_at DESC, id DESC", values).fetchall()
+            # By the sequence in which they were begun: clocks are set back.
+            rows = db.execute(f"SELECT * FROM run {where} ORDER BY rowid DESC", values).fetchall()
             marks: dict[str, list[StepEvent]] = {}
             those = f"WHERE run IN (SELECT id FROM run {where})"
             for name, *mark in db.execute(f"SELECT * FROM mark {those} ORDER BY rowid", values):
                 marks.setdefault(name, []).append(StepEvent(*mark))
-        return [
-            Run(i, op, cluster, group, tuple(read_json(subjects)), RunState(state), start, end, tuple(marks.get(i, ())))
-            for i, op, cluster, group, subjects, state, start, end in rows
-        ]
+        try:
+            return [_run(row, marks) for row in rows]
+        except (TypeError, ValueError) as e:
+            raise self._damaged(str(e)) from e
 
     def runs_of(self, operation: str, cluster_id: str, group_id: str) -> list[Run]:
         """Return the runs of an operation on this Connect cluster, the newest first."""
@@ -201,9 +249,54 @@ class Journal:
         here = self._runs("WHERE cluster_id = ? AND group_id = ? AND state IN ('open', 'failed')", cluster_id, group_id)
         return [run for run in here if run.changed]
 
-    def plan(self, run: str) -> Any:
-        """Return the plan of a run, as passed to ``begin``."""
-        return read_json(self.path(run, "plan.json").read_bytes())
+    def plan(self, run: str) -> dict[str, Any]:
+        """Return the plan of a run, as passed to ``begin``. Raises ``BadInput`` as ``read`` does."""
+        return self.read_json(run, "plan.json")
+
+    def read_json(self, run: str, name: str) -> dict[str, Any]:
+        """Return the JSON object in a file of a run. Raises ``BadInput`` as ``read`` does."""
+        raw, path = self.read(run, name), self.path(run, name)
+        try:
+            found = read_json(raw)
+            an_object({})(found)
+        except ValueError as e:
+            raise _unusable(path, f"it is cut or damaged: {e}") from e
+        return dict(found)
+
+    def read(self, run: str, name: str) -> bytes:
+        """Return a file of a run. Raises ``BadInput`` if it is not as it was written."""
+        path = self.path(run, name)
+        try:
+            raw = path.read_bytes()
+        except OSError as e:
+            raise _unusable(path, e.strerror or str(e)) from e
+        self._verify(run, name, hashlib.sha256(raw).hexdigest())
+        return raw
+
+    def verified(self, run: str, name: str) -> Path:
+        """Return the path of a file of a run, or of a kept one. Raises ``BadInput`` if it is not as it was written."""
+        path, hashed = self.path(run, name), hashlib.sha256()
+        try:
+            with path.open("rb") as file:
+                while part := file.read(HASHED):
+                    hashed.update(part)
+        except OSError as e:
+            raise _unusable(path, e.strerror or str(e)) from e
+        self._verify(run, name, hashed.hexdigest())
+        return path
+
+    def _verify(self, run: str, name: str, found: str) -> None:
+        known = [name] if run == KEPT else self._digests(run, name)
+        if known and found not in known:
+            raise _unusable(self.path(run, name), "it was changed since it was written: its SHA-256 is another one")
+
+    def _digests(self, run: str, name: str) -> list[str]:
+        """Return the digest with which a file was written; also the one before, if writing was interrupted."""
+        if not self._has_runs():
+            return []
+        with self._open() as db:
+            found = db.execute("SELECT sha256 FROM file WHERE run = ? AND name = ?", (run, name)).fetchall()
+        return [str(digest) for (digest,) in found]
 
     def path(self, run: str, name: str) -> Path:
         """Return the path of a file of a run."""
@@ -215,12 +308,31 @@ class Journal:
 
     def write_all(self, run: str, name: Callable[[], str], content: Iterable[bytes]) -> Path:
         """Write ``content`` in parts as ``write`` does; ``name`` is called after all of it has been written."""
-        directory = self.path(run, "")
+        directory, hashed = self.path(run, ""), hashlib.sha256()
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return _write_whole(directory, name, content)
+            draft = _write_draft(directory, _hashing(content, hashed))
+            try:
+                path, digest = directory / name(), hashed.hexdigest()
+                # Before the file has its name: a run that is killed in between has both digests.
+                if run != KEPT:
+                    self._note(run, path.name, digest)
+                _rename(draft, path)
+                if run != KEPT:
+                    self._forget_others(run, path.name, digest)
+            finally:
+                draft.unlink(missing_ok=True)
         except OSError as e:
             raise self._unwritable(e) from e
+        return path
+
+    def _note(self, run: str, name: str, digest: str) -> None:
+        with self._open() as db:
+            db.execute("INSERT INTO file VALUES (?, ?, ?)", (run, name, digest))
+
+    def _forget_others(self, run: str, name: str, digest: str) -> None:
+        with self._open() as db:
+            db.execute("DELETE FROM file WHERE run = ? AND name = ? AND sha256 <> ?", (run, name, digest))
 
     def store_artifact(self, content: Iterable[bytes]) -> str:
         """Store a copy of ``content`` for later steps of a run; returns its relative path."""
@@ -231,7 +343,7 @@ class Journal:
                 hashed.update(part)
                 yield part
 
-        return str(self.write_all("kept", hashed.hexdigest, parts()).relative_to(self.directory))
+        return str(self.write_all(KEPT, hashed.hexdigest, parts()).relative_to(self.directory))
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:
@@ -246,7 +358,7 @@ class Journal:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as e:
-            raise self._unwritable(e) from e
+            raise self._unwritable(e, "; nothing was done") from e
         with os.fdopen(handle, "r+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -263,20 +375,45 @@ class Journal:
             yield
 
 
-def _write_whole(directory: Path, name: Callable[[], str], content: Iterable[bytes]) -> Path:
-    number, name_of_draft = tempfile.mkstemp(".part", ".", directory)
-    draft = Path(name_of_draft)
+def _run(row: tuple[Any, ...], marks: Mapping[str, Sequence[StepEvent]]) -> Run:
+    """Return the run in a row of the database. Raises ``ValueError`` or ``TypeError`` if it is not one."""
+    for value in (*row[:7], row[7] or ""):
+        text(value)
+    run, operation, cluster, group, subjects, state, start, end = row
+    about = read_json(subjects)
+    array(text)(about)
+    return Run(run, operation, cluster, group, tuple(about), RunState(state), start, end, tuple(marks.get(run, ())))
+
+
+def _unusable(path: Path, why: str) -> BadInput:
+    hint = "Restore it from a backup of the journal, or use the journal that has it: CONNECTCTL_JOURNAL."
+    return BadInput(f"{path} cannot be read; nothing was done", why=why, next_step=hint, code="journal-damaged")
+
+
+def _hashing(content: Iterable[bytes], hashed: Any) -> Iterator[bytes]:
+    for part in content:
+        hashed.update(part)
+        yield part
+
+
+def _write_draft(directory: Path, content: Iterable[bytes]) -> Path:
+    number, name = tempfile.mkstemp(".part", ".", directory)
+    draft = Path(name)
     try:
         with os.fdopen(number, "wb") as file:
             file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
-        path = draft.replace(directory / name())
-    finally:
+    except BaseException:
         draft.unlink(missing_ok=True)
-    handle = os.open(directory, os.O_RDONLY)
+        raise
+    return draft
+
+
+def _rename(draft: Path, path: Path) -> None:
+    draft.replace(path)
+    handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)  # otherwise a power failure could lose the name
     finally:
         os.close(handle)
-    return path

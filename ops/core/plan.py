@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from connectctl.ops.config.json_shape import an_object, array, flag, text
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.step import Step, step_from_data, step_to_data
 
@@ -80,6 +81,7 @@ class Plan:
     def from_json(cls, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Plan:
         """Return the plan for its JSON ``data``, with steps of ``kinds`` by name. Raises ``BadInput``."""
         try:
+            _SHAPE(data)
             plan = cls(
                 data["operation"],
                 data["clusterId"],
@@ -90,14 +92,25 @@ class Plan:
                 data.get("undoes"),
                 tuple(data.get("warnings", ())),
             )
-        except (KeyError, TypeError, AttributeError) as e:
-            raise BadInput(
-                "The plan cannot be read", why=f"it has no {e}" if isinstance(e, KeyError) else str(e)
-            ) from e
+        except (KeyError, TypeError, AttributeError, ValueError) as e:
+            raise BadInput("The plan cannot be read", why=str(e)) from e
         # Computed from the stored JSON, not from the parsed plan: a step may have new fields.
         if "digest" in data and _digest({name: data[name] for name in plan._content()}) != data["digest"]:
             raise BadInput("The plan was changed after it was made", why="its digest does not match")
         return plan
+
+
+_SHAPE = an_object(
+    {
+        "operation": text,
+        "clusterId": text,
+        "groupId": text,
+        "steps": array(an_object({"step": text})),
+        "needless": array(an_object({"subject": text, "why": text})),
+        "independent": flag,
+    },
+    {"undoes": text},
+)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -68,6 +68,8 @@ def step_to_data(step: Step[Any]) -> dict[str, Any]:
 
 def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
     """Return the step for its JSON values ``data``, one of ``kinds`` by name. Raises ``BadInput`` for any other."""
+    if not isinstance(data, Mapping):
+        raise BadInput("The plan has a step that is not a JSON object")
     kind = kinds.get(str(data.get("step")))
     known = {f.metadata.get("key", f.name): f for f in fields(kind)} if kind is not None else {}
     needed = {f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING}
@@ -82,7 +84,7 @@ def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> A
         given["now"] = given["now"] or ""
     try:
         return _dataclass(kind, given, kinds)
-    except (TypeError, ValueError, KeyError) as e:
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as e:
         raise BadInput(f"The plan has a step {kind.__name__} that cannot be read", why=str(e)) from e
 
 
@@ -109,14 +111,20 @@ def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:
     if origin in (Union, UnionType):
         (other,) = [arg for arg in args if arg is not NoneType]
         return None if data is None else from_data(other, data, kinds)
+    if origin in (tuple, list) and not isinstance(data, list | tuple):
+        raise TypeError(f"{data!r:.40} is not an array")
     if origin is tuple:
         each = [args[0]] * len(data) if args[-1] is Ellipsis else args
         return tuple(from_data(arg, value, kinds) for arg, value in zip(each, data, strict=True))
     if origin in (dict, Mapping):
+        if not isinstance(data, Mapping):
+            raise TypeError(f"{data!r:.40} is not an object")
         return {key: from_data(args[1], value, kinds) for key, value in data.items()}
     kind = origin or kind
     if kind is Any or not isinstance(kind, type):
         return data
+    if kind in _PLAIN and type(data) is not kind and not (kind is float and type(data) is int):
+        raise TypeError(f"{data!r:.40} is not of the type {kind.__name__}")
     if issubclass(kind, Step):
         return step_from_data(data, kinds)
     if is_dataclass(kind):
@@ -127,6 +135,8 @@ def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:
 
 
 def _dataclass(kind: Any, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{data!r:.40} is not an object")
     hints = _hints(kind)
     return kind(**{name: from_data(hints[name], value, kinds) for name, value in data.items()})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka.topics import TopicFacts
 
@@ -12,8 +13,7 @@ MIN_IN_SYNC, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 def min_in_sync(facts: TopicFacts) -> int | None:
     """How many replicas must have a write before it is acknowledged; None where the topic's settings are hidden."""
-    value = facts.config.get(MIN_IN_SYNC, "")
-    return int(value) if value.isdigit() else None
+    return whole_number(facts.config.get(MIN_IN_SYNC))
 
 
 def fewest_replicas(facts: TopicFacts) -> int:

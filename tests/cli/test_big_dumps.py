@@ -23,7 +23,7 @@ COMMANDS = (
 def dump(world: World, file: Path, *, partitions: bool) -> None:
     """What there was, without some of it, and with something else."""
     assert world.run("offsets", "backup", "--out", str(file)).exit_code == 0
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows = [json.loads(line) for line in file.read_text().splitlines()[1:-1]]
     rows[1]["value"] = '{"lsn":77}'
     rows += [rows[0] | {"key": '["plain",{"table":"z"}]'}, rows[0] | {"offset": 99, "value": '{"lsn":99}'}]
     for row in rows if not partitions else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -108,7 +109,7 @@ def test_without_a_journal_nothing_is_changed(world: World, operation: str, monk
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(file / "journal"))
     refused = world.change(operation, "--yes")
     assert (refused.exit_code, world.changed) == (1, [])
-    assert "connectctl changes nothing without it" in refused.stderr
+    assert re.search("The journal in .* cannot be (written; nothing was done|read)", refused.stderr)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -302,7 +303,7 @@ def test_an_abort_is_stale_for_another_producer(world: World) -> None:
         ('{"operation": "resume upgrade"}', "Resume the run itself: connectctl runs resume RUN"),
         ('{"operation": "upgrade abort"}', "connectctl upgrade abort --leave"),
         ('{"operation": "connectors stop"}', "it has no digest"),
-        ('{"operation": "connectors stop", "digest": "x"}', "it has no 'clusterId'"),
+        ('{"operation": "connectors stop", "digest": "x"}', "it has no member 'clusterId'"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_the_reason(world: World, content: str, why: str) -> None:

@@ -17,7 +17,7 @@ def world(tmp_path: Path) -> World:
 def saved(world: World, *names: str) -> set[str]:
     result = world.run("offsets", "backup", *names)
     assert result.exit_code == 0, result.output
-    return {json.loads(json.loads(line)["key"])[0] for line in result.stdout.splitlines()}
+    return {json.loads(json.loads(line)["key"])[0] for line in result.stdout.splitlines()[1:-1]}
 
 
 def test_a_backup_by_glob_has_what_matches_also_of_connectors_that_are_deleted(world: World) -> None:

@@ -222,7 +222,7 @@ def test_statuses_of_too_many_tasks_are_not_stored_where_the_run_cannot_be_writt
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "file" / "journal"))
     ran = run(job(MANY % "wanted: '3'"), "--yes")
-    assert "connectctl changes nothing without it" in ran.stderr
+    assert "cannot be written; nothing was done" in ran.stderr
     assert (world.there, Statuses.written) == ({}, [])
 
 

@@ -25,6 +25,8 @@ class Fault:
     tls: bool
     authority: str
     words: str
+    certificate: str | None = None
+    """The client's own certificate, with its key."""
 
     @property
     def address(self) -> str:
@@ -40,6 +42,8 @@ def faults(place: Path) -> Iterator[list[Fault]]:
     other.cert_pem.write_to_path(wrong)
     good, elsewhere = known.issue_cert("127.0.0.1"), known.issue_cert("broker.example.org")
     expired = known.issue_cert("127.0.0.1", not_after=LONG_AGO)
+    own = place / "own.pem"
+    known.issue_cert("client", not_after=LONG_AGO).private_key_and_cert_chain_pem.write_to_path(own)
     served: list[socket.socket] = []
 
     def on(answer: Callable[[socket.socket], None]) -> int:
@@ -53,6 +57,7 @@ def faults(place: Path) -> Iterator[list[Fault]]:
         Fault("an expired certificate", on(_secure(expired)), True, trusted, "its certificate has expired"),
         Fault("another host", on(_secure(elsewhere)), True, trusted, "its certificate is for another"),
         Fault("no certificate of ours", on(_secure(good, known)), True, trusted, "it requires a client certificate"),
+        Fault("our certificate has expired", on(_secure(good, known)), True, trusted, "that has expired", str(own)),
         Fault("TLS to a plain port", on(_closes), True, trusted, "it does not use TLS on this port"),
         Fault("plain to a TLS port", on(_secure(good)), False, trusted, "it requires TLS on this port"),
     ]

@@ -139,7 +139,12 @@ def verdict(usual: Ran, ran: Ran, moving: set[tuple[str, ...]], right: Right) ->
     name = "" if right.resource is Resource.CLUSTER else re.escape(right.name)
     if re.search(rf"\w+ on {right.resource.word} {name}", ran.words):
         return Verdict.KIN
-    said = "uthoriz" in ran.words or "does not allow" in ran.words or "SIGHT" in ran.words
+    said = (
+        "uthoriz" in ran.words
+        or "uthentication failed" in ran.words
+        or "does not allow" in ran.words
+        or "SIGHT" in ran.words
+    )
     return Verdict.UNNAMED if said or ran.code in (4, 5) else Verdict.LESS
 
 

@@ -107,7 +107,7 @@ class History:
         if not names:
             return {}
         where = self._cluster.cluster_id(), self._cluster.group_id
-        return origins(open_journal(), *where, names)
+        return origins(open_journal(read_only=True), *where, names)
 
     def versions(self, name: str) -> list[ConfigVersion]:
         """Return the versions of ``name`` in the config topic, the oldest first; none if unread: see ``unseen``."""
@@ -125,6 +125,6 @@ class History:
         if origin is None or origin.applied is None:
             return None
         try:
-            return kept(open_journal(), origin.applied.digest)
+            return kept(open_journal(read_only=True), origin.applied.digest)
         except ConnectctlError:
             return None

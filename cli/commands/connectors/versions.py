@@ -57,7 +57,9 @@ def versions_of(session: Session, name: str) -> tuple[ConnectorAccess, list[Conf
         topic = topic_versions(config_records(session, cluster), name)
     except ConnectctlError as e:
         unseen = e
-    found = merged(topic, journal_versions(open_journal(), name, cluster.cluster_id(), cluster.group_id, KINDS))
+    found = merged(
+        topic, journal_versions(open_journal(read_only=True), name, cluster.cluster_id(), cluster.group_id, KINDS)
+    )
     if not found and unseen is not None:
         raise unseen
     if not found:

@@ -98,6 +98,7 @@ def backup(
     from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.backup import saved
+    from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, sealed
 
     session: Session = ctx.obj
     if spark_backup.backup(session, tuple(connectors or ()), out):
@@ -105,7 +106,7 @@ def backup(
     with without_collection():
         found, lines, sinks = saved(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
         groups = spark_backup.lines_of_sinks(session, sinks, named=bool(connectors))
-        count = spark_backup.save((line + "\n" for line in chain(lines, groups)), out)
+        count = spark_backup.save(sealed(line + "\n" for line in chain(lines, groups)), out) - SEAL_LINES
     if str(out) == "-":
         return
     terminal.note(f"{count} records of {len(found) + len(sinks)} connectors in {out}")
@@ -120,7 +121,7 @@ def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: L
     """
     from connectctl.cli.commands.runs.app import as_json
 
-    runs = [run for run in open_journal().runs() if run.operation.startswith("offsets ")]
+    runs = [run for run in open_journal(read_only=True).runs() if run.operation.startswith("offsets ")]
     wanted = connectors or ["*"]
     found = [run for run in runs if any(s == name or fnmatchcase(s, name) for s in run.subjects for name in wanted)]
 

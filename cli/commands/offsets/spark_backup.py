@@ -17,6 +17,7 @@ from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.jobs.offsets_engine import Spark
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
+from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, seal_directory, sealed
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.sink_offsets.backup_file import group_lines
 
@@ -42,10 +43,11 @@ def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
                 raise BadInput(f"{out} is not empty", next_step="Name an empty directory or a file.")
             lines.write.mode("append").text(str(out.absolute()))
             save(groups, out / GROUPS_PART)
+            seal_directory(out)
             terminal.note(f"Part files in {out}")
             return True
         found = (row.value + "\n" for row in lines.toLocalIterator(prefetchPartitions=True))
-        count = save(chain(_not_empty(found, () if groups else names), groups), out)
+        count = save(sealed(chain(_not_empty(found, () if groups else names), groups)), out) - SEAL_LINES
     if str(out) != "-":
         terminal.note(f"{count} records in {out}")
     return True

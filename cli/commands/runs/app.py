@@ -38,7 +38,7 @@ def list_(output: ListOption = Output.TABLE) -> None:
       connectctl runs list
       connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
     """
-    found = apply.open_journal().runs()
+    found = apply.open_journal(read_only=True).runs()
 
     def table(wide: bool) -> None:
         columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
@@ -56,7 +56,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
     Examples:
       connectctl runs show 20260101-120000-ab12
     """
-    journal = apply.open_journal()
+    journal = apply.open_journal(read_only=True)
     found = journal.get(run)
     steps = steps_of(found, journal)
 

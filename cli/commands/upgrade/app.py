@@ -185,7 +185,7 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
     from connectctl.cli.views import upgrade as upgrade_view
     from connectctl.ops.operations.upgrade import run_state, runs
 
-    scene = observe_cluster(ctx.obj)
+    scene = observe_cluster(ctx.obj, read_only=True)
     known = run_state.runs_here(scene.journal, *scene.where)
     open_ = run_state.unfinished(scene.journal, *scene.where)
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None

@@ -84,9 +84,12 @@ class Scene:
         return ApplicationReader(name, session.client_groups, session.transactions, session.brokers, driver), instances
 
 
-def observe_cluster(session: Session, *, workers: bool = True) -> Scene:
-    """Observe the cluster for a roll. With ``workers``, raises ``BadInput`` if the group does not exist."""
-    journal = Journal(paths.journal_directory())
+def observe_cluster(session: Session, *, workers: bool = True, read_only: bool = False) -> Scene:
+    """Observe the cluster for a roll. With ``workers``, raises ``BadInput`` if the group does not exist.
+
+    ``read_only``: nothing is written to the journal, so that its disk may be full.
+    """
+    journal = Journal(paths.journal_directory(), read_only=read_only)
     kafka = session.kafka
     group = session.group()
     last = run_state.last_workers(journal, kafka.cluster_id(), group.id)

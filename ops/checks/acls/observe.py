@@ -13,7 +13,8 @@ from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, 
 from connectctl.ops.checks.context import CheckContext, Edges
 from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import ConnectCalls
-from connectctl.ops.connect.config_topic import ConfigState
+from connectctl.ops.config.numbers import whole_number
+from connectctl.ops.connect.config_topic import MOST_TASKS, ConfigState
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
@@ -220,10 +221,10 @@ def _sink(connector: Connector, spelled: Spelled, said: Principals) -> SinkAcces
 
 def _ids(connector: Connector, state: ConfigState | None) -> int:
     """How many transactional ids tasks use or used: asked for, there now, and of the last round of fencing."""
-    asked = connector.config.get("tasks.max", "1").strip()
+    asked = whole_number(connector.config.get("tasks.max"), MOST_TASKS) or 1
     known = state.connectors.get(connector.name) if state else None
     counts = [known.task_count, known.task_count_record or 0] if known else []
-    return max(int(asked) if asked.isascii() and asked.isdigit() else 1, 1, len(connector.tasks), *counts)
+    return max(asked, len(connector.tasks), *counts)
 
 
 def _unknown(facts: AclFacts, connectors: Sequence[Connector], said: Principals) -> Iterator[Unseen]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Goal, Unseen, answer_of, reason
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
@@ -65,7 +66,8 @@ class BrokerFacts:
     def numbers(self, name: str) -> dict[int, int]:
         """A setting that is a whole number, by broker."""
         values = {broker: reported.get(name, "") for broker, reported in self.settings.items()}
-        return {broker: int(value) for broker, value in values.items() if value.lstrip("-").isdigit()}
+        found = {broker: whole_number(value.removeprefix("-")) for broker, value in values.items()}
+        return {broker: -n if values[broker].startswith("-") else n for broker, n in found.items() if n is not None}
 
 
 def concerned(enabled: bool | None, goal: Goal) -> bool:
@@ -200,7 +202,5 @@ def _layered(
 
 
 def _given(name: str, values: Sequence[tuple[str, str | None]]) -> ClientTimeout | None:
-    found = (
-        ClientTimeout(name, int(value), by) for by, value in values if value is not None and value.strip().isdigit()
-    )
-    return next(found, None)
+    numbers = ((by, whole_number(value)) for by, value in values)
+    return next((ClientTimeout(name, number, by) for by, number in numbers if number is not None), None)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from connectctl.ops.checks.types import Unseen, reason
 from connectctl.ops.clients.protocols import ConnectCalls
-from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.connect.status_topic import TOPIC
 from connectctl.ops.core.errors import ConnectctlError, NoRestApi, NotAuthorized
 from connectctl.ops.core.finding import some_of
-from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.tracked_topics import explained
 
 PATIENCE = 3.0
@@ -70,18 +67,3 @@ def active_topics(
         return found, (Unseen(what, reason(error), error.next_step),)
     why = f"the status topic could not be read, and workers are asked about {MOST:,} connectors at most"
     return found, (Unseen(f"the active topics of {some_of(left, FEW)}", why, "Name connectors."),) if left else ()
-
-
-def recorded_topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:
-    """The active topics of each connector, from the records of the status topic (KIP-558)."""
-    found: dict[str, set[str]] = {}
-    keyed = (record for record in records if (record.key or b"").startswith(TOPIC.encode()))
-    for record in sorted(keyed, key=lambda each: each.offset):
-        try:
-            _, said = decode(record)
-        except ValueError:
-            continue
-        topic = said.get("topic") if isinstance(said, dict) else None
-        if isinstance(topic, dict) and topic.get("name") and topic.get("connector"):
-            found.setdefault(str(topic["connector"]), set()).add(str(topic["name"]))
-    return {name: frozenset(topics) for name, topics in found.items()}

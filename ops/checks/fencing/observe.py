@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import connects_to
@@ -118,8 +119,7 @@ def ids_of(each: Connector, state: ConfigState | None) -> int:
     tasks = max(known.task_count if known else 0, len(each.tasks), record or 0)
     if tasks:
         return tasks
-    wanted = each.config.get("tasks.max", "1").strip()
-    return int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) <= _MOST_TASKS else 1
+    return whole_number(each.config.get("tasks.max"), _MOST_TASKS) or 1
 
 
 def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:

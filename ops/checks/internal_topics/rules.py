@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
@@ -147,8 +148,8 @@ def one_partition(role: str, facts: TopicFacts) -> Iterator[Finding]:
 
 def tombstones_go_early(role: str, facts: TopicFacts) -> Iterator[Finding]:
     """TOPIC013."""
-    value = facts.config.get(TOMBSTONES, "")
-    if value.isdigit() and int(value) < SHORTEST_MS:
-        message = f"{TOMBSTONES} of the {role} topic is {int(value):,}."
+    value = whole_number(facts.config.get(TOMBSTONES))
+    if value is not None and value < SHORTEST_MS:
+        message = f"{TOMBSTONES} of the {role} topic is {value:,}."
         hint = replication.alter(facts.name, f"{TOMBSTONES}=86400000")
         yield TOMBSTONES_GO_EARLY.found(facts.name, message, hint)

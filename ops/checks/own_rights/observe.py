@@ -17,6 +17,7 @@ from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknow
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
+from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.connectors.observe import from_workers
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import manifest_topic
@@ -100,7 +101,7 @@ def _connectors(
         if not config_topic:
             raise ConnectctlError("The config topic is unknown")
         image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
-        known = list(connect_config_topic.parse(image.latest, config_topic).connectors.values())
+        known = list(state_in(kafka, image, patience=PATIENCE).connectors.values())
     except (ConnectctlError, KeyError) as e:
         if calls is None or not calls.urls:
             raise e if isinstance(e, ConnectctlError) else ConnectctlError(f"Topic not found: {config_topic}") from e

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import config_topic, release
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -21,6 +22,7 @@ from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.cluster import observe as cluster
+from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -191,11 +193,7 @@ def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
 
 def _positive(value: str) -> int | None:
     # Java's Integer.parseInt, after a trim: no underscores, no blanks inside, 32 bits.
-    text = str(value).strip()
-    if not re.fullmatch(r"[+-]?\d+", text):
-        return None
-    number = int(text)
-    return number if 1 <= number < 2**31 else None
+    return whole_number(value.strip().removeprefix("+"), 2**31 - 1) or None
 
 
 # --------------------------------------------------------------------------------------------------------------- looking
@@ -214,7 +212,7 @@ def look(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
     try:
         images = kafka.image([topic], patience=PATIENCE) if topic else {}
         if topic in images:
-            image = images[topic]
+            image = with_former(kafka, images[topic], patience=PATIENCE)
         else:
             unseen.append(_topic_unseen("the config topic", "it was not found"))
     except ConnectctlError as e:
@@ -294,5 +292,5 @@ def _last_set(tasks: Mapping[int, tuple[int, str | None]]) -> list[str | None]:
 
 def exceeds_tasks_max(connector: Connector) -> bool:
     """Whether a connector has more tasks than its tasks.max, or wanted more and is FAILED for that."""
-    limit = str(connector.config.get("tasks.max", "1")).strip()
-    return refusal_in(connector.status) is not None or (limit.isdecimal() and len(connector.tasks) > int(limit) > 0)
+    limit = whole_number(connector.config.get("tasks.max", "1")) or 0
+    return refusal_in(connector.status) is not None or len(connector.tasks) > limit > 0

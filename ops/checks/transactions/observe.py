@@ -9,6 +9,7 @@ from functools import cached_property
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Unseen, unseen_by
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
@@ -126,8 +127,7 @@ def _is_its_own(each: Connector, task: int, known: Transaction) -> bool:
 
 
 def _number(text: str | None) -> int | None:
-    value = (text or "").strip()
-    return int(value) if value.isascii() and value.isdigit() else None
+    return whole_number(text)
 
 
 def _failed(context: CheckContext, each: Connector) -> Sequence[FailedTask]:

@@ -237,7 +237,7 @@ class _Watch:
         except ConnectctlError as e:
             self._miss(f"the status topic {topic}", e.why or e.what, e.next_step)
             return {}
-        known = statuses_from_topic(image.latest) if image else {}
+        known = statuses_from_topic(image.latest, topic) if image else {}
         return {part: status.worker for part, status in known.items() if status.worker}
 
     def _topic(self, role: Role) -> str | None:

@@ -16,9 +16,9 @@ from functools import cached_property
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.clients.connection_errors import decided, explained, login_refused
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 
 Item = TypeVar("Item")
@@ -27,8 +27,10 @@ WINDOW = 300
 """Requests in flight on a connection. Measured on one broker: no faster above, and each costs kafka-python a timer."""
 BATCH = 2_000
 """Ids or partitions in one batched request: an answer of a few hundred kilobytes."""
+FIRST_PATIENCE = 2.0
+"""Seconds for a first login: who refuses one answers at once."""
 LOGIN_PATIENCE = 5.0
-"""Seconds for a first login, and for a second one, by librdkafka, where it failed: who refuses one answers at once."""
+"""Seconds for a second one, by librdkafka, where the first failed."""
 _LARGEST_ANSWER = 256 * 1024 * 1024
 _PAUSE = 0.005
 """Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles us."""
@@ -68,7 +70,9 @@ def failure(error: Exception, bootstrap: str, doing: str, last_words: str | None
     why = last_words or _words(error)
     refused = (theirs.AuthorizationError, theirs.SaslAuthenticationFailedError, theirs.UnsupportedSaslMechanismError)
     if isinstance(error, (*refused, theirs.IllegalSaslStateError)) or (last_words and _LOGIN.search(last_words)):
-        hint = "Check the client's security settings and rights: connectctl context show."
+        if not isinstance(error, theirs.AuthorizationError):
+            return login_refused(doing, bootstrap, why)
+        hint = "Check the client's rights: connectctl context show."
         return NotAuthorized(f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step=hint)
     if isinstance(error, theirs.UnsupportedVersionError):
         hint = "Listing and describing transactions needs brokers of version 3.0 or newer (KIP-664)."
@@ -137,13 +141,15 @@ class KafkaProtocolClient:
 
     def _bootstrap(self, loop: Any, manager: Any) -> None:
         """Know the brokers. kafka-python asks on after a login that was refused; where librdkafka's is, too, that is all."""
-        first = min(LOGIN_PATIENCE, self.timeout)
+        first = min(FIRST_PATIENCE, self.timeout)
         try:
             loop.run(manager.bootstrap_async, int(first * 1000))
         except Exception as e:
             error = self.failure(e, "connect")
             if first == self.timeout or not isinstance(error, (Unreachable, NotAuthorized)):
                 raise
+            if isinstance(error, NotTrusted) and decided(self.bootstrap, lambda: tls(self._properties)):
+                raise error from e
             if isinstance(reported := self._login_error(Unreachable(error.what, why=error.why)), NotAuthorized):
                 raise reported from e
             loop.run(manager.bootstrap_async, int((self.timeout - first) * 1000))
@@ -166,7 +172,7 @@ class KafkaProtocolClient:
         from connectctl.ops.clients.librdkafka.connection import Connection
 
         protocol = str(self._properties.get("security.protocol", "")).upper()
-        if not isinstance(error, Unreachable) or not protocol.startswith("SASL"):
+        if not isinstance(error, Unreachable) or isinstance(error, NotTrusted) or not protocol.startswith("SASL"):
             return error
         try:
             Connection(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()

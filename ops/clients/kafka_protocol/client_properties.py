@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.connection_errors import check_files, naming
 from connectctl.ops.clients.kafka_protocol.oauth import provider
 from connectctl.ops.core.errors import BadInput
 
@@ -72,6 +73,7 @@ def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
 
     if str(properties.get("security.protocol", "plaintext")).upper() not in ("SSL", "SASL_SSL"):
         return None
+    check_files(tls_files(properties))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -85,6 +87,14 @@ def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
     return context
 
 
+def tls_files(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The files of librdkafka's TLS properties, by the setting that names them; none for a protocol without TLS."""
+    if str(properties.get("security.protocol", "plaintext")).upper() not in ("SSL", "SASL_SSL"):
+        return {}
+    named = (f"ssl.{what}.location" for what in ("ca", "certificate", "key", "keystore", "crl"))
+    return {f"client.{name}": properties[name] for name in named if properties.get(name)}
+
+
 def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
     import ssl
 
@@ -93,10 +103,11 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
         context.load_verify_locations(cadata=str(properties["ssl.ca.pem"]))
     elif authorities and authorities != "probe":
         place = Path(str(authorities)).expanduser()
-        if place.is_dir():
-            context.load_verify_locations(capath=place)
-        else:
-            context.load_verify_locations(cafile=place)
+        with naming(place):
+            if place.is_dir():
+                context.load_verify_locations(capath=place)
+            else:
+                context.load_verify_locations(cafile=place)
     else:
         context.load_default_certs()
     if properties.get("ssl.crl.location"):
@@ -124,4 +135,5 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
     elif properties.get("ssl.certificate.location"):
         certificate = Path(str(properties["ssl.certificate.location"])).expanduser()
         key = properties.get("ssl.key.location")
-        context.load_cert_chain(certificate, Path(str(key)).expanduser() if key else None, password=password)
+        with naming(f"{certificate} and {key}" if key else certificate):
+            context.load_cert_chain(certificate, Path(str(key)).expanduser() if key else None, password=password)

@@ -19,6 +19,7 @@ from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.clients.librdkafka.partition_offsets import layouts_of, read_extents
 from connectctl.ops.clients.librdkafka.read import read_images, read_tails
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import connect_protocol
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
@@ -170,7 +171,8 @@ class Kafka(Connection):
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
         """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there yet, no answer."""
         reported = {topic: str(each.get("max.message.bytes")) for topic, each in self.topic_configs(topics).items()}
-        return {topic: int(value) for topic, value in reported.items() if value.isdigit()}
+        numbers = {topic: whole_number(value) for topic, value in reported.items()}
+        return {topic: number for topic, number in numbers.items() if number is not None}
 
     def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """What is configured for ``topics``, defaults included, without those that are unknown."""

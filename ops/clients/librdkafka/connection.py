@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from connectctl.ops.clients.connection_errors import explained
-from connectctl.ops.clients.kafka_protocol.client_properties import tls
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.clients.connection_errors import check_files, decided, explained, login_refused
+from connectctl.ops.clients.kafka_protocol.client_properties import tls, tls_files
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.topics import Layout
 from connectctl.ops.kafka.visibility import not_authorized
@@ -25,6 +25,8 @@ from connectctl.ops.kafka.visibility import not_authorized
 T = TypeVar("T")
 PAUSE = 0.1
 """Seconds before metadata that is not whole is asked for again."""
+FIRST_PATIENCE = 1.0
+"""Seconds for the first answer, after which a fault that the handshake decides is looked for."""
 LOGIN_PATIENCE = 3.0
 """Seconds for a broker to take a login, where another one has refused it."""
 _UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
@@ -52,9 +54,8 @@ _MOVING = MOVING | {
     "INVALID_REPLICATION_FACTOR",
 }
 """Such answers to requests of any kind. A topic gets no more replicas than there are brokers, and so may do in a moment."""
+_LOGIN = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM"}
 _NOT_AUTHORIZED = {
-    "_AUTHENTICATION",
-    "SASL_AUTHENTICATION_FAILED",
     "TOPIC_AUTHORIZATION_FAILED",
     "GROUP_AUTHORIZATION_FAILED",
     "CLUSTER_AUTHORIZATION_FAILED",
@@ -62,6 +63,10 @@ _NOT_AUTHORIZED = {
 }
 _CUT_SHORT = re.compile(r"failed: Local: ")
 """What librdkafka says of a login, as a failure of it, where the broker died in the middle: it was not refused."""
+
+
+_NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
+"""What librdkafka says where no handshake begins."""
 
 
 def failure(
@@ -75,7 +80,9 @@ def failure(
         return not_authorized(f"Not authorized to {doing} (Kafka at {bootstrap})", right)
     why = last_words or said(error)
     cut_short = error.name() == "_AUTHENTICATION" and _CUT_SHORT.search(error.str()) is not None
-    if (error.name() in _NOT_AUTHORIZED and not cut_short) or _refuses(last_words):
+    if (error.name() in _LOGIN and not cut_short) or _refuses(last_words):
+        return login_refused(doing, bootstrap, why)
+    if error.name() in _NOT_AUTHORIZED:
         return NotAuthorized(
             f"Not authorized to {doing} (Kafka at {bootstrap})", why=why, next_step="Check the client's rights."
         )
@@ -123,6 +130,7 @@ class Connection:
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
         ours = {name.replace("__", "."): value for name, value in more.items()}
+        check_files(tls_files(self._properties))
         return {"client.id": "connectctl"} | self._properties | ours | {"logger": quiet, "error_cb": self._remember}
 
     @property
@@ -187,9 +195,10 @@ class Connection:
         """All topics. A connection that is cut ends the request before its time, and it is asked again on another one.
 
         So is one that nobody answers, after longer and longer; but not where a broker has refused the login meanwhile and
-        none has accepted it: a wrong password is reported before the time-out.
+        none has accepted it: a wrong password is reported before the time-out. What the handshake decides is, too.
         """
-        patience, login = LOGIN_PATIENCE, time.monotonic() + LOGIN_PATIENCE
+        others = "," in self.bootstrap
+        patience, login = FIRST_PATIENCE, time.monotonic() + (LOGIN_PATIENCE if others else 0)
         while True:
             left = max(PAUSE, deadline - time.monotonic())
             try:
@@ -198,10 +207,19 @@ class Connection:
                 self._listen(0)
                 cut, late = e.args[0].name() == "_TRANSPORT", e.args[0].name() in _TIMED_OUT and patience < left
                 refused = time.monotonic() > login and _refuses(self._last_words)
+                self._end_if_decided()
                 if not (cut or late) or refused or time.monotonic() + PAUSE > deadline:
                     raise
                 patience *= 2 if late else 1
                 time.sleep(PAUSE)
+
+    def _end_if_decided(self) -> None:
+        """Raise ``NotTrusted`` if the handshake fails at every broker, whenever it is tried."""
+        if self._last_words is not None and _NOT_THERE.search(self._last_words):
+            return
+        if why := decided(self.bootstrap, lambda: tls(self._properties)):
+            found = unreachable(self.bootstrap, why)
+            raise NotTrusted(found.what, why=why, next_step=found.next_step)
 
     def cluster_id(self) -> str:
         return str(self._metadata.cluster_id)

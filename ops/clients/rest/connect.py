@@ -15,10 +15,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.clients.connection_errors import check_files, explained, naming
 from connectctl.ops.clients.rest.credentials import RestCredentials
 from connectctl.ops.clients.rest.http_answer import ask
+from connectctl.ops.config.json_shape import Malformed, encodable, has_escaped_surrogate
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect import rest_answers
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 
@@ -70,7 +72,11 @@ class _Later(Exception):
 def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
     """The error of ours that an answer means. ``message`` is Connect's own."""
     asked = f"{method} {url}"
-    if status in (401, 403):
+    if status == 401:
+        hint = "Check rest_auth: connectctl context show."
+        what = f"Authentication failed: the worker refuses the login (to {asked})"
+        return NotAuthorized(what, why=message, next_step=hint)
+    if status == 403:
         hint = "Check rest_auth and rest_tls: connectctl context show."
         return NotAuthorized(f"The worker does not allow {asked}", why=message, next_step=hint)
     if status == 409:
@@ -190,6 +196,9 @@ class Connect:
             why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
             lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
             raise _Next(self._explained(lost, url)) from e
+        except httpx.InvalidURL as e:
+            lost = Unreachable(f"The worker at {url} cannot be reached", why=str(e), next_step=_CHECK)
+            raise _Next(lost) from e
         except httpx.TimeoutException as e:
             late = TimedOut(
                 f"The worker at {url} did not answer {method} {path} within {max(round(patience, 1), 0.1):g} s",
@@ -203,7 +212,7 @@ class Connect:
             error = self._explained(broken, url)
             raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
-            return _content(answer, method, url + path)
+            return _content(answer, method, url, path)
         return _refuse(answer, method, url + path, self._credentials.withheld(url))
 
     def _is_there_already(self, method: str, path: str, body: Any, url: str) -> bool:
@@ -238,10 +247,13 @@ class Connect:
         return found
 
     def _verification(self) -> Any:
+        check_files({f"rest_tls.{name}": self._tls.get(name) for name in ("ca", "certificate", "key")})
         try:
-            context = ssl.create_default_context(cafile=self._tls.get("ca"))
+            with naming(self._tls.get("ca")):
+                context = ssl.create_default_context(cafile=self._tls.get("ca"))
             if self._tls.get("certificate"):
-                context.load_cert_chain(self._tls["certificate"], self._tls.get("key"))
+                with naming(self._tls["certificate"]):
+                    context.load_cert_chain(self._tls["certificate"], self._tls.get("key"))
         except (OSError, ValueError) as e:
             hint = "Check rest_tls: connectctl context show."
             raise BadInput("The files of rest_tls cannot be used", why=str(e), next_step=hint) from e
@@ -251,17 +263,27 @@ class Connect:
         return context
 
 
-def _content(answer: httpx.Response, method: str, url: str) -> Any:
-    if not answer.content:
+def _content(answer: httpx.Response, method: str, url: str, path: str) -> Any:
+    """The JSON of an answer, of the shape that Connect gives it; None for one without content."""
+    if not answer.content and method != "GET":
         return None
     try:
-        return read_json(answer.content)
+        found = read_json(answer.content)
     except ValueError as e:
         beginning = answer.content[:40].decode("utf-8", "replace")
         why = f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e)
-        raise Unreachable(
-            f"The answer to {method} {url} is not JSON", why=why, next_step=_CHECK, code="not-connect"
-        ) from e
+        raise _not_connect(f"The answer to {method} {url}{path} is not JSON", why) from e
+    if has_escaped_surrogate(answer.content):
+        found = encodable(found)
+    try:
+        rest_answers.check(method, path, found)
+    except Malformed as e:
+        raise _not_connect(f"The answer to {method} {url}{path} is not that of a Connect worker", str(e)) from e
+    return found
+
+
+def _not_connect(what: str, why: str) -> Unreachable:
+    return Unreachable(what, why=why, next_step=_CHECK, code="not-connect")
 
 
 def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None) -> NoReturn:
@@ -285,7 +307,8 @@ def _message(answer: httpx.Response) -> tuple[str, bool]:
     if 300 <= answer.status_code < 400:
         return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
     try:
-        return str(read_json(answer.content)["message"]), True
+        message = read_json(answer.content)["message"]
+        return str(message).encode(errors="replace").decode(), True
     except (ValueError, KeyError, TypeError):
         # Not from Connect itself: a proxy, or the servlet container.
         return answer.reason_phrase or "no reason given", False

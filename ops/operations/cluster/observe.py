@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.config.endpoints import problem_of_url
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.health import answer_problem
 from connectctl.ops.connect.internal_topics import Role, TopicChoice
 from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
+from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.cluster.read_once import read_once
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
 MOST_AT_ONCE = 32
+LONGEST = 100
+"""Most characters that are quoted of what a member of the group advertises."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
             *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
             *problems,
             *_about_topics(kafka, topics),
+            *_ignored(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
             *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
         ),
     )
@@ -108,6 +113,10 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     if not member.url:
         # In a rebalance the coordinator gives no metadata: nothing is known of its REST server.
         return worker if not group.settled else replace(worker, problem="its metadata in the group could not be parsed")
+    if problem_of_url(member.url):
+        return replace(
+            worker, problem=f"it advertises {member.url[:LONGEST]!r}, which is not the address of a REST server"
+        )
     try:
         root = calls.get("/", url=member.url, timeout=PATIENCE)
     except ConnectctlError as e:
@@ -223,6 +232,15 @@ def _reader(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) ->
     except ConnectctlError:
         return None
     return reading.FactsReader(kafka, group.id, config_topic)
+
+
+def _ignored(kafka: KafkaReads, config_topic: str | None) -> tuple[Finding, ...]:
+    """The records of the config topic that are ignored, as workers ignore them."""
+    try:
+        image = kafka.image([config_topic], patience=PATIENCE).get(config_topic) if config_topic else None
+        return state_in(kafka, image, patience=PATIENCE).findings if image is not None else ()
+    except ConnectctlError:
+        return ()  # what keeps it from being read is said of its order
 
 
 def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:

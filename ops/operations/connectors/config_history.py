@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
-from connectctl.ops.connect.config_topic import CONNECTOR, decode
+from connectctl.ops.connect import config_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, difference, digest, kept
@@ -46,9 +46,9 @@ def topic_versions(records: Iterable[ConsumerRecord], name: str) -> list[ConfigV
     found = []
     for record in sorted(records, key=lambda r: r.offset):
         with suppress(ValueError):
-            key, value = decode(record)
-            properties = value.get("properties") if isinstance(value, dict) else None
-            if key == CONNECTOR + name and (value is None or isinstance(properties, dict)):
+            key, value = config_topic.read(record)
+            if key == config_topic.CONNECTOR + name:
+                properties = None if value is None else value["properties"]
                 remember(properties or {})
                 # Workers put the name where a configuration has none (ConnectorsResource.checkAndPutConnectorConfigName).
                 config = None if properties is None else {"name": name, **properties}
@@ -67,7 +67,7 @@ def journal_versions(
     for run in reversed([run for run in runs if name in run.subjects and run.changed]):
         try:
             steps = journal.plan_of(run, kinds).steps
-        except (BadInput, OSError):
+        except BadInput:
             continue  # a run of another kind
         for number, step in enumerate(steps):
             done = next((m for m in run.marks if m.step == number and m.what == "done"), None)

@@ -87,7 +87,7 @@ class SetConnectorOffsets(Step[StepContext]):
                 wanted |= {} if last in (None, "null") else {target: last}
             return wanted
         journal, _ = context.journal_and_run()
-        return by_partition(read_json(journal.path(self.run, file_of(self.of_step)).read_bytes()))
+        return by_partition(read_json(journal.read(self.run, file_of(self.of_step))))
 
     def _missing(self, context: StepContext) -> dict[str, str]:
         found, wanted = by_partition(stored_offsets(context, self.subject)), self._wanted(context)

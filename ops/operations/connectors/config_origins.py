@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_undo import run_found_it_done
@@ -61,7 +62,7 @@ def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]
     """The steps that ``run`` did, as its plan has them, each with its time. What it found done is not its own."""
     try:
         steps = journal.plan(run.id)["steps"]
-    except (OSError, ValueError, KeyError):
+    except (BadInput, KeyError):
         return  # a run of another kind, or one whose directory was removed
     for number, step in enumerate(steps):
         mark = next((m for m in run.marks if m.step == number and m.what in ("done", "already")), None)

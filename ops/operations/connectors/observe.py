@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings
-from connectctl.ops.connect import config_topic as connect_config_topic
+from connectctl.ops.connect.config_topic import COMMIT, TARGET
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.connector import (
     Connector,
@@ -35,6 +35,7 @@ from connectctl.ops.kafka.visibility import (
     observation_of,
     refused,
 )
+from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.cluster.read_once import each_time, read_once
@@ -79,8 +80,8 @@ class Facts:
         found = (self.configured or {}).get(connector.name)
         return replace(
             connector,
-            target_state=found.target_state if found else None,
-            committed_tasks=found.task_count if found else None,
+            target_state=found.target_state if found and TARGET not in found.unread else None,
+            committed_tasks=found.task_count if found and COMMIT not in found.unread else None,
             assigned=self.owners.parts(connector.name) if self.owners else None,
         )
 
@@ -88,7 +89,7 @@ class Facts:
 def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     """The facts of this moment. Raises what ``KafkaReads`` raises."""
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
-    state = None if image.held_back else connect_config_topic.state_of(image)
+    state = None if image.held_back else state_in(kafka, image, patience=PATIENCE)
     # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
@@ -212,8 +213,8 @@ def not_listed(calls: ConnectCalls, name: str) -> Refused:
 
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
-    state = connect_config_topic.state_of(images[config_topic])
-    statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}
+    state = state_in(kafka, images[config_topic], patience=PATIENCE)
+    statuses = statuses_from_topic(images[status_topic].latest, status_topic) if status_topic in images else {}
     return assembled(state.connectors, statuses)
 
 
@@ -228,8 +229,8 @@ def assembled(
             tasks={n: statuses.get((name, n)) for n in range(each.task_count)},
             config=each.config,
             type=each.looks_like,
-            target_state=each.target_state,
-            committed_tasks=each.task_count,
+            target_state=None if TARGET in each.unread else each.target_state,
+            committed_tasks=None if COMMIT in each.unread else each.task_count,
         )
         for name, each in configured.items()
     ]
@@ -374,8 +375,8 @@ def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: Co
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
     """The connector called ``name`` as the config topic has it, None where it has none."""
-    images = kafka.image([config_topic], patience=PATIENCE)
-    return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
+    image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
+    return state_in(kafka, image, patience=PATIENCE).connectors.get(name)
 
 
 def matching(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:

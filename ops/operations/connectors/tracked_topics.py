@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ _OFF = {
 }
 """What workers answer with 403, as to somebody without rights, and the property that says otherwise."""
 
+_NONE: Mapping[str, list[str]] = {"topics": []}
+
 
 def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     """The topics that tasks of ``connector`` used since it was created or reset.
@@ -28,7 +31,7 @@ def read(calls: ConnectCalls, connector: str) -> tuple[str, ...]:
     connector that is not there: of such a one workers give an empty list.
     """
     try:
-        found = tuple(sorted(calls.get(path_of("connectors", connector, "topics"))[connector]["topics"]))
+        found = tuple(sorted(calls.get(path_of("connectors", connector, "topics")).get(connector, _NONE)["topics"]))
         if not found:
             calls.get(path_of("connectors", connector))
     except NotAuthorized as e:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, ConfigState, ConfiguredConnector, newest
-from connectctl.ops.connect.connector import failed_parts, owners_of
+from connectctl.ops.connect.connector import owners_of
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
@@ -20,6 +21,7 @@ from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
 from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, refuse_running_tasks, select
@@ -149,7 +151,8 @@ def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> C
     topic = find_internal_topics(kafka, group, named, needed=("config",)).config
     assert topic is not None
     image = kafka.image([topic], patience=PATIENCE)[topic]
-    return Configured(config_topic.parse(image.latest, topic), task_id_ranges(image.latest))
+    image = with_former(kafka, image, patience=PATIENCE)
+    return Configured(config_topic.state_of(image), task_id_ranges([*image.latest, *image.superseded]))
 
 
 def running_tasks(
@@ -164,7 +167,7 @@ def running_tasks(
         listing = see(connect(group), kafka, group, named)
         if isinstance(listing.blind, NotAMember):
             raise listing.blind
-        failed = {part for health in listing.connectors for part in failed_parts(health.connector)}
+        failed = {(each.name, part) for each in listing.connectors for part in failed_parts(each.connector)}
     assigned = owners_of(group)
     parts = assigned.by_part if assigned else {}
     return frozenset(TaskRef(group.id, connector, n) for connector, n in parts if (connector, n) not in failed)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
@@ -123,9 +124,9 @@ class FenceIds(Step[FenceContext]):
 def fenced_before(record: Path) -> dict[str, IdResult]:
     """The ids that an earlier attempt of the run fenced; a truncated last line is ignored."""
     found: dict[str, IdResult] = {}
-    for line in record.read_text().splitlines() if record.exists() else ():
-        with suppress(ValueError):
-            data = json.loads(line)
+    for line in record.read_bytes().splitlines() if record.exists() else ():
+        with suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
+            data = read_json(line)
             if "fate" in data:  # as versions before 0.16 wrote it
                 data["outcome"] = data.pop("fate")
             result: IdResult = from_data(IdResult, data, {})

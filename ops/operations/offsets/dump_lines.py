@@ -21,6 +21,7 @@ from connectctl.ops.config.json_text import objects_reader, read_json
 from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import ConsumerRecord, Row
+from connectctl.ops.operations.offsets.backup_seal import PARTS, check_parts, is_seal, verified, verified_part
 from connectctl.ops.operations.sink_offsets.backup_file import is_group
 
 UNNAMED = "dump"
@@ -100,12 +101,12 @@ def read_lines(
             continue
         try:
             data = read_json(line)
-            if is_group(data):
+            if is_group(data) or is_seal(data):
                 continue
             if not whole and "offset" not in data:
                 raise ValueError("it has no offset, which --engine spark needs")
             record = _record(data, number)
-        except (ValueError, TypeError, AttributeError, KeyError) as e:
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as e:
             raise BadInput(
                 f"{source}, line {number}: this is not a record", why=str(e) or type(e).__name__, next_step=FORM
             ) from e
@@ -158,12 +159,13 @@ def name_of(path: Path) -> str:
 def blocks_of(path: Path) -> Iterator[bytes]:
     """Whole lines in ``path``, of standard input for ``-``, of a directory's part files. Raises ``BadInput``.
 
-    They end at a line feed only, and not at U+2028 in a text.
+    A backup that was cut or changed is one at its end. Lines end at a line feed only, and not at U+2028 in a text.
     """
     with _readable(path):
         for part in _files(path):
             with nullcontext(sys.stdin.buffer) if str(part) == "-" else part.open("rb") as file:
-                yield from _blocks(file)
+                blocks = _blocks(file)
+                yield from verified_part(blocks, part) if path.is_dir() else verified(blocks, name_of(part))
 
 
 class Range(NamedTuple):
@@ -191,7 +193,10 @@ def blocks_in(part: Range) -> Iterator[bytes]:
 
 
 def _files(path: Path) -> list[Path]:
-    return sorted(path.glob("part-*")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    check_parts(path)
+    return sorted(path.glob(PARTS))
 
 
 def _blocks(file: IO[bytes], end: int | None = None) -> Iterator[bytes]:
@@ -228,10 +233,18 @@ def _record(data: dict[str, Any], number: int) -> ConsumerRecord:
     return ConsumerRecord(
         _bytes(data.get("key"), data.get("keyBase64")),
         _bytes(value, data.get("valueBase64")),
-        int(data.get("partition", -1)),
-        int(data.get("offset", number - 1)),
-        None if timestamp is None else int(timestamp),
+        _whole(data.get("partition", -1)),
+        _whole(data.get("offset", number - 1)),
+        None if timestamp is None else _whole(timestamp),
     )
+
+
+def _whole(value: Any) -> int:
+    """A number of a record, as kcat and others write it. Raises ``ValueError``."""
+    number = int(value)
+    if not -1 <= number < 1 << 63:
+        raise ValueError(f"{str(number)[:20]} is out of range")
+    return number
 
 
 def _bytes(text: Any, encoded: str | None) -> bytes | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
@@ -15,6 +14,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.bootstrap import NAME_IT
+from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, WorkerFacts
 
@@ -76,7 +76,7 @@ def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
     findings: list[Finding] = []
     if sources.config_topic in images:
         image = images[sources.config_topic]
-        configs = connect_config_topic.state_of(image)
+        configs = state_in(sources.kafka, image, patience=sources.patience)
         findings += [*configs.findings, *offsets_findings.of_open_transactions(sources.config_topic, image.held_back)]
     global_topic = None
     if query.read_global and sources.offsets_topic in images:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
+from connectctl.ops.core.journal import KEPT
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
@@ -288,7 +289,7 @@ def asked_by(request: OffsetRequest, journal: Journal | None, dedicated_topic: s
     if not isinstance(request, RestoreBackup):
         return Asked(request if isinstance(request, MergeOffsets) else AllKeys(request.connector), dedicated_topic)
     assert journal is not None
-    path = journal.path(request.run, request.file) if request.run else journal.directory / request.file
+    path = journal.verified(request.run or KEPT, request.file.rpartition("/")[2])
     return Asked(request, dedicated_topic, path)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.config_topic import COMMIT, FENCING
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
@@ -19,6 +20,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import describe_id
+from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.operations.fencing.observe import describe_ids, task_id_ranges
 from connectctl.ops.operations.fencing.snapshot import TaskIdRange
@@ -41,8 +43,13 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
     """The producers of the connector's tasks, and the coordinators that have them. What may not be seen is not an error."""
     if sources.coordinators is None or sources.config_topic is None:
         return Producers(), None
-    records = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic].latest
-    found = config_topic.parse(records, sources.config_topic).connectors.get(connector)
+    image = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic]
+    image = with_former(sources.kafka, image, patience=sources.patience)
+    records = [*image.latest, *image.superseded]
+    found = config_topic.state_of(image).connectors.get(connector)
+    if found is not None and found.unread & {COMMIT, FENCING}:
+        why = f"the record of {sources.config_topic} that says how many tasks {connector} has is ignored (RECORD001)"
+        return Producers(unseen=why), None
     config = found.config if found else {}
     names = [
         task_id(group_id, connector, n) for n in range(task_id_ranges(records).get(connector, TaskIdRange()).tasks)

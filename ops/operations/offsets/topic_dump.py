@@ -66,7 +66,7 @@ def snapshot(
         hint = f"Name it with --offsets-topic; the dump has: {', '.join(others) or 'no offsets'}."
         raise BadInput(f"{source} holds {len(others)} offsets topics, {what}", next_step=hint)
     if config is not None:
-        configs = config_topic.parse(_latest(topics[config]), config)
+        configs = config_topic.parse(_latest(topics[config]), config, topics[config])
     stores: dict[str, Store] = {}
     for name, connector in (configs.connectors if configs else {}).items():
         store = separate_store(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, RestoreBackup, from_data
 from connectctl.ops.operations.offsets.ends import read_ends
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
@@ -65,10 +64,10 @@ def group_rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> list[Gr
     made = {step.subject: step for step in steps if isinstance(step, ChangeGroupOffsets)}
     found = []
     for number, step in enumerate(steps):
-        path = journal.path(run.id, group_backup_file(number))
-        if isinstance(step, BackupGroup) and path.exists():
+        name = group_backup_file(number)
+        if isinstance(step, BackupGroup) and journal.path(run.id, name).exists():
             its = made[step.subject]
-            change = taking_back(read_json(path.read_bytes())["offsets"], its.change, run.id)
+            change = taking_back(journal.read_json(run.id, name).get("offsets"), its.change, run.id)
             found.append(GroupTarget(step.subject, change, its.connector))
     return found
 

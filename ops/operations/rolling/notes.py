@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
@@ -32,8 +32,13 @@ class RunNotes(ABC):
     @classmethod
     def load(cls, journal: Journal, run: str) -> Self:
         """Return the notes of a run, empty if it has none yet."""
-        path = journal.path(run, cls.FILE)
-        return cls.from_data(read_json(path.read_bytes())) if path.exists() else cls()
+        if not journal.path(run, cls.FILE).exists():
+            return cls()
+        data = journal.read_json(run, cls.FILE)
+        try:
+            return cls.from_data(data)
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            raise BadInput(f"The notes {journal.path(run, cls.FILE)} cannot be read", why=str(e)) from e
 
     def save(self, journal: Journal, run: str) -> None:
         """Write the notes of a run to disk before returning."""

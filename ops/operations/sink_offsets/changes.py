@@ -160,25 +160,27 @@ def resetting(partitions: Sequence[str] | None) -> GroupChange:
     return GroupChange(tuple((*_place(read_json(text)), None) for text in partitions))
 
 
-def restoring(entries: Iterable[Mapping[str, Any]]) -> GroupChange:
+def restoring(entries: Any) -> GroupChange:
     """The change after which a group has exactly ``entries``, as ``entries_json`` gives them. Raises ``BadInput``."""
     return GroupChange(_read(entries), exact=True)
 
 
-def taking_back(entries: Sequence[Mapping[str, Any]], change: GroupChange, run: str) -> GroupChange:
-    """The change that takes back ``change``, which ``run`` made of a group that had ``entries``."""
+def taking_back(entries: Any, change: GroupChange, run: str) -> GroupChange:
+    """The change that takes back ``change``, which ``run`` made of a group that had ``entries``. Raises ``BadInput``."""
     before = {TopicPartition(topic, partition): offset for topic, partition, offset in _read(entries)}
     after = before | {write.place: write.after for write in decide(change, as_committed(entries))}
     left = tuple((*place, offset) for place, offset in sorted(after.items()) if offset is not None)
     return replace(restoring(entries), left=left, undoes=run)
 
 
-def as_committed(entries: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, int]:
-    """What ``entries_json`` wrote as ``entries``."""
+def as_committed(entries: Any) -> dict[TopicPartition, int]:
+    """What ``entries_json`` wrote as ``entries``. Raises ``BadInput``."""
     return {TopicPartition(topic, p): offset for topic, p, offset in _read(entries) if offset is not None}
 
 
-def _read(entries: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int, int | None], ...]:
+def _read(entries: Any) -> tuple[tuple[str, int, int | None], ...]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise _bad("its offsets are not an array of objects", entries)
     return tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
 
 

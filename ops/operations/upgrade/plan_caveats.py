@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport
 
@@ -44,8 +45,8 @@ def _execution_caveats(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Itera
 
 
 def _rebalance_delay(milliseconds: str | None) -> str:
-    if milliseconds is not None and milliseconds.strip().isdigit():
-        seconds = int(milliseconds) / 1000
+    if (number := whole_number(milliseconds)) is not None:
+        seconds = number / 1000
         return (
             f"Connectors and tasks of a stopped worker stay unassigned for up to {seconds:g} s "
             "(scheduled.rebalance.max.delay.ms)."

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.upgrade.mode import JournalRecord, SourceSupport
@@ -82,7 +83,11 @@ def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str,
     """The newest run that changed something, or that is open, and its workers; None if there is none."""
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is not RunState.REFUSED and run.changed:
-            return run.id, tuple(journal.plan(run.id)["ground"]["workers"])
+            plan = journal.plan(run.id)
+            try:
+                return run.id, tuple(plan["ground"]["workers"])
+            except (KeyError, TypeError) as e:
+                raise BadInput(f"The plan of the run {run.id} cannot be read", why=str(e)) from e
     return None
 
 

@@ -109,15 +109,18 @@ def begin(journal: Journal, plan: PlannedUpgrade, patience: GateSettings) -> Run
 
 def restored(journal: Journal, run: Run) -> LoadedRun:
     """Load a run with its steps. Raises ``BadInput`` if another version wrote it."""
-    data = journal.plan(run.id)
-    return LoadedRun(
-        run,
-        steps_from_data(data["steps"]),
-        Baseline.from_data(data["ground"]),
-        request_from_data(data["wish"]),
-        GateSettings(**data["patience"]),
-        run_state.UpgradeNotes.load(journal, run.id),
-    )
+    data, notes = journal.plan(run.id), run_state.UpgradeNotes.load(journal, run.id)
+    try:
+        return LoadedRun(
+            run,
+            steps_from_data(data["steps"]),
+            Baseline.from_data(data["ground"]),
+            request_from_data(data["wish"]),
+            GateSettings(**data["patience"]),
+            notes,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise BadInput(f"The plan of the run {run.id} cannot be read", why=str(e)) from e
 
 
 def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:

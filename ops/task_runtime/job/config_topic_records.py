@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
-from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK, newest
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK, is_task_number, newest
 from connectctl.ops.connect.source_keys import connect_json
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def config_topic_state(records: Iterable[ConsumerRecord], name: str) -> ConfigTo
     fenced_at, fencing = found.get(FENCING + name, (-1, {}))
     target_at, target = found.get(TARGET + name, (-1, {}))
     _, config = found.get(CONNECTOR + name, (-1, {}))
-    count = int(commit.get("tasks", 0))
+    count = commit.get("tasks", 0)
     tasks = [found.get(f"{TASK}{name}-{n}", (-1, {}))[1].get("properties") for n in range(count)]
     for each in (config.get("properties"), *tasks):
         remember(each or {})
@@ -71,7 +71,7 @@ def _of(key: str, name: str) -> bool:
     if key in (COMMIT + name, FENCING + name, TARGET + name, CONNECTOR + name):
         return True
     stem, _, number = key.rpartition("-")
-    return stem == TASK + name and number.isdigit()
+    return stem == TASK + name and is_task_number(number)
 
 
 def task_set(

@@ -77,10 +77,17 @@ def statuses_from(records: Iterable[ConsumerRecord], name: str, prefix: str = ""
     for (connector, number), (record, data) in newest(records, prefix).items():
         if connector == name:
             at = None if record.timestamp is None else record.timestamp / 1000
-            worker, trace, metrics = data.get("worker_id"), data.get("trace"), data.get("metrics")
+            worker, trace, metrics = data.get("worker_id"), data.get("trace"), _numbers(data.get("metrics"))
             status = TaskStatus(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
             found[None if number == CONNECTOR_INSTANCE else number] = status
     return found
+
+
+def _numbers(metrics: Any) -> dict[str, float] | None:
+    """The metrics that are numbers; None for a status without metrics. Workers do not look at them."""
+    if not isinstance(metrics, dict):
+        return None
+    return {name: value for name, value in metrics.items() if type(value) in (int, float)}
 
 
 class StatusWriter:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gc
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from connectctl.ops.clients import connection_errors
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.librdkafka import connection
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 from fakes.tlsservers import Fault, faults
 
 TIMEOUT = 3.0
@@ -39,12 +43,15 @@ def kafka_python(fault: Fault) -> Any:
 
 def rest(fault: Fault) -> Any:
     url = f"{'https' if fault.tls else 'http'}://{fault.address}"
-    return Connect([url, url], auth={}, tls={"ca": fault.authority}, timeout=TIMEOUT).get("/connectors")
+    tls = {"ca": fault.authority} | ({"certificate": fault.certificate} if fault.certificate else {})
+    return Connect([url, url], auth={}, tls=tls, timeout=TIMEOUT).get("/connectors")
 
 
 def client(fault: Fault) -> dict[str, Any]:
     protocol = "SSL" if fault.tls else "PLAINTEXT"
-    return {"bootstrap.servers": fault.address, "security.protocol": protocol, "ssl.ca.location": fault.authority}
+    given = {"bootstrap.servers": fault.address, "security.protocol": protocol, "ssl.ca.location": fault.authority}
+    own = {"ssl.certificate.location": fault.certificate, "ssl.key.location": fault.certificate}
+    return given | (own if fault.certificate else {})
 
 
 # kafka-python forgets its socket where a handshake fails; the collector finds it, here and not in another test.
@@ -66,6 +73,63 @@ def error_of(ask: Callable[[Fault], Any], fault: Fault) -> ConnectctlError:
     with pytest.raises(ConnectctlError) as caught:
         ask(fault)
     return caught.value
+
+
+LONG = 60.0
+"""A time-out that no test waits for."""
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize("ask", [librdkafka, kafka_python])
+def test_what_the_handshake_decides_is_told_at_once(
+    wrong: list[Fault], ask: Callable[[Fault], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "TIMEOUT", LONG)
+    began = time.monotonic()
+    with ThreadPoolExecutor() as pool:
+        told = list(pool.map(lambda fault: error_of(ask, fault), wrong))
+    assert all(isinstance(error, NotTrusted) for error in told)
+    assert time.monotonic() - began < LONG / 2
+    del told
+    gc.collect()
+
+
+@pytest.mark.parametrize("name", ["ca", "certificate"])
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
+    missing = str(tmp_path / "missing.pem")
+    told = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", f"ssl.{name}.location": missing}
+    wire = KafkaProtocolClient(told, timeout=1)
+    asked: dict[str, Callable[[], Any]] = {
+        f"client.ssl.{name}.location": Kafka(told, timeout=1).cluster_id,
+        f"client.ssl.{name}.location ": wire.brokers,
+        f"rest_tls.{name}": lambda: Connect(["https://127.0.0.1:1"], auth={}, tls={name: missing}, timeout=1).get("/"),
+    }
+    for setting, ask in asked.items():
+        with pytest.raises(BadInput) as caught:
+            ask()
+        assert str(caught.value).startswith(f"The file of {setting.strip()} cannot be read: {missing}: No such file")
+    wire.close()
+
+
+def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
+    odd = tmp_path / "odd.pem"
+    odd.write_text("this is no certificate")
+    wire = KafkaProtocolClient({"security.protocol": "SSL", "ssl.ca.location": str(odd)}, timeout=1)
+    calls = Connect(["https://127.0.0.1:1"], auth={}, tls={"ca": str(odd)}, timeout=1)
+    for ask in (wire.brokers, lambda: calls.get("/")):
+        with pytest.raises(BadInput, match=str(odd)):
+            ask()
+    wire.close()
+
+
+@pytest.mark.parametrize("words", ["SASL authentication error: Authentication failed", None])
+def test_a_login_that_is_refused_is_no_missing_right(words: str | None) -> None:
+    error = connection.failure(KafkaError(KafkaError._AUTHENTICATION, "no"), "list its topics", "b:1", words)
+    assert isinstance(error, NotAuthorized)
+    assert error.what == "Authentication failed: Kafka at b:1 refuses the login (to list its topics)"
+    assert "rights" not in str(error)
+    denied = connection.failure(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "list its topics", "b:1")
+    assert denied.what == "Not authorized to list its topics (Kafka at b:1)"
 
 
 def test_nobody_there_is_not_a_matter_of_trust() -> None:

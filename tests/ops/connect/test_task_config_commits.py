@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from connectctl.ops.connect import task_config_commits
+from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, endangered, task_configs_lost
 from connectctl.ops.kafka.records import ConsumerRecord
 
@@ -126,7 +126,7 @@ def test_task_configurations_are_not_read_for_the_order_of_their_topic(monkeypat
         read.append(text)
         return json.loads(text)
 
-    monkeypatch.setattr(task_config_commits, "read_json", counted)
+    monkeypatch.setattr(config_topic, "read_json", counted)
     tasks = [(f"task-x-{n}", {"properties": {"n": str(n)}}) for n in range(50)]
     pairs = [("connector-x", CONFIG), *tasks, ("commit-x", {"tasks": 50}), ("connector-x", CONFIG)]
     assert [order.tasks for order in found(topic(*((n, *pair) for n, pair in enumerate(pairs))))] == [50]

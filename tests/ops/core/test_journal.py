@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import datetime
@@ -158,8 +159,114 @@ def test_an_unknown_run_is_bad_input(journal: Journal) -> None:
 
 def test_a_journal_that_cannot_be_written_stops_everything(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConnectctlError, match="connectctl changes nothing without it"):
+    with pytest.raises(ConnectctlError, match="cannot be written; nothing was done"):
         Journal(tmp_path / "file")
     (tmp_path / "journal.db").write_bytes(b"this is no database, and long enough to be sure of it" * 20)
-    with pytest.raises(ConnectctlError, match="connectctl changes nothing without it"):
+    with pytest.raises(ConnectctlError, match="is damaged; nothing was done"):
         Journal(tmp_path)
+
+
+def test_a_file_of_a_run_that_was_changed_is_not_used(journal: Journal) -> None:
+    run = begin(journal)
+    path = journal.write(run, "backup-0.jsonl", b'{"position":3002}\n')
+    assert journal.verified(run, "backup-0.jsonl") == path
+    path.write_bytes(b'{"positiom":3002}\n')
+    for use in (lambda: journal.verified(run, "backup-0.jsonl"), lambda: journal.read(run, "backup-0.jsonl")):
+        with pytest.raises(BadInput, match="its SHA-256 is another one") as error:
+            use()
+        assert str(path) in str(error.value)
+    kept = journal.directory / journal.store_artifact([b"kept"])
+    assert journal.verified("kept", kept.name) == kept
+    kept.write_bytes(b"kepT")
+    with pytest.raises(BadInput, match="its SHA-256 is another one"):
+        journal.verified("kept", kept.name)
+
+
+def test_a_file_that_is_written_again_has_its_new_digest(journal: Journal) -> None:
+    run = begin(journal)
+    for content in (b"1", b"2", b"1"):
+        journal.write(run, "notes.json", content)
+        assert journal.read(run, "notes.json") == content
+    journal.path(run, "notes.json").write_bytes(b"2")
+    with pytest.raises(BadInput):
+        journal.read(run, "notes.json")
+
+
+def test_a_plan_that_was_cut_is_named_by_its_path(journal: Journal) -> None:
+    run = begin(journal)
+    path = journal.path(run, "plan.json")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(BadInput, match=r"plan\.json cannot be read") as error:
+        journal.plan(run)
+    assert "Restore it from a backup" in str(error.value)
+    path.unlink()
+    with pytest.raises(BadInput, match="No such file"):
+        journal.plan(run)
+
+
+@pytest.mark.parametrize("lost", ["empty", "missing", "noise"])
+def test_a_list_of_runs_that_is_lost_is_not_an_empty_one(journal: Journal, lost: str) -> None:
+    begin(journal)
+    database = journal.directory / "journal.db"
+    if lost == "missing":
+        database.unlink()
+    else:
+        database.write_bytes(b"" if lost == "empty" else os.urandom(4096))
+    for opened in (lambda: Journal(journal.directory), lambda: Journal(journal.directory, read_only=True).runs()):
+        with pytest.raises(ConnectctlError, match=r"journal\.db is damaged; nothing was done") as error:
+            opened()
+        assert "Free disk space" not in str(error.value)
+        assert "Restore it from a backup" in str(error.value)
+
+
+def test_runs_are_in_the_order_in_which_they_were_begun(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for at in ("2026-01-02T00:00:00+00:00", "2026-01-01T00:00:00+00:00", "2026-01-03T00:00:00+00:00"):
+        monkeypatch.setattr("connectctl.ops.core.journal.now_utc", lambda at=at: at)
+        found.append(begin(journal))
+    assert [run.id for run in journal.runs()] == found[::-1]
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from connectctl.ops.core.journal import Journal
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+journal = Journal(Path(sys.argv[1]), read_only=True)
+(run,) = journal.runs()
+print(run.id, journal.plan(run.id)["operation"], [mark.what for mark in run.marks])
+"""
+
+
+def test_a_journal_on_a_full_disk_is_read(journal: Journal) -> None:
+    run = begin(journal)
+    journal.mark(run, 0, "begun")
+    command = [sys.executable, "-c", FULL, str(journal.directory)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert told == f"{run} offsets set ['begun']\n"
+
+
+def test_reading_writes_nothing(tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begin(journal)
+
+    def read_only(*_: Any, **__: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    for name in ("mkdir", "touch", "write_bytes"):
+        monkeypatch.setattr(Path, name, read_only)
+    assert Journal(journal.directory, read_only=True).get(run).id == run
+    assert Journal(tmp_path / "none", read_only=True).runs() == []
+    with pytest.raises(ConnectctlError, match="Read-only file system"):
+        Journal(journal.directory)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("state", "odd"), ("subjects", "{"), ("subjects", "[1]"), ("group_id", b"\xff")]
+)
+def test_a_row_that_is_no_run_is_a_damaged_list(journal: Journal, column: str, value: Any) -> None:
+    begin(journal)
+    with sqlite3.connect(journal.directory / "journal.db") as db:
+        db.execute(f"UPDATE run SET {column} = ?", (value,))
+    db.close()
+    with pytest.raises(ConnectctlError, match="is damaged"):
+        journal.runs()

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
 from connectctl.ops.checks.consumers.observe import ReaderFacts, observe
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.status_topic import topics as recorded_topics
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderMember

@@ -1,0 +1,27 @@
+"""The state of a config topic as workers have it: the one place that decides which records of it count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect import config_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import KafkaReads
+    from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.kafka.records import TopicImage
+
+
+def with_former(kafka: KafkaReads, image: TopicImage, *, patience: float) -> TopicImage:
+    """Return ``image`` of a config topic, read again with superseded records where the newest record of a key is ignored.
+
+    Workers keep what they had before such a record.
+    """
+    if image.superseded or not config_topic.state_of(image).ignored:
+        return image
+    return kafka.image([image.topic], patience=patience, superseded=True).get(image.topic, image)
+
+
+def state_in(kafka: KafkaReads, image: TopicImage, *, patience: float) -> ConfigState:
+    """Return the state of the config topic that ``image`` was read from, with former records where they count."""
+    return config_topic.state_of(with_former(kafka, image, patience=patience))

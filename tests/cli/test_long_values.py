@@ -1,0 +1,45 @@
+"""Values that nobody reads in a table are cut there, do not widen other lines, and are whole in JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+from connectctl.cli.output import tables, terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.finding import Finding, Severity
+
+KEY = '["orders",{"k":"' + "x" * 800_000 + '"}]'
+NAME = "n" * 249
+
+
+def test_a_key_of_a_megabyte_is_cut_in_a_table() -> None:
+    for rows in (
+        tables.whole(["A", "KEY"], [["1", KEY], ["2", "short"]]),
+        map(str, tables.fit(["KEY"], [[KEY]], 80)[0]),
+    ):
+        assert sum(map(len, rows)) < 2_000
+    (heading, long, short) = tables.whole(["KEY", "B"], [[KEY, "b"], ["short", "b"]])
+    assert long.startswith('["orders",{"k":"xxx')
+    assert "more characters)" in long
+    assert max(map(len, (heading, short))) < tables.ALIGNED + tables.GAP + 2
+
+
+def test_a_long_name_is_whole_and_pads_no_other_line() -> None:
+    heading, long, short = tables.whole(["NAME", "STATE"], [[NAME, "RUNNING"], ["a", "RUNNING"]])
+    assert long.split() == [NAME, "RUNNING"]
+    assert short == "a      RUNNING"
+    assert heading == "NAME   STATE"
+
+
+def test_what_a_finding_quotes_is_cut_in_its_line_and_whole_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding("RECORD001", Severity.WARNING, KEY, f"The key is {KEY}.")
+    assert len(terminal.line_of(finding)) < 2 * tables.LONGEST_SENTENCE
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", told)
+    data: dict[str, Any] = {"findings": [finding.as_json()]}
+    terminal.emit("Cluster", data, Output.JSON, lambda wide: None)
+    assert json.loads(told.getvalue())["findings"][0]["subject"] == KEY
