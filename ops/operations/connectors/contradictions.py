@@ -30,9 +30,9 @@ def doubts(found: Sequence[Connector], configured: Collection[str] | None, other
     return doubtful
 
 
-def doubt_gap(connector: Connector) -> Gap:
+def doubt_gap(name: str, doubt: str | None) -> Gap:
     """The gap of a connector about which something differs."""
-    return Gap(f"connector {connector.name}", Reason.CONTRADICTED, detail=connector.doubt)
+    return Gap(f"connector {name}", Reason.CONTRADICTED, detail=doubt)
 
 
 class _Judged(Protocol):
@@ -42,11 +42,11 @@ class _Judged(Protocol):
 
 def refuse_doubtful(found: Iterable[_Judged]) -> None:
     """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
-    if gaps := [doubt_gap(each.connector) for each in found if each.connector.doubt]:
+    if gaps := [doubt_gap(each.connector.name, each.connector.doubt) for each in found if each.connector.doubt]:
         raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
 
 
 def not_listed(calls: ConnectCalls, name: str) -> Refused:
     """The error for a connector that the workers do not know, and the config topic has."""
-    gap = Gap(f"connector {name}", Reason.CONTRADICTED, detail=f"{' and '.join(calls.urls)} {UNLISTED}")
+    gap = doubt_gap(name, f"{' and '.join(calls.urls)} {UNLISTED}")
     return refused([gap], f"Workers and config topic do not agree about {name}; nothing was changed")

@@ -290,10 +290,11 @@ def listing_of(
             AGREEING,
             PAUSE,
         )
-    connectors = _weighed(found, facts, doubts(found, facts.configured, others))
-    doubtful = [*gaps, *skipped, *(doubt_gap(each) for each in connectors if each.doubt)]
+    doubtful = doubts(found, facts.configured, others)
+    connectors = _weighed(found, facts, doubtful)
+    missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]
     rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
-    return ConnectorListing(_healths(connectors, facts.owners), "workers", (*gap_findings(doubtful), *rebalancing))
+    return ConnectorListing(_healths(connectors, facts.owners), "workers", (*gap_findings(missing), *rebalancing))
 
 
 def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, list[Gap]]:
