@@ -144,8 +144,8 @@ def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) ->
         # The secrets of the connectors are known only now that their configurations are read.
         message, hint = masked(f"{error.what}: {error.why}" if error.why else error.what), error.next_step
         severity = Severity.ERROR if isinstance(error, NotAMember) else severity
-    told = f"{message}; connectors are read from the config and status topics."
-    return SEEN_IN_TOPICS.found(group.id, told, hint, severity=severity)
+    message = f"{message}; connectors are read from the config and status topics."
+    return SEEN_IN_TOPICS.found(group.id, message, hint, severity=severity)
 
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:

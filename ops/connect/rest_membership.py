@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Resolve = Callable[[str], frozenset[str]]
 """The IP addresses of a host name; none where it has no address."""
 DECLARE = "--rest-is-group"
-_PORTS = {"http": 80, "https": 443}
+_PORTS = {"http": "80", "https": "443"}
 
 
 class NotAMember(Refused):
@@ -52,10 +52,11 @@ def is_advertised(url: str, group: ConnectGroup, resolve: Resolve) -> bool:
     return any(own & _endpoints(each, resolve) for each in advertised(group))
 
 
-def _endpoints(url: str, resolve: Resolve) -> frozenset[tuple[str, int | None]]:
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
-    return frozenset((each, port) for each in {host, *resolve(host)})
+def _endpoints(url: str, resolve: Resolve) -> frozenset[tuple[str, str]]:
+    found = address(url).rpartition("@")[2].lower()
+    host, _, port = found.rpartition(":") if not found.endswith("]") and ":" in found else (found, "", "")
+    host = host.strip("[]")
+    return frozenset((each, port or _PORTS.get(url.partition("://")[0].lower(), "")) for each in {host, *resolve(host)})
 
 
 Configs = Mapping[str, Mapping[str, str]]

@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import psutil
 import pytest
-from fakes.restserver import Answer, rest_server
+from fakes.restserver import Answer, Asked, rest_server
 from fakes.sandboxes import extra_group
 from live.offsetchanges import file_source, live, stopped
 from live.real import Ran, connectctl, connector, eventually, workers
@@ -112,11 +114,8 @@ def test_an_address_that_nobody_advertises_is_the_groups_where_it_lists_the_grou
 ) -> None:
     localhost = cluster.rest_urls[0].replace("127.0.0.1", "localhost")
     with source(cluster, tmp_path, "judged-mapped"), rest_server() as mapped:
-        port = cluster.rest_urls[0]
-        import httpx
-
         for path in ("/", "/connectors?expand=info", "/connectors?expand=status&expand=info", "/connectors"):
-            mapped.on(f"GET {path}", lambda asked, path=path: _forwarded(httpx.get(port + path, timeout=60)))
+            mapped.on(f"GET {path}", partial(_forwarded, cluster.rest_urls[0] + path))
         for url in (localhost, mapped.url):
             listed = ctl(cluster, "--rest", url, "connectors", "list", "-o", "json")
             assert (listed.code, listed.json["connectorsFrom"]) == (0, "workers"), listed
@@ -129,8 +128,9 @@ def test_an_address_that_nobody_advertises_is_the_groups_where_it_lists_the_grou
         assert declared.code == 0, declared
 
 
-def _forwarded(answer: object) -> Answer:
-    return 200, answer.json()  # type: ignore[attr-defined]
+def _forwarded(url: str, asked: Asked) -> Answer:
+    """The answer of the worker behind a port mapping."""
+    return 200, httpx.get(url, timeout=60).json()
 
 
 def test_a_group_that_does_not_exist_has_no_connectors(cluster: Sandbox, other: str, tmp_path: Path) -> None:
@@ -210,9 +210,9 @@ def test_a_fault_of_a_worker_has_one_exit_code_and_one_text(
             assert ran.code == code, (fault, args, ran)
             texts.add(ran.err)
         assert len(texts) == 1
-        for args in (("connectors", "list"), ("cluster", "show")):
-            ran = ctl(cluster, "--rest", server.url, "--timeout", "5", *args)
-            assert ran.code == (5 if answer[0] == 401 else 0), (fault, args, ran)
+        for shown in ("connectors list", "cluster show"):
+            ran = ctl(cluster, "--rest", server.url, "--timeout", "5", *shown.split())
+            assert ran.code == (5 if answer[0] == 401 else 0), (fault, shown, ran)
             assert server.url in ran.err
 
 

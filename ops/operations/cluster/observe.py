@@ -206,7 +206,7 @@ def _connectors(
     for url in answering:
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
-            return reading.judged(calls, found, group, _reader(kafka, group, config), answering)
+            return reading.listing_of(calls, found, group, _reader(kafka, group, config), answering)
         except ConnectctlError as e:
             error = e
     if error is not None and not reading.tells_nothing(error):

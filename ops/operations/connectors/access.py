@@ -42,5 +42,5 @@ class ConnectorAccess:
         changed.
         """
         listed = observe.from_workers(self.calls, timeout=observe.LIST_TIMEOUT)
-        found = observe.judged(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
+        found = observe.listing_of(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
         return found if names is None else observe.matching(found, names)

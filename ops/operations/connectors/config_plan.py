@@ -19,7 +19,8 @@ from connectctl.ops.operations.connectors.config_steps import (
     DeleteConnector,
 )
 from connectctl.ops.operations.connectors.config_values import Config, References, difference, digest, shown
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, refuse_doubtful
+from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 from connectctl.ops.operations.connectors.steps import (
     VERB_OF,
     WANTED,

@@ -12,6 +12,7 @@ from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.contradictions import not_listed
 from connectctl.ops.operations.connectors.observe import AGREEING, Facts, read_one
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class StepContext(RunContext):
 
         found, known = observe_until(look, agree, AGREEING, POLL, now=self.now, sleep=self.sleep)
         if isinstance(found, ConnectctlError):
-            raise observe.not_listed(self.calls, name) if name in (known.configured or ()) else found
+            raise not_listed(self.calls, name) if name in (known.configured or ()) else found
         return known.of(found)
 
     def _facts(self) -> Facts:

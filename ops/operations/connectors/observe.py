@@ -22,23 +22,14 @@ from connectctl.ops.connect.connector import (
     statuses_from_topic,
     verdict_of,
 )
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.core.wait import observe_until
-from connectctl.ops.kafka.visibility import (
-    Complete,
-    Gap,
-    Observation,
-    Partial,
-    Reason,
-    gap_findings,
-    gap_of,
-    observation_of,
-    refused,
-)
+from connectctl.ops.kafka.visibility import Complete, Gap, Observation, Partial, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.connect_groups import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.cluster.read_once import each_time, read_once
+from connectctl.ops.operations.connectors.contradictions import OtherLists, doubt_gap, doubts
 from connectctl.ops.operations.connectors.plugin_passwords import know_secrets
 
 if TYPE_CHECKING:
@@ -56,8 +47,6 @@ ANSWER = 3.0
 AGREEING = 4.0
 """Seconds in which workers read what is in the config topic, and in which a rebalance may end."""
 PAUSE = 0.3
-UNLISTED = "does not list it, and the config topic has it"
-LISTED = "lists it, and the config topic does not have it"
 UNSETTLED = (
     "The group is rebalancing: who runs what is not known, and statuses may be old. Try again when it has ended."
 )
@@ -205,12 +194,6 @@ def read_if_there(calls: ConnectCalls, name: str) -> Connector | ConnectctlError
         return e
 
 
-def not_listed(calls: ConnectCalls, name: str) -> Refused:
-    """The error for a connector that the workers do not know, and the config topic has."""
-    gap = Gap(f"connector {name}", Reason.CONTRADICTED, detail=f"{' and '.join(calls.urls)} {UNLISTED}")
-    return refused([gap], f"Workers and config topic do not agree about {name}; nothing was changed")
-
-
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
     state = state_in(kafka, images[config_topic], patience=PATIENCE)
@@ -271,15 +254,15 @@ def see(
     if read is None and kafka is not None and group is not None:
         answer = look_for_facts(read_once(kafka), group, named)
         read, gaps = answer.seen, answer.gaps
-    return judged(calls, found, group, read, calls.urls, gaps)
+    return listing_of(calls, found, group, read, calls.urls, gaps)
 
 
 def tells_nothing(error: ConnectctlError) -> bool:
-    """Whether no worker of the group told anything. One that lets nobody in is there, and is too old is an answer."""
+    """Whether no worker of the group said anything. One that lets nobody in is there, and is too old is an answer."""
     return not isinstance(error, (NotAuthorized, NotTrusted)) and error.code != "unsupported"
 
 
-def judged(
+def listing_of(
     calls: ConnectCalls,
     found: Sequence[Connector],
     group: ConnectGroup | None,
@@ -295,7 +278,7 @@ def judged(
         return ConnectorListing(with_health(found, group), "workers", gap_findings(gaps))
     facts = read()
     others, skipped = _other_lists(calls, urls)
-    if (facts.owners is None and facts.configured is not None) or doubts(found, facts, others):
+    if (facts.owners is None and facts.configured is not None) or doubts(found, facts.configured, others):
         anew = read.anew() if isinstance(read, FactsReader) else read
 
         def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
@@ -303,12 +286,16 @@ def judged(
             return from_workers(calls, url=first, timeout=LIST_TIMEOUT), anew(), _other_lists(calls, urls)[0]
 
         found, facts, others = observe_until(
-            again, lambda seen: seen[1].owners is not None and not doubts(*seen), AGREEING, PAUSE
+            again,
+            lambda seen: seen[1].owners is not None and not doubts(seen[0], seen[1].configured, seen[2]),
+            AGREEING,
+            PAUSE,
         )
-    connectors = _weighed(found, facts, doubts(found, facts, others))
-    told = [*gaps, *skipped, *(doubt_gap(each) for each in connectors if each.doubt)]
+    doubtful = doubts(found, facts.configured, others)
+    connectors = _weighed(found, facts, doubtful)
+    missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]
     rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
-    return ConnectorListing(_healths(connectors, facts.owners), "workers", (*gap_findings(told), *rebalancing))
+    return ConnectorListing(_healths(connectors, facts.owners), "workers", (*gap_findings(missing), *rebalancing))
 
 
 def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, list[Gap]]:
@@ -329,38 +316,11 @@ def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, 
     return lists, silent
 
 
-OtherLists = Mapping[str, frozenset[str]]
-
-
-def doubts(found: Sequence[Connector], facts: Facts, others: OtherLists) -> dict[str, str]:
-    """What is told differently about a connector, by its name: by workers among each other, and by the config topic."""
-    listed = {each.name for each in found}
-    told: dict[str, str] = {}
-    for url, names in others.items():
-        told |= dict.fromkeys(listed - names, f"{url} does not list it, and another worker does")
-        told |= dict.fromkeys(names - listed, f"{url} lists it, and another worker does not")
-    if facts.configured is not None:
-        told |= dict.fromkeys(facts.configured.keys() - listed, f"the worker {UNLISTED}")
-        told |= dict.fromkeys(listed - facts.configured.keys(), f"the worker {LISTED}")
-    return told
-
-
-def _weighed(found: Sequence[Connector], facts: Facts, told: Mapping[str, str]) -> list[Connector]:
+def _weighed(found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]) -> list[Connector]:
     listed = {each.name: facts.of(each) for each in found}
     missing = {name: each for name, each in (facts.configured or {}).items() if name not in listed}
     every = [*listed.values(), *map(facts.of, assembled(missing, {}))]
-    return [replace(each, doubt=told.get(each.name)) for each in every]
-
-
-def doubt_gap(connector: Connector) -> Gap:
-    """The gap of a connector that is told differently."""
-    return Gap(f"connector {connector.name}", Reason.CONTRADICTED, detail=connector.doubt)
-
-
-def refuse_doubtful(found: Iterable[ConnectorHealth]) -> None:
-    """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
-    if gaps := [doubt_gap(each.connector) for each in found if each.connector.doubt]:
-        raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
+    return [replace(each, doubt=doubtful.get(each.name)) for each in every]
 
 
 def _from_topics(kafka: KafkaReads, group: ConnectGroup, named: Named, error: ConnectctlError) -> ConnectorListing:

@@ -16,7 +16,8 @@ from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
-from connectctl.ops.operations.connectors.observe import ConnectorHealth, refuse_doubtful
+from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 QUICK_POLL = 0.15
 """The same while a restart may be under way, or its RESTARTING goes by unseen."""

@@ -14,7 +14,8 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized,
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import grant
-from connectctl.ops.operations.connectors.observe import Facts, refuse_doubtful, see
+from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
+from connectctl.ops.operations.connectors.observe import Facts, see
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup

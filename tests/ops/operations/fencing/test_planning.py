@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -11,7 +13,13 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Partial, Reason, describe_id
-from connectctl.ops.operations.fencing.observe import Configured, FencingSources, observe, task_id_ranges
+from connectctl.ops.operations.fencing.observe import (
+    Configured,
+    FencingSources,
+    observe,
+    refuse_running,
+    task_id_ranges,
+)
 from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest, FenceSelection, TaskIdRange
 from connectctl.ops.operations.fencing.steps import plan_fence, sentence
@@ -118,6 +126,30 @@ def test_running_tasks_are_refused_and_failed_ones_are_not() -> None:
     assert refused.value.code == "running-tasks"
     check(describe_ids(asked, calls, failed=0), asked)
     check(describe_ids(asked, calls), FenceRequest(ids=("g-orders-0",), force=True))
+
+
+def test_in_a_rebalance_nobody_knows_which_tasks_run_and_fencing_is_refused() -> None:
+    calls = FakeCoordinators({"g-orders-0": empty("g-orders-0")})
+    settled = connect_group("g", w1=[("orders", -1), ("orders", 0)])
+    hidden = replace(settled, state="PreparingRebalance", members=(replace(settled.members[0], assignment=None),))
+    asked, given = FenceRequest(ids=("g-orders-0",)), [hidden]
+    configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
+    sources = FencingSources(
+        calls, "g", lambda name: given[-1], lambda group: frozenset(), lambda: configured, patience=0.0
+    )
+    selection = select(observe(sources, asked), asked)
+    with pytest.raises(Refused, match=r"a running task may use g-orders-0: group g: .* rebalancing.*--force"):
+        check(selection, asked)
+    check(selection, replace(asked, force=True))
+    with pytest.raises(Refused, match="a running task may use g-orders-0"):
+        refuse_running(sources, selection.to_fence)
+    given.append(connect_group("g", w1=[]))
+    refuse_running(sources, selection.to_fence)
+    given.append(settled)
+    with pytest.raises(Refused, match="orders task 0"):
+        refuse_running(
+            replace(sources, running=lambda group: frozenset({TaskRef("g", "orders", 0)})), selection.to_fence
+        )
 
 
 def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:

@@ -1,0 +1,52 @@
+"""What workers and the config topic tell differently about connectors, which is then no ground for a change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from connectctl.ops.kafka.visibility import Gap, Reason, refused
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.core.errors import Refused
+
+UNLISTED = "does not list it, and the config topic has it"
+LISTED = "lists it, and the config topic does not have it"
+OtherLists = Mapping[str, frozenset[str]]
+
+
+def doubts(found: Sequence[Connector], configured: Collection[str] | None, others: OtherLists) -> dict[str, str]:
+    """What is told differently about a connector, by its name: by workers among each other, and by the config topic."""
+    listed = {each.name for each in found}
+    doubtful: dict[str, str] = {}
+    for url, names in others.items():
+        doubtful |= dict.fromkeys(listed - names, f"{url} does not list it, and another worker does")
+        doubtful |= dict.fromkeys(names - listed, f"{url} lists it, and another worker does not")
+    if configured is not None:
+        doubtful |= dict.fromkeys(set(configured) - listed, f"the worker {UNLISTED}")
+        doubtful |= dict.fromkeys(listed - set(configured), f"the worker {LISTED}")
+    return doubtful
+
+
+def doubt_gap(name: str, doubt: str | None) -> Gap:
+    """The gap of a connector about which something differs."""
+    return Gap(f"connector {name}", Reason.CONTRADICTED, detail=doubt)
+
+
+class _Judged(Protocol):
+    @property
+    def connector(self) -> Connector: ...
+
+
+def refuse_doubtful(found: Iterable[_Judged]) -> None:
+    """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
+    if gaps := [doubt_gap(each.connector.name, each.connector.doubt) for each in found if each.connector.doubt]:
+        raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
+
+
+def not_listed(calls: ConnectCalls, name: str) -> Refused:
+    """The error for a connector that the workers do not know, and the config topic has."""
+    gap = doubt_gap(name, f"{' and '.join(calls.urls)} {UNLISTED}")
+    return refused([gap], f"Workers and config topic do not agree about {name}; nothing was changed")
