@@ -251,7 +251,8 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
         steps.append(Configure(subject.name, TOPIC_PROPERTY, value, subject.config.get(TOPIC_PROPERTY)))
     steps += [Configure(subject.name, name, value, subject.config.get(name)) for name, value in reverted]
     if isinstance(request, MergeOffsets) and request.into == Side.DEDICATED:
-        steps.append(Check(subject.name, request.chosen))
+        in_use = any(at.in_use and at.side is Side.DEDICATED for at in subject.places)
+        steps.append(Check(subject.name, request.chosen or in_use))
     if running:
         verb, state = ("pause", State.PAUSED) if subject.state is State.PAUSED else ("resume", State.RUNNING)
         steps += [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]

@@ -315,7 +315,8 @@ class Configure(ChangeConfig):
 class Check(Step["OffsetContext"]):
     """Verify that workers, with the dedicated topic, resume every source partition from what was committed last.
 
-    With ``chosen`` a person chose which topic that is, and nothing but lost offsets is wrong.
+    With ``chosen`` a person chose which topic that is, or tasks commit to the dedicated one already; then nothing but lost
+    offsets is wrong.
     """
 
     subject: str
