@@ -44,7 +44,8 @@ READING = (
     ("connectors", "history", "NAME"),
     ("offsets", "show", "NAME"),
     ("offsets", "backup", "NAME"),
-    ("offsets", "diff", "NAME"),
+    ("offsets", "diff"),
+    ("offsets", "history", "NAME"),
     ("preflight",),
     ("preflight", "--self"),
     ("tasks", "check"),
@@ -53,7 +54,7 @@ READING = (
     ("transactions", "hanging"),
     ("upgrade", "status"),
     ("plugins", "list"),
-    ("loggers", "list"),
+    ("loggers", "get"),
     ("run", "status"),
 )
 OF_WORKERS = ("plugins", "loggers")
@@ -108,7 +109,8 @@ def test_every_reading_command_survives_garbage(cluster: Sandbox, group: Group, 
             eventually(lambda: not run("cluster", "show", "-o", "json").json["workers"])
         told = {args: run(*args) for args in READING if workers or args[0] not in OF_WORKERS}
         print(*(f"{' '.join(args):24} {ran.code}" for args, ran in told.items()), sep="\n")
-        assert {args: ran.err for args, ran in told.items() if ran.code == 70} == {}
+        # Neither a bug nor a refusal: 1 and 3 are findings.
+        assert {args: (ran.code, ran.err) for args, ran in told.items() if ran.code not in (0, 1, 3)} == {}
         assert {args: ran.err for args, ran in told.items() if args in NAMING and "RECORD001" not in ran.err} == {}
         assert name in told["connectors", "list"].out
         assert '{"position"' in told["offsets", "backup", "NAME"].out.replace("\\", "")

@@ -12,7 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from connectctl.ops.clients.connection_errors import check_files
 from connectctl.ops.clients.rest.http_answer import ask
+from connectctl.ops.config.json_shape import an_object, text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
 
@@ -66,6 +68,7 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
         form["scope"] = str(properties["sasl.oauthbearer.scope"])
     who = (str(properties["sasl.oauthbearer.client.id"]), str(properties["sasl.oauthbearer.client.secret"]))
     verify: Any = properties.get("https.ca.location") or True
+    check_files({"client.https.ca.location": properties.get("https.ca.location")})
     try:
         with httpx.Client(verify=verify) as client:
             answer = ask(client, "POST", url, patience=_TIMEOUT, connect=_TIMEOUT, data=form, auth=who)
@@ -73,13 +76,26 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
         data = read_json(answer.content)
         return str(data["access_token"]), time.time() + float(data.get("expires_in", 300))
     except httpx.HTTPStatusError as e:
+        refused = f"it answers {e.response.status_code}{_reason(e.response.content)}"
+        hint = "Check sasl.oauthbearer.client.id, client.secret and scope in client: connectctl context show."
         raise NotAuthorized(
-            f"The token endpoint {url} returned no token", why=f"it answers {e.response.status_code}"
+            f"Authentication failed: the token endpoint {url} returned no token", why=refused, next_step=hint
         ) from e
     except httpx.HTTPError as e:
         raise Unreachable(f"The token endpoint {url} does not answer", why=str(e) or type(e).__name__) from e
-    except (ValueError, KeyError, TypeError) as e:
-        raise NotAuthorized(f"The token endpoint {url} returned no token", why="its answer has no token") from e
+    except (ValueError, KeyError, TypeError, OverflowError) as e:
+        what = f"Authentication failed: the token endpoint {url} returned no token"
+        raise NotAuthorized(what, why="its answer has no token") from e
+
+
+def _reason(content: bytes) -> str:
+    """The error that a token endpoint names (RFC 6749, 5.2), such as ``invalid_scope``; empty for another answer."""
+    try:
+        data = read_json(content)
+        an_object({"error": text}, {"error_description": text})(data)
+    except ValueError:
+        return ""
+    return f" ({', '.join(filter(None, (data['error'], data.get('error_description'))))})"
 
 
 def _unsecured(properties: Mapping[str, Any]) -> tuple[str, float]:
