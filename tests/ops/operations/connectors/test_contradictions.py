@@ -7,7 +7,8 @@ from itertools import chain, repeat
 from typing import Any
 
 import pytest
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, failed_parts, state_for_plan, verdict_of
+from connectctl.ops.connect.connector import Connector, State, Status, at_rest, state_for_plan, verdict_of
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.operations.connectors import context as steps_context
 from connectctl.ops.operations.connectors import observe
