@@ -12,12 +12,21 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, ConfigState, ConfiguredConnector, newest
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
-from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Listing, Transaction
-from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Partial,
+    Reason,
+    gap_findings,
+    gap_of,
+    observation_of,
+    whole,
+)
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
 from connectctl.ops.operations.fencing.planning import candidates, check, incomplete, select
@@ -193,7 +202,10 @@ def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIn
             configured = sources.configured()
         except ConnectctlError as e:
             gaps.append(gap_of(e, "connectors of the config topic"))
-    groups = visible_groups(sources)
+    try:
+        groups = visible_groups(sources)
+    except NotAuthorized as e:
+        groups = Partial({}, (gap_of(e, f"group {sources.group_id}"),))
     directory = TransactionalIdIndex(_connectors(groups.seen, sources.group_id, configured, FenceRequest()))
     return observation_of(directory, (*gaps, *groups.gaps))
 
