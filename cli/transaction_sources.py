@@ -57,6 +57,17 @@ def roles_of(session: Session) -> Observation[dict[str, str]]:
     return topic_roles(kafka, kafka.group(session.group_id), session.named_topics)
 
 
+def visible_roles_of(session: Session) -> Observation[dict[str, str]]:
+    """Return ``roles_of``; a gap where the group may not be described. Topics that are named need no more than this."""
+    from connectctl.ops.core.errors import NotAuthorized
+    from connectctl.ops.kafka.visibility import Partial, gap_of
+
+    try:
+        return roles_of(session)
+    except NotAuthorized as e:
+        return Partial({}, (gap_of(e, "the internal topics of the workers"),))
+
+
 def _coordinators(session: Session, request: FenceRequest, configured: Callable[[], Configured]) -> TransactionCalls:
     """Return the coordinators of the ids: those of another Kafka cluster if the connectors write to it (KIP-618)."""
     from connectctl.ops.operations.fencing.observe import common_overrides

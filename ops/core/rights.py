@@ -49,6 +49,10 @@ class When(StrEnum):
     UNNAMED = "internal topics are not named"
     CREATES = "it creates the topic"
     ENABLED = "workers are preparing or enabled"
+    DEDICATED = "the connector has an offsets topic of its own"
+    GLOBAL = "it writes to the offsets topic"
+    PRODUCED = "tasks of the connector have had producers"
+    OPEN = "a transaction is open on it"
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,11 @@ _TOPIC, _GROUP, _ID, _CLUSTER = Resource.TOPIC, Resource.GROUP, Resource.TRANSAC
 _REFUSED, _PART = Effect.REFUSED, Effect.PART
 
 
-def _reads(name: Name, effect: Effect, without: str) -> tuple[Need, ...]:
+def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -> tuple[Need, ...]:
     """To read a topic to its end; Read includes Describe, which a deny can still take away."""
     return (
-        Need("KafkaReads.extents", _D, _TOPIC, name, effect, without),
-        Need("KafkaReads.image", _R, _TOPIC, name, effect, without),
+        Need("KafkaReads.extents", _D, _TOPIC, name, effect, without, when),
+        Need("KafkaReads.image", _R, _TOPIC, name, effect, without, when),
     )
 
 
@@ -101,6 +105,15 @@ _WORKERS_IN_PART = Need(
 )
 _FIND = Need(
     "KafkaReads.compacted", _D, _TOPIC, Name.ANY_TOPIC, _PART, "internal topics that are not named", When.UNNAMED
+)
+_LOG_SEEN = Need(
+    "KafkaReads.topics", _D, _TOPIC, Name.LOG, _PART, "the coordinators of transactional ids, and their topic"
+)
+_OWN_LAYOUT = Need(
+    "KafkaReads.topics", _DC, _TOPIC, Name.DEDICATED, _PART, "their cleanup.policy, and the findings based on it"
+)
+_HIDDEN_OFFSETS = Need(
+    "KafkaReads.existing", _D, _TOPIC, Name.OFFSETS, _PART, "whether the offsets topic exists, and its partitions"
 )
 _LAYOUT = tuple(
     Need("KafkaReads.topics", _DC, _TOPIC, name, _PART, "its cleanup.policy, and the findings based on it")
@@ -121,13 +134,13 @@ _ALL_OFFSETS = (
 _OFFSETS_SHOWN = (
     *_ALL_OFFSETS,
     *_reads(Name.DEDICATED, _PART, "offsets in a topic of the connector's own"),
-    _WORKERS_IN_PART,
+    _WORKERS,
     _LAYOUT[1],
 )
 _OFFSETS_WHOLE = (
     *_ALL_OFFSETS,
     *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own"),
-    _WORKERS_IN_PART,
+    _WORKERS,
     _LAYOUT[1],
 )
 _SINKS_SHOWN = (
@@ -148,8 +161,24 @@ _RUNS = Need(
 )
 _FENCED_BEFORE = (
     _RUNS,
-    Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "which producers to fence, unless no run is alive"),
-    Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing the producers that may also write them"),
+    Need(
+        "TransactionCalls.describe",
+        _D,
+        _ID,
+        Name.TASKS,
+        _REFUSED,
+        "which producers to fence, unless no run is alive",
+        When.PRODUCED,
+    ),
+    Need(
+        "TransactionCalls.fence",
+        _W,
+        _ID,
+        Name.TASKS,
+        _REFUSED,
+        "fencing the producers that may also write them",
+        When.PRODUCED,
+    ),
 )
 _LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster lock, unless --lock local is given")
 _CHANGE = (_WORKERS, _LOCK, _FIND, *_CONNECTORS_AND_STATUSES)
@@ -159,11 +188,11 @@ _OFFSETS_WRITTEN = (
     _WORKERS,
     _LOCK,
     *_ALL_OFFSETS,
-    *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own"),
+    *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own", When.DEDICATED),
     *_reads(Name.STATUS, _PART, "statuses, if no worker responds"),
     *_FENCED_BEFORE,
-    Need("KafkaWrites.transact", _W, _TOPIC, Name.OFFSETS, _REFUSED, "the write"),
-    Need("KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the write"),
+    Need("KafkaWrites.transact", _W, _TOPIC, Name.OFFSETS, _REFUSED, "the write", When.GLOBAL),
+    Need("KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the write", When.DEDICATED),
     Need("KafkaWrites.transact", _D, _ID, Name.CHANGES, _REFUSED, _IN_A_TRANSACTION),
     Need("KafkaWrites.transact", _W, _ID, Name.CHANGES, _REFUSED, _IN_A_TRANSACTION),
     _LAYOUT[1],
@@ -179,11 +208,19 @@ _EVERY_ID = (
     Need("AclReads.authorizer", _DC, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is omitted"),
 )
 _OTHER_GROUPS = Need("TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "the owners of other ids")
+_LISTED_GROUPS = Need("TransactionCalls.connect_groups", _D, _CLUSTER, Name.CLUSTER, _PART, "the owners of other ids")
 _PRODUCERS = Need(
     "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _REFUSED, "which producers have a transaction open in it"
 )
+_PRODUCERS_OF_OWN = Need(
+    "TransactionCalls.producers", _R, _TOPIC, Name.DEDICATED, _PART, "which producers have a transaction open in it"
+)
 _PROOF = Need(
     "TransactionLogReads.entries", _R, _TOPIC, Name.LOG, _REFUSED, "the proof of whether a coordinator has the producer"
+)
+_BY_ID = tuple(
+    Need(call, operation, _ID, Name.TASKS, _PART, "the end of a transaction that is named by its transactional id")
+    for call, operation in (("TransactionCalls.describe", _D), ("TransactionCalls.fence", _W))
 )
 _ENDED = (
     Need("TransactionCalls.places", _D, _TOPIC, Name.TARGETS, _REFUSED, "the partition"),
@@ -191,6 +228,17 @@ _ENDED = (
     _PROOF,
     _LOCK,
     Need("TransactionCalls.mark", Operation.ALTER, _CLUSTER, Name.CLUSTER, _REFUSED, "the end of the transaction"),
+)
+_OWNERS = (
+    Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "which connectors have the ids, and the workers' topics"),
+    *_reads(Name.CONFIG, _PART, "which connectors of the config topic have the ids"),
+)
+_ROLES = (
+    *_OWNERS,
+    *(
+        Need("KafkaReads.existing", _D, _TOPIC, name, _PART, "which topics are the workers' own")
+        for name in (Name.OFFSETS, Name.STATUS)
+    ),
 )
 _LEADER_MODE = Need(
     "TransactionCalls.describe", _D, _ID, Name.LEADER, _PART, "whether the leader is preparing", When.ENABLED
@@ -207,6 +255,8 @@ _CHECKS = (
     *_reads(Name.OFFSETS, _PART, "whether its records can be read, and their owner"),
     *_reads(Name.DEDICATED, _PART, "whether connectors lose offsets"),
     Need("KafkaReads.topics", _D, _TOPIC, Name.TARGETS, _PART, "the topics that connectors write to"),
+    _OWN_LAYOUT,
+    _LOG_SEEN,
     _BROKER_SETTINGS,
     _READERS,
     _FENCED,
@@ -215,6 +265,7 @@ _CHECKS = (
     _OTHER_GROUPS,
 )
 _ROLL = (
+    *_reads(Name.DEDICATED, _REFUSED, "whether connectors lose offsets"),
     *_CHECKS,
     Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "the partitions and replicas of the coordinators' topic"),
 )
@@ -271,23 +322,21 @@ _FENCE = (
     _OTHER_GROUPS,
 )
 
-_ADDRESSES = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses")
+_ADDRESSES = Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "the workers' addresses")
 _BY_NAME = "offsets that are stored under a new name"
 COMMANDS: dict[str, tuple[Need, ...]] = {
-    "cluster show": (*_LOOK, *_LAYOUT),
-    **dict.fromkeys(("connectors list", "connectors history", "tasks check"), _LOOK),
+    "cluster show": (*_LOOK, _HIDDEN_OFFSETS, *_LAYOUT),
+    **dict.fromkeys(("connectors list", "connectors diff", "tasks check"), _LOOK),
+    "connectors history": (*_LOOK, *_reads(Name.CONFIG, _REFUSED, "the configurations of before")),
     "connectors show": (*_LOOK, _FENCED),
     **dict.fromkeys(
         (
-            *(
-                f"connectors {each}"
-                for each in ("stop", "pause", "resume", "restart", "edit", "patch", "diff", "topics")
-            ),
+            *(f"connectors {each}" for each in ("stop", "pause", "resume", "restart", "edit", "patch", "topics")),
             *("loggers set", "loggers undo", "runs undo"),
         ),
         _CHANGE,
     ),
-    "connectors cure": (*_CHANGE, _FENCED),
+    "connectors cure": (*_CHANGE, *_reads(Name.CONFIG, _REFUSED, "what blocks the tasks"), _FENCED),
     **dict.fromkeys(("connectors create", "connectors rollback"), (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME))),
     "connectors apply": (*_CHANGE, *_reads(Name.OFFSETS, _PART, _BY_NAME), *_EVERY_ID),
     "connectors delete": (*_CHANGE, *_EVERY_ID),
@@ -302,17 +351,33 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "fence": _FENCE,
     "preflight": _CHECKS,
-    "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
+    "transactions list": (
+        Need(
+            "TransactionCalls.listed",
+            _D,
+            _ID,
+            Name.ANY_ID,
+            _REFUSED,
+            "transactions; with rights on some ids, of others",
+        ),
+        *_EVERY_ID,
+        *_OWNERS,
+        _OTHER_GROUPS,
+    ),
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
         Need(
             "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _PART, "the progress of the transaction in a topic"
         ),
+        *_OWNERS,
+        _OTHER_GROUPS,
+        _LISTED_GROUPS,
     ),
     "transactions hanging": (
         Need("TransactionCalls.places", _D, _TOPIC, Name.ANY_TOPIC, _PART, "partitions of topics that are not named"),
         _PRODUCERS,
         _PROOF,
+        *_ROLES,
     ),
     "transactions lag": (
         Need(
@@ -325,8 +390,13 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         ),
         _PRODUCERS,
         *_EVERY_ID,
+        *_ROLES,
+        Need("TransactionCalls.bounds", _D, _TOPIC, Name.DEDICATED, _PART, "connectors' own offsets topics"),
+        _PRODUCERS_OF_OWN,
+        _OTHER_GROUPS,
     ),
-    **dict.fromkeys(("transactions abort", "transactions commit"), _ENDED),
+    "transactions abort": (*_ENDED, *_BY_ID, *_ROLES),
+    "transactions commit": (*_ENDED, *_ROLES),
     "run job": _RUN,
     "run status": (
         _WORKERS_IN_PART,

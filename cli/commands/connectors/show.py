@@ -15,8 +15,9 @@ from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Status, cause_of
-from connectctl.ops.core.errors import TimedOut, Unreachable
+from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.kafka.visibility import gap_findings, gap_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
 from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, configured, the_one
@@ -50,16 +51,22 @@ def _from_config_topic(
     if cluster.kafka is None or cluster.group is None:
         return None, offsets, []
     needed = ["config"] + (["offsets"] if health.connector.type != "sink" and offsets is None else [])
-    choices = look_for_topics(cluster.kafka, cluster.group, session.named_topics, needed)
+    names = {role: session.named_topics.get(role) for role in needed}
+    # A topic that is named is not looked for: what it is called is told without a right on it.
+    choices = look_for_topics(cluster.kafka, cluster.group, {}, [role for role in needed if not names[role]])
+    names |= {role: choice.topic for role, choice in choices.items()}
     doubts = []
     for role, choice in choices.items():
         if choice.topic is None:
             error = not_found(role, choice, cluster.group)
             doubts.append(topic_missing(role, str(error.why or error.what), str(error.next_step)))
-    if "offsets" in choices and choices["offsets"].topic:
-        offsets = {"name": choices["offsets"].topic, "dedicated": False, "bootstrapServers": None}
-    config = choices["config"].topic
-    return (configured(cluster.kafka, config, health.name) if config else None), offsets, doubts
+    if names.get("offsets"):
+        offsets = {"name": names["offsets"], "dedicated": False, "bootstrapServers": None}
+    try:
+        found = configured(cluster.kafka, names["config"], health.name) if names["config"] else None
+    except NotAuthorized as e:
+        return None, offsets, [*doubts, *gap_findings([gap_of(e, f"config topic {names['config']}")])]
+    return found, offsets, doubts
 
 
 def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:

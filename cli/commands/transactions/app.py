@@ -11,7 +11,7 @@ from connectctl.cli.commands.transactions.end import searched
 from connectctl.cli.options import ConnectorsArgument, ListOption, OutputOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.transaction_sources import directory_of, group_of, roles_of
+from connectctl.cli.transaction_sources import directory_of, group_of, roles_of, visible_roles_of
 from connectctl.cli.views import transactions
 from connectctl.ops.core.errors import BadInput
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.visibility import Observation
 
 app = command_group("List transactions, and end them.")
 
@@ -162,7 +163,9 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
     from connectctl.ops.operations.transactions.lag import measure
 
     session: Session = ctx.obj
-    known = roles_of(session) if group_of(session) or not topics else Complete({})
+    known: Observation[dict[str, str]] = Complete({})
+    if group_of(session) or not topics:
+        known = visible_roles_of(session) if topics else roles_of(session)
     roles = {topic: known.seen.get(topic, "data") for topic in topics} if topics else known.seen
     now = time.time()
     directory = directory_of(session)

@@ -9,8 +9,8 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.options import ApplyOptions, with_options
 from connectctl.cli.output import terminal
-from connectctl.cli.transaction_sources import group_of, roles_of, sources_of
-from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.cli.transaction_sources import group_of, sources_of, visible_roles_of
+from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -101,7 +101,7 @@ def commit(
 
 def searched(session: Session, topics: list[str] | None) -> Search:
     """Find hanging transactions on ``topics``, or on all. Raises ``BadInput`` for a topic that does not exist."""
-    from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of
+    from connectctl.ops.kafka.visibility import Complete, gap_findings
     from connectctl.ops.operations.transactions.hanging import search
 
     calls = session.transactions
@@ -112,11 +112,9 @@ def searched(session: Session, topics: list[str] | None) -> Search:
     roles: Observation[dict[str, str]] = Complete({})
     if group_of(session):
         try:
-            roles = roles_of(session)
+            roles = visible_roles_of(session)
         except BadInput as e:
             terminal.note(f"warning: the internal topics of the workers are unknown: {e}")
-        except NotAuthorized as e:
-            roles = Partial({}, (gap_of(e, "the internal topics of the workers"),))
     found = search(calls, topics, roles.seen, session.transaction_log)
     # The answer about named topics is complete without the roles of others.
     unknown = () if topics else gap_findings(roles.gaps)

@@ -17,6 +17,7 @@ from confluent_kafka.admin import NewTopic
 from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.core.wait import wait_until
+from connectctl.ops.kafka.acls import Operation, Resource, Right
 
 TRANSACTION_TIMEOUT_MS = 60_000
 QUEUE = 500_000
@@ -34,11 +35,12 @@ def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, 
         queue__buffering__max__messages=QUEUE,
     )
     producer = kafka.ask(doing, lambda: confluent_kafka.Producer(properties))
+    topics: set[str] = set()
     try:
         producer.init_transactions(kafka.timeout)
         producer.begin_transaction()
         try:
-            count = _produce_all(producer, records)
+            count = _produce_all(producer, records, topics)
         except BaseException:
             # Nothing was asked to be committed yet: readers need not wait until the coordinator gives the handle up.
             with suppress(KafkaException):
@@ -47,15 +49,26 @@ def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, 
         # Waits for the records, too, and fails where one of them was not taken.
         producer.commit_transaction(kafka.timeout)
     except KafkaException as e:
-        raise kafka.failure(e.args[0], doing) from e
+        raise kafka.failure(e.args[0], doing, _missing_right(e.args[0].name(), id_, topics)) from e
     return count
 
 
-def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+def _missing_right(error: str, id_: str, topics: set[str]) -> Right | None:
+    """Return the right whose absence an error of this name reports; None where it may be one of several."""
+    if error == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
+        return Right(Operation.WRITE, Resource.TRANSACTIONAL_ID, id_)
+    if error == "TOPIC_AUTHORIZATION_FAILED" and len(topics) == 1:
+        return Right(Operation.WRITE, Resource.TOPIC, next(iter(topics)))
+    return None
+
+
+def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]], topics: set[str]) -> int:
+    """Produce the records, and add their topics to ``topics``; gives their number."""
     count = 0
     produce, poll = producer.produce, producer.poll
     for topic, partition, key, value in records:
         count += 1
+        topics.add(topic)
         while True:
             try:
                 produce(topic, value=value, key=key, partition=partition)

@@ -20,7 +20,16 @@ from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Listing, Transaction
-from connectctl.ops.kafka.visibility import Gap, Observation, Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Partial,
+    Reason,
+    gap_findings,
+    gap_of,
+    observation_of,
+    whole,
+)
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
@@ -265,7 +274,10 @@ def visible_connectors(sources: FencingSources) -> Observation[TransactionalIdIn
             configured = sources.configured()
         except ConnectctlError as e:
             gaps.append(gap_of(e, "connectors of the config topic"))
-    groups = visible_groups(sources)
+    try:
+        groups = visible_groups(sources)
+    except NotAuthorized as e:
+        groups = Partial({}, (gap_of(e, f"group {sources.group_id}"),))
     directory = TransactionalIdIndex(_connectors(groups.seen, sources.group_id, configured, FenceRequest()))
     return observation_of(directory, (*gaps, *groups.gaps))
 

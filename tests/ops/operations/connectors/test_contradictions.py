@@ -122,8 +122,8 @@ def test_a_failure_that_another_worker_reported_is_not_the_tasks_of_now() -> Non
     moved = Connector(
         "a", Status("RUNNING", "one:8083"), {0: failed, 1: failed}, assigned={0: "two:8083", 1: "one:8083"}
     )
-    assert failed_parts(moved) == {("a", 1)}
-    assert failed_parts(replace(moved, assigned=None)) == {("a", 0), ("a", 1)}
+    assert failed_parts(moved).keys() == {1}
+    assert failed_parts(replace(moved, assigned=None)).keys() == {0, 1}
 
 
 @pytest.mark.parametrize(

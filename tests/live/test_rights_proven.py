@@ -1,0 +1,104 @@
+"""The table of rights is what brokers do: a command works with exactly its rows, and without one of them as the row says.
+
+``pytest tests/live/test_rights_proven.py -m 'slow or not slow' -s`` takes every row away in turn, and prints the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.core.rights import COMMANDS, Effect, Need, When, needs_of
+from live.grants import Grants
+from live.rawproducer import RawProducers
+from live.real import Ran
+from live.rightsways import WAYS
+from live.rightsworld import RightsWorld, sandbox_with_authorizer
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def guarded(state_home: Path) -> Iterator[Sandbox]:
+    from connectctl.ops.sandbox.cluster import down, up
+
+    yield up(sandbox_with_authorizer("rights"))
+    down("rights")
+
+
+@pytest.fixture(scope="module")
+def world(guarded: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RightsWorld]:
+    grants, raw = Grants(guarded), RawProducers(guarded.bootstrap_servers)
+    yield RightsWorld(guarded, grants, tmp_path_factory.mktemp("rights"), raw)
+    grants.close()
+    raw.close()
+
+
+def told(ran: Ran) -> str:
+    return f"exit {ran.code}\n{ran.out}\n{ran.err}"
+
+
+def usual(world: RightsWorld, command: str) -> Ran:
+    """What the command does with every right."""
+    run = WAYS[command].run(world)
+    words = run.words
+    return world.run(*words, context="super", stdin=run.stdin)
+
+
+@pytest.mark.parametrize("command", WAYS)
+def test_a_command_works_with_exactly_its_rows(world: RightsWorld, command: str) -> None:
+    whole = usual(world, command)
+    assert whole.code in (0, 1, 3, 4, 7), told(whole)
+    run = WAYS[command].run(world)
+    with world.allowed(tuple(needs_of(command))):
+        ran = run()
+    said = ran.out + ran.err
+    assert ran.code == whole.code, told(ran)
+    assert "SIGHT" not in said, said
+    assert "not authorized" not in said.lower(), said
+
+
+def verdict(world: RightsWorld, command: str, need: Need) -> str:
+    """What becomes of the command without one row, or an empty text where it is what the row says."""
+    run = WAYS[command].run(world)
+    with world.allowed(tuple(needs_of(command)), without=need):
+        ran = run()
+    said = ran.out + ran.err
+    rights = list(world.rights_of(need))
+    # A broker that refuses Write does not tell whether Describe is missing, too.
+    named = any(f"on {right.resource.word} {right.name}" in said for right in rights)
+    if need.effect is Effect.REFUSED:
+        if need.when is not When.ALWAYS and ran.code in (0, 1):
+            return ""  # the row is for another case than this
+        return (
+            ""
+            if ran.code in (4, 5, 7) and named
+            else f"exit {ran.code}, {'named' if named else 'NOT NAMED'}\n{told(ran)}"
+        )
+    if ran.code in (5, 70, 4):
+        return f"exit {ran.code}\n{told(ran)}"
+    return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WAYS)
+def test_without_a_row_a_command_does_what_the_row_says(world: RightsWorld, command: str) -> None:
+    found = {}
+    for need in needs_of(command):
+        if not list(world.rights_of(need)):
+            continue
+        row = f"{need.operation.word} on {need.name}: {need.effect}"
+        said = verdict(world, command, need)
+        print(f"{command} without {row}: {said or 'so it is'}")
+        if said:
+            found[row] = said
+    assert not found
+
+
+def test_every_command_of_the_table_is_proven() -> None:
+    assert {command for command, needs in COMMANDS.items() if needs} - set(WAYS) == set()
