@@ -8,7 +8,7 @@ cluster are filled in later (``ops/checks/own_rights/rules.py``). Rights as Kafk
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from connectctl.ops.kafka.acls import Operation, Resource
@@ -218,6 +218,7 @@ _PRODUCERS_OF_OWN = Need(
 _PROOF = Need(
     "TransactionLogReads.entries", _R, _TOPIC, Name.LOG, _REFUSED, "the proof of whether a coordinator has the producer"
 )
+_PROOF_OF_OPEN = replace(_PROOF, effect=_PART, when=When.OPEN)
 _BY_ID = tuple(
     Need(call, operation, _ID, Name.TASKS, _PART, "the end of a transaction that is named by its transactional id")
     for call, operation in (("TransactionCalls.describe", _D), ("TransactionCalls.fence", _W))
@@ -376,7 +377,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "transactions hanging": (
         Need("TransactionCalls.places", _D, _TOPIC, Name.ANY_TOPIC, _PART, "partitions of topics that are not named"),
         _PRODUCERS,
-        _PROOF,
+        _PROOF_OF_OPEN,
         *_ROLES,
     ),
     "transactions lag": (
@@ -388,7 +389,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
             _REFUSED,
             "the offset at which read_committed readers wait",
         ),
-        _PRODUCERS,
+        replace(_PRODUCERS, effect=_PART, when=When.OPEN),
         *_EVERY_ID,
         *_ROLES,
         Need("TransactionCalls.bounds", _D, _TOPIC, Name.DEDICATED, _PART, "connectors' own offsets topics"),
@@ -399,9 +400,9 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "transactions commit": (*_ENDED, *_ROLES),
     "run job": _RUN,
     "run status": (
-        _WORKERS_IN_PART,
+        _WORKERS,
         *_reads(Name.STATUS, _REFUSED, "statuses"),
-        *_reads(Name.RUN_STATUS, _PART, "statuses of a run that took a connector over"),
+        *_reads(Name.RUN_STATUS, _REFUSED, "statuses of a run that took a connector over"),
         *_reads(Name.CONFIG, _PART, "which consumer groups sinks and transforms of runs have"),
         _RUNS,
         Need(_DESCRIBED, _D, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left"),

@@ -192,7 +192,7 @@ PRODUCERS = _ANYWHERE | {
 }
 """DescribeProducers, and where the leader of a partition is looked up."""
 
-_CLUSTER_ACTION = "Only principals with the right ClusterAction on the cluster may write markers."
+_CLUSTER_ACTION = "Only principals with the right Alter or ClusterAction on the cluster may write markers."
 _TOO_LARGE = _fail("the partition does not accept the marker", "See the broker's log.")
 _REPLICAS = _retry("too few replicas of the partition are in sync", "Check the brokers.")
 

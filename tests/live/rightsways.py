@@ -143,13 +143,13 @@ def _abort(world: RightsWorld) -> Sequence[str]:
     return "transactions", "abort", world.open_id(), *YES
 
 
-ROLL = ("--to", "disabled", "--pause-after", "1", "--gate-timeout", "60", *YES)
+ROLL = ("--to", "disabled", "--pause-after", "1", "--gate-timeout", "60", "--by-hand-timeout", "60", *YES)
 """A roll that ends after its first gate, before it has changed a worker."""
 
 
 def _fresh_roll(world: RightsWorld) -> None:
     """End the roll of an earlier run, if there is one."""
-    world.run("upgrade", "abort", "--leave", *YES, context="super")
+    world.run("upgrade", "abort", "--leave", "--by-hand-timeout", "60", *YES, context="super")
 
 
 def _roll(world: RightsWorld) -> Sequence[str]:
@@ -220,7 +220,9 @@ WAYS: dict[str, Way] = {
     "transactions abort": Way(lambda world: _hanging(world, "abort")),
     "transactions commit": Way(lambda world: _hanging(world, "commit")),
     "upgrade apply": Way(_roll),
-    "upgrade resume": Way(lambda world: _paused(world, "resume", "--pause-after", "1", "--gate-timeout", "60")),
+    "upgrade resume": Way(
+        lambda world: _paused(world, "resume", "--pause-after", "1", "--gate-timeout", "60", "--by-hand-timeout", "60")
+    ),
     "upgrade abort": Way(lambda world: _paused(world, "abort", "--leave")),
     "run status": fixed("run", "status"),
     "audit": fixed("audit", TARGET, "--headers-only", "--patience", "5"),

@@ -31,7 +31,7 @@ PASSWORD = "correct-horse-battery"
 USER = "rights"
 PRINCIPAL = f"User:{USER}"
 SOURCE, RESTING, OWN, SINK, FRESH = "rights-nums", "rights-resting", "rights-own", "rights-sink", "rights-fresh"
-TARGET, DEDICATED, HUNG = "rights-records", "rights-own-offsets", "rights-hung"
+TARGET, DEDICATED, HUNG, READ = "rights-records", "rights-own-offsets", "rights-hung", "rights-read"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 EVERY = {Name.ANY_TOPIC, Name.ANY_ID, Name.ANY_GROUP}
 
@@ -73,12 +73,13 @@ class RightsWorld:
         self.rest = workers(self.cluster)
         source = VERIFIABLE | {"topic": TARGET}
         create_topic(self.cluster.bootstrap_servers, TARGET, 1, "delete")
-        create_topic(self.cluster.bootstrap_servers, HUNG, 1, "delete")
+        for topic in (HUNG, READ):
+            create_topic(self.cluster.bootstrap_servers, topic, 1, "delete")
         create_topic(self.cluster.bootstrap_servers, DEDICATED, 1)
         self.rest.create(SOURCE, source)
         self.rest.create(RESTING, source)
         self.rest.create(OWN, source | {"offsets.storage.topic": DEDICATED}, "STOPPED")
-        sink = {"connector.class": FILE_SINK, "topics": TARGET, "file": str(self.directory / "sink.txt")}
+        sink = {"connector.class": FILE_SINK, "topics": READ, "file": str(self.directory / "sink.txt")}
         self.rest.create(SINK, sink | {"value.converter": "org.apache.kafka.connect.storage.StringConverter"})
         eventually(lambda: self.rest.offsets(RESTING))
         self.state(RESTING, "STOPPED")
