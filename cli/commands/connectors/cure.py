@@ -65,7 +65,7 @@ def planned(session: Session, cluster: ConnectorAccess, name: str) -> Plan:
     kafka, group = _sources(cluster)
     cluster = replace(cluster, facts=facts_reader(kafka, group, session.named_topics))
     health = observe.the_one(cluster.connectors(), name)
-    refuse_doubtful([health])
+    refuse_doubtful([health.connector])
     name = health.name
     plan = republishing(session, kafka, health.connector) or _cure(session, kafka, health.connector)
     if any(isinstance(step, SetOverrides) for step in plan.steps):

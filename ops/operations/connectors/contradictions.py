@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.visibility import Gap, Reason, refused
 
@@ -35,14 +35,9 @@ def doubt_gap(name: str, doubt: str | None) -> Gap:
     return Gap(f"connector {name}", Reason.CONTRADICTED, detail=doubt)
 
 
-class _Judged(Protocol):
-    @property
-    def connector(self) -> Connector: ...
-
-
-def refuse_doubtful(found: Iterable[_Judged]) -> None:
+def refuse_doubtful(found: Iterable[Connector]) -> None:
     """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
-    if gaps := [doubt_gap(each.connector.name, each.connector.doubt) for each in found if each.connector.doubt]:
+    if gaps := [doubt_gap(each.name, each.doubt) for each in found if each.doubt]:
         raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
 
 
