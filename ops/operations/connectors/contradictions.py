@@ -1,4 +1,4 @@
-"""What workers and the config topic tell differently about connectors, which is then no ground for a change."""
+"""Connectors about which workers and the config topic differ: such a view is no ground for a change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OtherLists = Mapping[str, frozenset[str]]
 
 
 def doubts(found: Sequence[Connector], configured: Collection[str] | None, others: OtherLists) -> dict[str, str]:
-    """What is told differently about a connector, by its name: by workers among each other, and by the config topic."""
+    """The differences of workers from each other and from the config topic, by the connector's name."""
     listed = {each.name for each in found}
     doubtful: dict[str, str] = {}
     for url, names in others.items():
