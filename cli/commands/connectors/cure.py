@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
 from connectctl.cli.output import terminal
@@ -22,6 +23,7 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import find_inte
 from connectctl.ops.operations.connectors import fencing_diagnosis, observe
 from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.cure import LATER, CureContext, SetOverrides, check_policy, plan_cure
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
 from connectctl.ops.operations.connectors.observe import facts_reader
@@ -61,7 +63,9 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
 def planned(session: Session, cluster: ConnectorAccess, name: str) -> Plan:
     """Return the plan that cures a connector; warns of later requirements."""
     kafka, group = _sources(cluster)
-    health = observe.the_one(observe.with_health(observe.from_workers(cluster.calls), group), name)
+    cluster = replace(cluster, facts=facts_reader(kafka, group, session.named_topics))
+    health = observe.the_one(cluster.connectors(), name)
+    refuse_doubtful([health.connector])
     name = health.name
     plan = republishing(session, kafka, health.connector) or _cure(session, kafka, health.connector)
     if any(isinstance(step, SetOverrides) for step in plan.steps):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 OPEN = ("/connector-plugins",)
-"""What any worker may be asked: it says nothing about the connectors of the group."""
+"""Paths that any worker may be asked for: their answers say nothing about the connectors of the group."""
 ADMIN = "/admin/"
 """Where loggers are: a listener may serve nothing else."""
 AGREEING = 5.0

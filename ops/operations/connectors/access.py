@@ -41,6 +41,6 @@ class ConnectorAccess:
         Raises ``BadInput`` for unknown ones, and what keeps workers of the group from answering: without them nothing is
         changed.
         """
-        listed = observe.from_workers(self.calls, timeout=observe.LIST_TIMEOUT)
+        listed = observe.from_workers(self.calls)
         found = observe.listing_of(self.calls, listed, self.group, self.facts, self.calls.urls).connectors
         return found if names is None else observe.matching(found, names)

@@ -130,7 +130,7 @@ class Planner:
     def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, stopped: Sequence[ConnectorStep] = ()) -> None:
         """Make an existing connector what it is to be; ``stopped`` are steps that follow the change while it is stopped."""
         health = self.current[desired.name]
-        refuse_doubtful([health])
+        refuse_doubtful([health.connector])
         former, name = health.connector.config, desired.name
         changes = difference(former, desired.config)
         verb = VERBS[desired.kept_state] if desired.kept_state else None
@@ -192,7 +192,7 @@ class Planner:
 
     def delete(self, name: str, leaves: Sequence[str] = (), before: Iterable[ConnectorStep] = ()) -> None:
         health = self.current[name]
-        refuse_doubtful([health])
+        refuse_doubtful([health.connector])
         config = health.connector.config
         self.configs.append(config)
         self.steps += before

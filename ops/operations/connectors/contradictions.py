@@ -1,9 +1,9 @@
-"""What workers and the config topic tell differently about connectors, which is then no ground for a change."""
+"""Connectors about which workers and the config topic differ: such a view is no ground for a change."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.visibility import Gap, Reason, refused
 
@@ -18,7 +18,7 @@ OtherLists = Mapping[str, frozenset[str]]
 
 
 def doubts(found: Sequence[Connector], configured: Collection[str] | None, others: OtherLists) -> dict[str, str]:
-    """What is told differently about a connector, by its name: by workers among each other, and by the config topic."""
+    """The differences of workers from each other and from the config topic, by the connector's name."""
     listed = {each.name for each in found}
     doubtful: dict[str, str] = {}
     for url, names in others.items():
@@ -35,14 +35,9 @@ def doubt_gap(name: str, doubt: str | None) -> Gap:
     return Gap(f"connector {name}", Reason.CONTRADICTED, detail=doubt)
 
 
-class _Judged(Protocol):
-    @property
-    def connector(self) -> Connector: ...
-
-
-def refuse_doubtful(found: Iterable[_Judged]) -> None:
+def refuse_doubtful(found: Iterable[Connector]) -> None:
     """Raises ``Refused`` where something contradicts what is seen of a connector that is to be changed."""
-    if gaps := [doubt_gap(each.connector.name, each.connector.doubt) for each in found if each.connector.doubt]:
+    if gaps := [doubt_gap(each.name, each.doubt) for each in found if each.doubt]:
         raise refused(gaps, "Workers and config topic do not agree; nothing was changed")
 
 

@@ -257,7 +257,7 @@ def _by_fencing(connector: Connector) -> bool:
 def plan_state(
     cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
 ) -> Plan:
-    refuse_doubtful(picked)
+    refuse_doubtful(each.connector for each in picked)
     already = {health.name: why for health in picked if (why := already_satisfied(verb, health.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
@@ -281,7 +281,7 @@ def plan_restart(
 
     Raises ``Refused`` where one that is ``named`` is stopped or paused, ``BadInput`` where one has no such task.
     """
-    refuse_doubtful(picked)
+    refuse_doubtful(each.connector for each in picked)
     resting = [j for j in picked if _rests(j.connector)]
     if resting and named:
         text = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)

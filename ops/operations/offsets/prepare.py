@@ -64,7 +64,7 @@ class OffsetAccess:
         if isinstance(listing.blind, NotAMember):
             raise listing.blind
         found = [each for each in listing.connectors if each.name in names]
-        refuse_doubtful(found)
+        refuse_doubtful(each.connector for each in found)
         return {each.name: state_for_plan(each.connector, each.verdict) for each in found}
 
 

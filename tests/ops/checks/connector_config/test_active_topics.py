@@ -52,7 +52,13 @@ def test_workers_that_keep_no_track_are_believed_and_their_connectors_counted() 
     found, (unseen,) = active_topics(workers, [f"c{n}" for n in range(500)], RECORDED)
     assert (found, len(workers.asked)) == ({}, 1)
     assert unseen.what.endswith(f"c{FEW - 1} and {500 - FEW} more")
-    assert unseen.why == "403: Topic tracking is disabled"
+    assert unseen.why == "Topics are not tracked: topic.tracking.enable is off: Topic tracking is disabled"
+    assert "topic.tracking.enable=true" in str(unseen.next_step)
+
+
+def test_the_advice_is_the_one_of_the_fault() -> None:
+    _, (unseen,) = active_topics(Workers(Unreachable("gone", why="refused", next_step="Start it.")), ["c"])
+    assert (unseen.why, unseen.next_step) == ("gone: refused", "Start it.")
 
 
 def test_without_the_status_topic_only_so_many_are_asked_about_and_the_others_are_told() -> None:

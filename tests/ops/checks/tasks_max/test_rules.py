@@ -315,7 +315,7 @@ def test_a_config_topic_that_may_not_be_read_costs_a_finding_and_not_the_answer(
 def test_a_silent_worker_and_unknown_connectors_are_told() -> None:
     calls = FakeWorkers({"a": FakeConnector()}, errors={"": Unreachable("gone", why="Connection refused")})
     view = look(kafka(), calls)
-    assert [u.what for u in view.unseen] == ["worker one:8083"]
+    assert [u.what for u in view.unseen] == ["worker one:8083", "connectors (connect)"]
     assert [s.size for s in view.sets] == [1]
     reads = kafka()
     del reads.records["cfg"]
