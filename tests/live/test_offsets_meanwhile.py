@@ -20,7 +20,11 @@ from live.real import Ran, Workers, connectctl, connector, eventually
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
 PROPERTY = "offsets.storage.topic"
 MORE = 50
 """Lines that are written at a time."""
