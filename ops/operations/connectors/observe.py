@@ -140,7 +140,7 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
 def _know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
     """Before a trace is shown that may repeat it: what plugins define as a password, and no name calls so."""
     status, info = data.get("status") or {}, data.get("info") or {}
-    if any(part.get("trace") for part in (status.get("connector") or {}, *status.get("tasks", ()))):
+    if any(part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))):
         config = info.get("config") or {}
         remember(config, defined_passwords(calls, config))
 
