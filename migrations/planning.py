@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.all_steps import steps_from_data
+from connectctl.ops.config.json_shape import an_object, anything, array, mapping, one_of, text
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.saved_plan import check_where, stale
 from connectctl.ops.core.step import step_to_data
@@ -58,6 +59,13 @@ def _findings(access: ClusterAccess, leads_to: str | None) -> tuple[Finding, ...
     return tuple(finding for finding in access.findings(leads_to) if finding.id not in STATED_BY_PLAN)
 
 
+_SHAPE = an_object(
+    {"digest": text, "clusterId": text, "groupId": text, "given": mapping(anything), "steps": array(an_object({}))},
+    {"to": one_of(*(support.value for support in SourceSupport)), "migration": text},
+)
+"""What a saved plan of a roll needs besides its kind."""
+
+
 def saved_plan(
     access: ClusterAccess, data: Mapping[str, Any], path: Path, rollback: Callable[[], PlannedUpgrade] | None = None
 ) -> PlannedUpgrade:
@@ -72,6 +80,7 @@ def saved_plan(
         steps = [step["step"] for step in data["steps"]]
         given, without = dict(data["given"]), tuple(map(str, data.get("without", ())))
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
+        _SHAPE(data)
     except (ValueError, KeyError, TypeError) as e:
         hint = "Write one with connectctl upgrade plan --out FILE."
         missing = f"it has no {e.args[0]}" if isinstance(e, KeyError) else None

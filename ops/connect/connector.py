@@ -267,10 +267,10 @@ def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
     """A connector from what ``GET /connectors?expand=status&expand=info`` says of it."""
     said, info = data.get("status") or {}, data.get("info") or {}
     config = {name: text for name, text in (info.get("config") or {}).items() if text is not None}
-    statuses = {int(task["id"]): _status(task) for task in said.get("tasks", ())}
+    statuses = {int(task["id"]): _status(task) for task in said.get("tasks") or ()}
     # The status store keeps tasks that are gone until the leader clears them; the configs say which there should be.
     # Those that are gone may still be shutting down.
-    expected = [int(task["task"]) for task in info["tasks"]] if "tasks" in info else sorted(statuses)
+    expected = [int(task["task"]) for task in info["tasks"]] if info.get("tasks") is not None else sorted(statuses)
     own = said.get("connector")
     remember(config)
     return Connector(

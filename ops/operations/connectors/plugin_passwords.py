@@ -19,7 +19,7 @@ PATIENCE = 2.0
 def know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
     """Remember what plugins define as passwords, before a trace is shown that may repeat one."""
     status, info = data.get("status") or {}, data.get("info") or {}
-    if any(part.get("trace") for part in (status.get("connector") or {}, *status.get("tasks", ()))):
+    if any(part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))):
         config = info.get("config") or {}
         remember(config, defined_passwords(calls, config))
 

@@ -233,18 +233,10 @@ def _record(data: dict[str, Any], number: int) -> ConsumerRecord:
     return ConsumerRecord(
         _bytes(data.get("key"), data.get("keyBase64")),
         _bytes(value, data.get("valueBase64")),
-        _whole(data.get("partition", -1)),
-        _whole(data.get("offset", number - 1)),
-        None if timestamp is None else _whole(timestamp),
+        int(data.get("partition", -1)),
+        int(data.get("offset", number - 1)),
+        None if timestamp is None else int(timestamp),
     )
-
-
-def _whole(value: Any) -> int:
-    """A number of a record, as kcat and others write it. Raises ``ValueError``."""
-    number = int(value)
-    if not -1 <= number < 1 << 63:
-        raise ValueError(f"{str(number)[:20]} is out of range")
-    return number
 
 
 def _bytes(text: Any, encoded: str | None) -> bytes | None:

@@ -79,15 +79,11 @@ LONG = 60.0
 """A time-out that no test waits for."""
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-@pytest.mark.parametrize("ask", [librdkafka, kafka_python])
-def test_what_the_handshake_decides_is_told_at_once(
-    wrong: list[Fault], ask: Callable[[Fault], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_handshake_decides_is_told_at_once(wrong: list[Fault], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "TIMEOUT", LONG)
     began = time.monotonic()
     with ThreadPoolExecutor() as pool:
-        told = list(pool.map(lambda fault: error_of(ask, fault), wrong))
+        told = list(pool.map(lambda fault: error_of(librdkafka, fault), wrong))
     assert all(isinstance(error, NotTrusted) for error in told)
     assert time.monotonic() - began < LONG / 2
     del told

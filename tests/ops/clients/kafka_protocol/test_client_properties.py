@@ -78,7 +78,10 @@ def test_an_unsecured_token_has_the_claims_that_were_configured() -> None:
             },
             "sasl.oauthbearer.client.secret is missing",
         ),
-        ({"security.protocol": "SSL", "ssl.ca.location": "/nowhere/ca.pem"}, "TLS files cannot be used"),
+        (
+            {"security.protocol": "SSL", "ssl.ca.location": "/nowhere/ca.pem"},
+            "ssl.ca.location cannot be read: /nowhere/ca.pem",
+        ),
         ({"security.protocol": "SSL", "ssl.key.pem": "nonsense"}, "TLS files cannot be used"),
         ({"security.protocol": "SSL", "ssl.keystore.location": "/k.p12"}, "PKCS#12"),
     ],
