@@ -203,7 +203,7 @@ class Journal:
     def remove(self, runs: Sequence[str]) -> None:
         """Remove runs from the list; their files are not touched."""
         with self._open() as db:
-            for table, column in (("mark", "run"), ("run", "id")):
+            for table, column in (("mark", "run"), ("file", "run"), ("run", "id")):
                 db.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])
 
     def get(self, run: str) -> Run:
