@@ -60,10 +60,7 @@ class Plan:
         return str(self.as_json()["digest"])
 
     def _content(self) -> dict[str, Any]:
-        more = ({"undoes": self.undoes} if self.undoes else {}) | (
-            {"warnings": list(self.warnings)} if self.warnings else {}
-        )
-        return more | {
+        return ({"undoes": self.undoes} if self.undoes else {}) | {
             "operation": self.operation,
             "clusterId": self.cluster_id,
             "groupId": self.group_id,
@@ -75,7 +72,9 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the plan, for scripts and the journal; ``from_json`` is the inverse."""
         content = self._content()
-        return content | {"digest": _digest(content)}
+        # Warnings are read, not done: what they rest on may move without changing a step.
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        return content | warnings | {"digest": _digest(content)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Plan:

@@ -176,8 +176,8 @@ def offsets_elsewhere(subject: Subject, words: Words) -> None:
     login = any(key.startswith(("sasl.", "security.", "ssl.")) for key in subject.overrides("producer"))
     how = "with the connector's own login only" if login else "without a login"
     message = (
-        f"It writes its source offsets to {servers}, servers that only its own configuration names. connectctl sends them "
-        f"nothing of the context's credentials: it connects {how}, or reports the offsets as not seen."
+        f"It writes its source offsets to {servers}, servers that only its own configuration names. The context's "
+        f"credentials are not sent to them: connections are made {how}, or the offsets are reported as not seen."
     )
     step = f"If these servers are meant, name them under clusters: in the context; else leave out {name}."
     words.add(OFFSETS_ELSEWHERE, (name, topic), message, step)

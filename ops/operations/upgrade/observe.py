@@ -92,7 +92,7 @@ def observe(
     """
     if group.without_rest:
         raise NoRestApi(
-            f"The workers of {group.id} have no REST API, so that connectctl cannot see or change their mode",
+            f"The workers of {group.id} have no REST API; their mode can be neither seen nor changed",
             why="they are MirrorMaker 2 in dedicated mode",
             next_step="Set TARGET.exactly.once.source.support (first preparing, then enabled) and "
             "dedicated.mode.enable.internal.rest=true in mm2.properties, and restart the processes one by one.",

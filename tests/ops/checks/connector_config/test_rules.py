@@ -60,8 +60,8 @@ def test_offsets_on_servers_that_the_context_names_give_no_finding() -> None:
     assert ids(subject(config, named_servers=("here:9092",))) == ["CONFIG029"]
     own = {"producer.override.security.protocol": "SSL"}
     said = [evaluate(subject(config | more)).findings[0].message for more in ({}, own)]
-    assert "it connects without a login" in said[0]
-    assert "it connects with the connector's own login only" in said[1]
+    assert "connections are made without a login" in said[0]
+    assert "connections are made with the connector's own login only" in said[1]
 
 
 @pytest.mark.parametrize("goal", Goal)

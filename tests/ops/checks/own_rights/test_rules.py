@@ -131,8 +131,8 @@ def test_a_topic_that_is_to_be_created_needs_create_on_it_or_on_the_cluster() ->
 
 def test_who_may_act_as_a_broker_may_end_transactions() -> None:
     acting = (*EVERYTHING[:2], EVERYTHING[3], allow(OP.CLUSTER_ACTION, R.CLUSTER))
-    assert one(FakeRights(acting, TOPICS), "transactions abort").verdict is CommandVerdict.WHOLE
-    assert missing(one(FakeRights((*EVERYTHING[:2], EVERYTHING[3]), TOPICS), "transactions abort")) == {
+    assert one(FakeRights(acting, TOPICS), "transactions commit").verdict is CommandVerdict.WHOLE
+    assert missing(one(FakeRights((*EVERYTHING[:2], EVERYTHING[3]), TOPICS), "transactions commit")) == {
         "Alter on Cluster kafka-cluster"
     }
 
@@ -148,7 +148,7 @@ def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights()
         ("RIGHT002", "info", "Write on TransactionalId connect-c-0"),
         ("RIGHT002", "info", "Write on TransactionalId connectctl-offsets-connect"),
     ]
-    assert told[0].message == "Refused without it: cluster show, offsets set; sees a part: offsets show."
+    assert told[0].message == "Refused without it: cluster show, offsets show, offsets set."
     lines = list(rules.emitted(found, ME, "fake:9092"))
     run = [line for line in lines if not line.startswith("#")]
     assert len(run) == 1
