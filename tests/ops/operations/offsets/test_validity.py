@@ -110,7 +110,8 @@ def test_a_class_that_changes_between_the_confirmation_and_the_write_is_asked_ag
     monkeypatch.setattr(execution, "ask", lambda *given, **more: configure(world, "plain", CONFIGS[SOURCE]))
     result = world.run("offsets", "set", "plain", "-f", "-", "--stop", "--yes", stdin=given(LINES, {"position": 3}))
     assert result.exit_code != 0
-    assert "Offset change of plain refused; nothing was written: the connector would refuse" in result.stderr
+    assert "Offset change of plain refused; nothing was written" in result.stderr
+    assert "the connector would refuse" in result.stderr
     assert world.state()["records"] == before
 
 
