@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -246,10 +246,11 @@ def say(text: str) -> None:
 
 
 def note(text: str, *, style: str = "") -> None:
-    """Print a line on standard error."""
+    """Print a line on standard error. A change goes on where nobody reads it any more."""
     text = visible(text)
     if plain(sys.stderr):
-        sys.stderr.write(text + "\n")
+        with suppress(BrokenPipeError):
+            sys.stderr.write(text + "\n")
     else:
         # The terminal wraps the line, so that an address in it can be copied whole.
         console(stderr=True).print(text, style=style or None, markup=False, soft_wrap=True)

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from connectctl.cli import main
+from connectctl.cli.output import terminal
 from connectctl.ops.core import errors
 from fakes.runner import command_at
 from typer.testing import CliRunner
@@ -149,3 +151,14 @@ def test_an_interrupt_that_a_call_in_c_wraps_is_no_bug(failing: Any) -> None:
     failing["error"].__cause__ = KeyboardInterrupt()
     result = CliRunner().invoke(main.app, ["fail"])
     assert (result.exit_code, result.stderr) == (130, "error: Interrupted\n")
+
+
+def test_a_note_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w", buffering=1) as nobody:
+        monkeypatch.setattr(sys, "stderr", nobody)
+        terminal.note("wait until orders is STOPPED …")
+        monkeypatch.undo()
+        with suppress(BrokenPipeError):
+            nobody.close()
