@@ -11,6 +11,7 @@ from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportO
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,8 +113,6 @@ def preflight(
 
 def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
     """Return the result of ``check``. Raises ``BadInput`` for a group that does not exist, and has no connectors."""
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-
     try:
         run = check()
     except BadInput as e:
