@@ -46,7 +46,9 @@ def test_a_probe_fails_where_no_worker_runs_anything(look: tuple[str, ...]) -> N
     assert run(down, *look, "--exit-code").exit_code == 1
 
 
-@pytest.mark.parametrize("look", [*LOOKS, ("connectors", "stop", "orders", "--yes")])
+@pytest.mark.parametrize(
+    "look", [*LOOKS, ("connectors", "stop", "orders", "--yes"), ("preflight",), ("preflight", "orders")]
+)
 def test_a_group_that_does_not_exist_is_one_line_and_bad_input(look: tuple[str, ...]) -> None:
     nowhere = session(orders=FakeConnector(config=CONFIG))
     nowhere.told |= {"group_id": "conect", **dict.fromkeys(TOPICS)}

@@ -21,6 +21,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.upgrade.mode import PROPERTY
+from fakes.kafkareads import FakeKafka, records
 from fakes.locks import FakeLock
 from fakes.runner import invoke
 from fakes.session import FakeSession
@@ -98,6 +99,8 @@ class RollingWorld:
 
     ``who`` is the leader's transactional id, ``written`` whether something was written with it since it was initialised.
     ``dead``: Kafka knows no such group, only ``others``; ``blind``: the brokers do not answer.
+    ``configured``: the connectors in the config topic; ``unlisted``: the workers that list none;
+    ``strangers``: servers that answer, and are workers of another group.
     ``history`` tells what happened to the workers; ``violations`` which promise was broken.
     """
 
@@ -122,7 +125,10 @@ class RollingWorld:
     dead: bool = False
     blind: bool = False
     others: frozenset[str] = frozenset()
-    told: dict[str, Any] = field(default_factory=lambda: {"timeout": 10})
+    told: dict[str, Any] = field(default_factory=lambda: {"timeout": 10, "topics.config": "cfg"})
+    configured: tuple[str, ...] = ("orders",)
+    unlisted: frozenset[str] = frozenset()
+    strangers: frozenset[str] = frozenset()
     lock: FakeLock = field(default_factory=FakeLock)
     history: list[tuple[str, str | None]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
@@ -192,6 +198,18 @@ class RollingWorld:
     def cluster_id(self) -> str:
         return "fake-cluster"
 
+    def existing(self, names: Sequence[str]) -> Any:
+        return self._topics.existing(names)
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> Any:
+        return self._topics.image(topics, patience=patience, superseded=superseded)
+
+    @property
+    def _topics(self) -> FakeKafka:
+        known = [(f"connector-{name}", {"properties": {"connector.class": "x.Source"}}) for name in self.configured]
+        commits = [(f"commit-{name}", {"tasks": len(self.tasks)}) for name in self.configured]
+        return FakeKafka({"cfg": records(*known, *commits)})
+
     def connect_groups(self) -> Complete[frozenset[str]]:
         return Complete(self.others)
 
@@ -239,11 +257,15 @@ class RollingWorld:
         return worker
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        if url and _name(url) in self.strangers:
+            return {"kafka_cluster_id": "fake-cluster"} if path == "/" else {}
         worker = self._answering(url)
         if path == "/":
             return {"version": worker.version, "kafka_cluster_id": "fake-cluster"}
         if path == "/connector-plugins":
             return [{"class": "x.Source", "type": "source"}]
+        if _name(url or self.urls[0]) in self.unlisted:
+            return {}
         return {"orders": {"status": self._status(), "info": self._info()}}
 
     def _status(self) -> dict[str, Any]:

@@ -11,8 +11,11 @@ from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportO
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from connectctl.cli.session import Session
     from connectctl.ops.checks.context import CheckContext, Edges
     from connectctl.ops.checks.runner import CheckRun
@@ -98,11 +101,27 @@ def preflight(
             return
         own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
-    run = check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
+    run = _existing(
+        ctx.obj,
+        lambda: check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release),
+    )
     if emit is not None:
         _emit(run, emit, prefixed=prefixed)
     else:
         _report(run, options)
+
+
+def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
+    """Return the result of ``check``. Raises ``BadInput`` for a group that does not exist, and has no connectors."""
+    try:
+        run = check()
+    except BadInput as e:
+        if not is_unknown(group := session.group()):
+            raise
+        raise unknown_group(group, session.transactions.connect_groups) from e
+    if is_unknown(run.context.group) and not run.context.everybody:
+        raise unknown_group(run.context.group, session.transactions.connect_groups)
+    return run
 
 
 def _report(run: CheckRun, options: ReportOptions) -> None:

@@ -104,6 +104,7 @@ def observe_cluster(session: Session, *, workers: bool = True, read_only: bool =
         driver=driver,
         extra=tuple(session.settings.get("rest") or ()),
         remembered=dict.fromkeys(last[1], last[0]) if last else {},
+        named=session.named_topics,
     )
     known = run_state.journal_records(journal, kafka.cluster_id(), group.id, members_of(group))
     return Scene(session, journal, reader, driver, observe(reader, group, known))

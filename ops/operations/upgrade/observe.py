@@ -19,6 +19,8 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
+from connectctl.ops.operations.connectors.observe import ConnectorListing
+from connectctl.ops.operations.upgrade.connector_listing import LISTING, listing_for_roll, other_servers
 from connectctl.ops.operations.upgrade.gates import HealthSnapshot
 from connectctl.ops.operations.upgrade.mode import PROPERTY, Evidence, JournalRecord, LeaderId, SourceSupport, mode_of
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     )
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
-LISTING = 10.0
-"""Seconds in which one worker must list all connectors."""
 MAX_DELAY = "scheduled.rebalance.max.delay.ms"
 DEDICATED = "offsets.storage.topic"
 
@@ -44,7 +44,7 @@ class ClusterReader:
     """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the group or not.
 
     ``transactions`` is None if transaction coordinators cannot be queried. ``remembered``: addresses of workers that an
-    earlier run recorded, with its id.
+    earlier run recorded, with its id. ``named``: internal topics from the settings, by role.
     """
 
     kafka: KafkaReads
@@ -54,6 +54,7 @@ class ClusterReader:
     driver: WorkerDriver | None = None
     extra: tuple[str, ...] = ()
     remembered: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, str | None] = field(default_factory=dict)
 
     def group(self) -> ConnectGroup:
         """Describe the workers' group."""
@@ -108,7 +109,11 @@ def observe(
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         futures = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
         workers = tuple(sorted((future.result() for future in futures), key=lambda w: w.address))
-    found, unseen = _connectors(reader, [w.url for w in workers if not w.broken])
+    urls = [w.url for w in workers if not w.broken]
+    listing = listing_for_roll(reader.calls, reader.kafka, group, reader.named, urls)
+    seen = listing if isinstance(listing, ConnectorListing) else None
+    found = [each.connector for each in seen.connectors] if seen else None
+    unseen = [] if seen else [f"connector status: {listing}"]
     if isinstance(known, Gap) and reader.transactions is not None:
         unseen.append(f"{known.subject}: {known.why}")
     leader = next((w for w in workers if w.leader), None)
@@ -127,6 +132,7 @@ def observe(
         driver=reader.driver.name if reader.driver else "none",
         taken_at=now_utc("seconds"),
         unseen=tuple(unseen),
+        findings=(*other_servers(reader.calls, group, reader.extra), *(seen.findings if seen else ())),
     )
 
 
@@ -225,7 +231,8 @@ def with_modes(
     return tuple(_worker(reader, answer, members, known, journal_records, group) for answer in answers)
 
 
-def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connector] | None, list[str]]:
+def _listed(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connector] | None, list[str]]:
+    """The connectors as one worker lists them, for a gate: the others may be away, and read the config topic again."""
     why = "no worker answers"
     for url in urls:
         try:
@@ -246,7 +253,7 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
         problems = pool.map(lambda url: _response_problem(reader.calls, url), urls.values())
         answers = dict(zip(urls, problems, strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
-    found, unseen = _connectors(reader, [url for worker, url in urls.items() if worker not in silent])
+    found, unseen = _listed(reader, [url for worker, url in urls.items() if worker not in silent])
     if found is None and urls and group.state == "Stable":
         return HealthSnapshot(
             at, group.state, members_of(group), silent, group.delay_ms, problem=f"could not read {'; '.join(unseen)}"

@@ -137,8 +137,10 @@ def plan(
 ) -> PlannedUpgrade:
     """Plan ``request``. ``before`` are steps of other operations that have to come first.
 
-    Raises ``Refused`` with all reasons: errors among ``findings``, and obstacles to changing these workers.
+    Raises ``Refused`` with all reasons: errors among ``findings``, contradictions about connectors, and obstacles to
+    changing these workers.
     """
+    findings = tuple(dict.fromkeys((*snapshot.findings, *findings)))
     phases = list(_phases(snapshot, request))
     pending = any(workers for workers, _ in phases)
     reasons = [*_absent(snapshot, request)]
@@ -147,6 +149,8 @@ def plan(
     if reasons:
         lost = [w.address for w in snapshot.workers if w.lost] if request.aborts is None else []
         hint = f"Start the workers, or plan without them: {' '.join(f'--without {w}' for w in lost)}" if lost else None
+        if hint is None and pending and request.aborts is None:
+            hint = next((finding.next_step for finding in _contradictions(snapshot)), None)
         raise Refused("Upgrade refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
     steps = tuple(_steps(snapshot, request, phases, before)) if pending else ()
     unknown = tuple(plan_caveats.lines(snapshot, steps))
@@ -212,6 +216,13 @@ def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequenc
     duplicates = sorted({url for url in urls if urls.count(url) > 1})
     if duplicates:
         yield f"several workers advertise {', '.join(duplicates)}, and cannot be distinguished"
+    if request.aborts is None:
+        yield from (f"{finding.subject}: {finding.reason}" for finding in _contradictions(snapshot))
+
+
+def _contradictions(snapshot: RollingSnapshot) -> list[Finding]:
+    """The findings that workers and config topic differ. An abort is planned all the same: workers may be away."""
+    return [finding for finding in snapshot.findings if finding.id == "SIGHT004"]
 
 
 def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:

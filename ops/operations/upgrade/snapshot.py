@@ -15,6 +15,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.upgrade.mode import WorkerMode
 
 
@@ -65,7 +66,8 @@ class RollingSnapshot:
 
     ``delay_ms`` is the pending rebalance delay, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms`` if its
     driver reports it. ``dedicated``: the source connectors with a dedicated offsets topic. ``exceeds_tasks_max``: the
-    connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time.
+    connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time. ``findings`` are on how connectors were
+    observed.
     """
 
     cluster_id: str
@@ -82,6 +84,7 @@ class RollingSnapshot:
     driver: str = "manual"
     taken_at: str = ""
     unseen: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def leader(self) -> RollingWorker | None:
