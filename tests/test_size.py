@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST = 56_200
+MOST = 56_300
 """Statements of Python in ``cli``, ``ops`` and ``migrations``. A change that removes code lowers it."""
 
 
