@@ -246,7 +246,7 @@ def say(text: str) -> None:
 
 
 def note(text: str, *, style: str = "") -> None:
-    """Print a line on standard error. A change goes on where nobody reads it any more."""
+    """Print a line on standard error. A pipe that its reader has closed ends no change."""
     text = visible(text)
     if plain(sys.stderr):
         with suppress(BrokenPipeError):

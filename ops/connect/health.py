@@ -118,13 +118,13 @@ def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None)
 def failed_parts(connector: Connector) -> dict[int, Status]:
     """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED.
 
-    A part that is assigned has failed only by the word of the worker that has it.
+    A part has failed only by the word of the worker that has it; by any worker's, where assignments are not known.
     """
-    assigned = connector.assigned or {}
+    assigned = connector.assigned
     return {
         part: status
         for part, status in connector.parts.items()
-        if status and status.state == State.FAILED and assigned.get(part, status.worker) == status.worker
+        if status and status.state == State.FAILED and (assigned is None or assigned.get(part) == status.worker)
     }
 
 

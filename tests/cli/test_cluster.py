@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -90,7 +92,8 @@ def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[A
         return real(session)
 
     monkeypatch.setattr(cluster, "_observe", look)
-    monkeypatch.setattr("connectctl.cli.commands.cluster.time.sleep", Ticking(len(looks)))
+    # Only this command's: threads of tests before may still sleep.
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(**vars(time) | {"sleep": Ticking(len(looks))}))
     return run(session, "--watch", *args)
 
 

@@ -63,7 +63,7 @@ class ApplicationWorld(RollingWorld):
         return world
 
     def session(self) -> ApplicationSession:
-        return ApplicationSession(world=self, told={"timeout": 10})
+        return ApplicationSession(world=self, told={"timeout": 10, "topics.config": "cfg"})
 
     # ------------------------------------------------------------------------------------------------- what happens
 

@@ -14,9 +14,10 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from connectctl.cli.session import Session
+    from connectctl.ops.checks.acls.principals import Principals
     from connectctl.ops.checks.context import CheckContext, Edges
     from connectctl.ops.checks.runner import CheckRun
     from connectctl.ops.checks.tasks_max.observe import Release
@@ -101,9 +102,9 @@ def preflight(
             return
         own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
+    given = principals_in(principal or [])
     run = _existing(
-        ctx.obj,
-        lambda: check_run(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release),
+        ctx.obj, lambda: check_run(ctx.obj, connectors or [], for_, given, acls=emit is not None, release=release)
     )
     if emit is not None:
         _emit(run, emit, prefixed=prefixed)
@@ -136,11 +137,18 @@ def _report(run: CheckRun, options: ReportOptions) -> None:
     raise typer.Exit(findings.exit_code(found, options.fail_on))
 
 
+def principals_in(given: Sequence[str]) -> Principals | None:
+    """Return the principals of ``--principal``, None for none. Raises ``BadInput`` before anything is asked of a cluster."""
+    from connectctl.ops.checks.acls.principals import parse_principals
+
+    return parse_principals(given) if given else None
+
+
 def check_run(
     session: Session,
     connectors: list[str],
     goal: Goal,
-    principals: list[str],
+    principals: Principals | None = None,
     *,
     acls: bool = False,
     release: Release | None = None,
@@ -150,7 +158,7 @@ def check_run(
     from connectctl.ops.checks.context import see
     from connectctl.ops.checks.runner import CheckRun
 
-    given = acl_principals.parse_principals(principals)
+    given = principals or acl_principals.Principals()
     group = session.group()
     scene = see(edges_of(session, group), group, session.named_topics, connectors)
     known = any(acl_principals.identity(each.config) for each in scene.sources)

@@ -57,7 +57,7 @@ class Scene:
 
     def findings(self, goal: str) -> Iterable[Finding]:
         """Return the findings of preflight for a goal."""
-        return check_run(self.session, [], Goal(goal), []).findings()
+        return check_run(self.session, [], Goal(goal)).findings()
 
     def offsets(
         self, topics: Mapping[str, str | None], purposes: Mapping[str, Purpose] = MappingProxyType({})

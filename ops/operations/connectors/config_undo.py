@@ -14,7 +14,7 @@ from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffs
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, kept, shown
-from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
+from connectctl.ops.operations.connectors.steps import WANTED, Await, ConnectorStep, SetTargetState
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -43,6 +43,7 @@ def plan_undo(
     for number, step in reversed(list(enumerate(plan.steps))):
         if number in begun and not run_found_it_done(run, number):
             undo.add(number, step)
+    undo.wait_for_the_end()
     planned = undo.planner.planned()
     return replace(planned, plan=replace(planned.plan, undoes=run.id))
 
@@ -152,6 +153,16 @@ class _Undo:
             next_step=f"See connectctl connectors show {name}, and undo what came later first: connectctl runs list.",
             code="stale",
         )
+
+    def wait_for_the_end(self) -> None:
+        """Make each wait one for the state that the last step gives the connector: a stop of the run is undone last."""
+        last = {each.subject: each.verb for each in self.planner.steps if isinstance(each, SetTargetState)}
+        self.planner.waits = [
+            replace(each, wanted=WANTED[last[each.subject]])
+            if isinstance(each, Await) and last.get(each.subject) in WANTED
+            else each
+            for each in self.planner.waits
+        ]
 
     def _await(self, name: str, state: str) -> None:
         if self.planner.wait:
