@@ -72,8 +72,9 @@ def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_pat
             changed(cluster, "undo", reset)
             assert committed(cluster, name) == {0: 10}
         changed(cluster, "set", name, "-f", "-", "--via", "kafka", stdin=entries(topic, 4))
-        changed(cluster, "undo", set_)
-        assert committed(cluster, name) == {0: 10}
+        refused = ctl(cluster, "offsets", "undo", set_, "--yes", code=4)
+        assert f"1 partition of the group connect-{name} moved since the run {set_}" in refused.err
+        assert committed(cluster, name) == {0: 4}
         changed(cluster, "reset", name)
         ctl(cluster, "connectors", "resume", name, "--wait", "--yes")
         eventually(lambda: lines() == LINES + LINES[7:] + LINES)
@@ -102,8 +103,11 @@ def test_a_group_without_a_connector_is_changed_when_its_members_have_left(clust
 
     run = changed(cluster, "set", "--group", group, "-f", "-", stdin=entries(topic, 3))
     assert committed(cluster, "--group", group)[0] == 3
-    changed(cluster, "reset", "--group", group)
+    reset = changed(cluster, "reset", "--group", group)
     assert committed(cluster, "--group", group) == {}
+    assert "moved since" in ctl(cluster, "offsets", "undo", run, "--yes", code=4).err
+    changed(cluster, "undo", reset)
+    assert committed(cluster, "--group", group)[0] == 3
     changed(cluster, "undo", run)
     assert committed(cluster, "--group", group)[0] == 10
     wrong = ctl(cluster, "offsets", "set", "--group", group, "-f", "-", "--yes", code=4, stdin=entries(topic, 11))
