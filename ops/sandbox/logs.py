@@ -20,13 +20,14 @@ appender.out.layout.pattern=[%d] %p %m (%c)%n
 logger.tokens.name=org.apache.kafka.common.security.oauthbearer.internals.unsecured
 logger.tokens.level=WARN
 """
-# The last two lines: it would write down the scope of every token, which is a secured sandbox's secret.
+# The last two lines: it would write down the claims of every token, one of which is a secured sandbox's secret.
 
 _LOG4J1 = """log4j.rootLogger=INFO, OUT
 log4j.appender.OUT=org.apache.log4j.ConsoleAppender
 log4j.appender.OUT.layout=org.apache.log4j.PatternLayout
 log4j.appender.OUT.layout.ConversionPattern=[%d] %p %m (%c)%n
 log4j.logger.org.reflections=ERROR
+log4j.logger.org.apache.kafka.common.security.oauthbearer.internals.unsecured=WARN
 """
 
 _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:", "Address already in use")

@@ -10,8 +10,9 @@
         rest-users.properties  rest-login.conf              what workers check basic authentication against
 
 A principal is called the same on every listener, so that one ACL counts on all of them. The only super user is the
-broker itself, by its certificate; people and workers have ACLs (``grants``). The broker takes unsigned OAUTHBEARER tokens,
-as Kafka's own test validator does: what makes one good is the scope in it, which is a secret of this sandbox.
+broker itself, by its certificate; people and workers have ACLs (``grants``). The broker takes unsigned OAUTHBEARER
+tokens, as Kafka's own test validator does: what makes one good is the name of the claim that holds its principal, which is
+a secret of this sandbox. A required scope is no secret: the broker tells it to everybody whose token is without it.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Security:
         self.directory.mkdir(mode=0o700)
         for user in (*USERS, _KEYSTORE):
             private.write(self._password_file(user), secrets.token_urlsafe(24))
-        scope = secrets.token_urlsafe(24)
-        private.write(self.claims_file, f"principal={ADMIN} scope={scope} lifeSeconds=3600")
+        claim = secrets.token_hex(24)
+        private.write(self.claims_file, f"principalClaimName={claim} principal={ADMIN} lifeSeconds=3600")
         users = self.directory / "rest-users.properties"
         private.write(users, f"{ADMIN}={self.password(ADMIN)}\n")
         login = f'KafkaConnect {{\n  {_REST_LOGIN}.PropertyFileLoginModule required file="{users}";\n}};\n'
@@ -75,6 +76,11 @@ class Security:
         """Key and certificate of ``broker``, ``worker`` or ``admin``, in one file."""
         return self.directory / f"{name}.pem"
 
+    @property
+    def principal_claim(self) -> str:
+        """The name of the claim in which the broker looks for a token's principal."""
+        return self.claims_file.read_text().partition("principalClaimName=")[2].split()[0]
+
     def _password_file(self, user: str) -> Path:
         return self.directory / f"{user}.password"
 
@@ -96,8 +102,8 @@ class Security:
 
     def of_broker(self) -> dict[str, str]:
         """Properties of the broker, which is also a controller."""
+        claim = self.principal_claim
         plain = " ".join(f'user_{user}="{self.password(user)}"' for user in USERS)
-        scope = self.claims_file.read_text().partition("scope=")[2].split()[0]
         found = {
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{BROKER}",
@@ -113,7 +119,8 @@ class Security:
             "listener.name.plain.plain.sasl.jaas.config": f"{_LOGIN}.plain.PlainLoginModule required {plain};",
             "listener.name.oauth.oauthbearer.sasl.jaas.config": (
                 f"{_LOGIN}.oauthbearer.OAuthBearerLoginModule required"
-                f' unsecuredLoginStringClaim_sub="{BROKER}" unsecuredValidatorRequiredScope="{scope}";'
+                f' unsecuredLoginPrincipalClaimName="{claim}" unsecuredLoginStringClaim_{claim}="{BROKER}"'
+                f' unsecuredValidatorPrincipalClaimName="{claim}";'
             ),
         }
         listed = {f"listener.name.{name.lower()}.sasl.enabled.mechanisms": each for name, each in MECHANISMS.items()}

@@ -23,9 +23,9 @@ TIMEOUT = 120.0
 FAULTS: dict[str, tuple[str, dict[str, Any], type[ConnectctlError], str]] = {
     "a wrong SCRAM password": (SCRAM, {"sasl.password": "wrong"}, NotAuthorized, "the user name, the password"),
     "a wrong PLAIN password": (PLAIN, {"sasl.password": "wrong"}, NotAuthorized, "the user name, the password"),
-    "a token that has expired": (
+    "a token whose principal is in another claim": (
         OAUTH,
-        {"sasl.oauthbearer.config": "principal=admin scope=none lifeSeconds=1"},
+        {"sasl.oauthbearer.config": "principal=admin lifeSeconds=60"},
         NotAuthorized,
         "Authentication failed",
     ),

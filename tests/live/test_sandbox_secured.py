@@ -10,8 +10,11 @@ import psutil
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from connectctl.ops.sandbox.security import ADMIN, USERS, Security
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.sandbox.security import ADMIN, OAUTH, USERS, Security
 from live.real import Ran, connectctl, eventually
+from live.securedcluster import as_admin
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -66,10 +69,11 @@ def test_all_ports_are_on_the_loopback(secured: Sandbox) -> None:
 
 
 def test_secrets_are_in_files_of_the_owner_alone(secured: Sandbox) -> None:
+    refused_for_its_token(secured)
     root = secured.layout.root
     known = Security(secured.layout.security)
     hidden = [known.password(user).encode() for user in (*USERS, "keystore")]
-    hidden.append(known.claims_file.read_bytes().partition(b"scope=")[2].split()[0])
+    hidden.append(known.principal_claim.encode())
     hidden.append(known.identity("broker").read_bytes().splitlines()[1])
     assert len(set(hidden)) == len(hidden)
     holding = [
@@ -84,7 +88,7 @@ def test_secrets_are_in_files_of_the_owner_alone(secured: Sandbox) -> None:
 
 def test_no_secret_is_on_a_command_line_or_in_what_is_printed(secured: Sandbox) -> None:
     known = Security(secured.layout.security)
-    hidden = [known.password(user) for user in (*USERS, "keystore")]
+    hidden = [*(known.password(user) for user in (*USERS, "keystore")), known.principal_claim]
     lines = ["\0".join(psutil.Process(node.pid).cmdline()) for node in secured.record.nodes]
     for way in WAYS:
         lines.append(connectctl("--context", f"sandbox-secured{way}", "context", "show", "-o", "json").out)
@@ -99,6 +103,14 @@ def test_a_wrong_password_is_told_as_such(
 ) -> None:
     ran = with_a_wrong_password(monkeypatch, *command)
     assert "the user name, the password or the token is wrong" in ran.err
+
+
+def refused_for_its_token(secured: Sandbox) -> None:
+    """A login whose token names its principal in the usual claim: what the broker writes down of it is no secret."""
+    guessed = {**as_admin(secured, OAUTH), "sasl.oauthbearer.config": "principal=admin lifeSeconds=60"}
+    with pytest.raises(NotAuthorized, match="Authentication failed") as caught:
+        Kafka(guessed, timeout=60).cluster_id()
+    assert Security(secured.layout.security).principal_claim not in str(caught.value)
 
 
 def with_a_wrong_password(monkeypatch: pytest.MonkeyPatch, *command: str) -> Ran:
