@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+pytest_plugins = ["draws"]
+
 ALL = "not slow and not campaign"
 WIDTH = 4
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""

@@ -80,8 +80,10 @@ class Subject:
 class Endurance:
     """Faults from ``seed`` against what runs on ``cluster`` and writes to ``broker``, which are three."""
 
-    def __init__(self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path):
+    def __init__(self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path, trigger: str):
+        """``trigger`` is Spark's interval between two micro-batches, which are most of what a campaign costs."""
         self.seed, self.rows = seed, list[str]()
+        self._trigger = trigger
         self._broker, self._cluster, self._directory = broker, cluster, directory
         self._chance = random.Random(seed)
         self._name = f"endures-{secrets.token_hex(4)}"
@@ -150,7 +152,7 @@ class Endurance:
             "offset.column": "next",
             "key.column": "source",
             "checkpoint": str(self._directory / "frame-checkpoint"),
-            "trigger.interval": "500 milliseconds",
+            "trigger.interval": self._trigger,
         }
         return Subject("frame", topic, f"g-{name}-offsets", self._run(name, config))
 
@@ -185,6 +187,7 @@ class Endurance:
             file = self._directory / f"stream-{number}.wish"
             checkpoint = str(self._directory / "checkpoint")
             wish = {"master": self._cluster.master, "conf": CONF, "target": target, "checkpoint": checkpoint}
+            wish["trigger"] = self._trigger
             file.write_text(json.dumps(wish | {"log": str(file.with_suffix(".spark"))}))
             log = file.with_suffix(".log")
             with log.open("wb") as err, log.with_suffix(".json").open("wb") as out:

@@ -33,7 +33,7 @@ def stream(wish: dict[str, Any]) -> str:
         (f.floor(f.col("value") / SOURCES) + 1).alias("next"),
     )
     writing = rows.writeStream.foreachBatch(StreamWriter(Target(**wish["target"])))
-    query = writing.option("checkpointLocation", wish["checkpoint"]).trigger(processingTime="500 milliseconds").start()
+    query = writing.option("checkpointLocation", wish["checkpoint"]).trigger(processingTime=wish["trigger"]).start()
     while not stopped and not query.awaitTermination(0.5):
         pass
     query.stop()  # in the middle of a micro-batch as often as not

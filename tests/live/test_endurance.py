@@ -22,10 +22,10 @@ CORES = (4,) * 5
 """Of the Spark cluster's workers: four for each driver, and four for one that is started beside what is left of another."""
 
 
-def withstand(directory: Path, faults: int) -> None:
+def withstand(directory: Path, faults: int, trigger: str = "500 milliseconds") -> None:
     """So many faults, of a seed that is printed; nothing is lost, twice, out of order or open."""
     with own_broker(3, workers=2) as three, standalone(directory / "spark", CORES) as cluster:
-        campaign = Endurance(three, cluster, seed(), directory)
+        campaign = Endurance(three, cluster, seed(), directory, trigger)
         try:
             campaign.run(faults)
             assert not campaign.still_open()
@@ -40,7 +40,7 @@ def withstand(directory: Path, faults: int) -> None:
 
 
 def test_all_kinds_of_tasks_outlive_faults_of_all_kinds(tmp_path: Path) -> None:
-    withstand(tmp_path, FAULTS)
+    withstand(tmp_path, FAULTS, trigger="2 seconds")
 
 
 @pytest.mark.campaign

@@ -1,0 +1,85 @@
+"""Matrices of which each push tries some cells: drawn by the commit, named in the output, all of them with ``-m slow``.
+
+A test marked ``drawn`` runs one cell of its parameters, ``drawn(3)`` three of them. The others become ``slow``.
+``CONNECTCTL_TEST_DRAW`` draws as another commit does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "CONNECTCTL_TEST_DRAW"
+_LEFT_OUT = pytest.StashKey[list[str]]()
+_OUTPUT = "cells left out"
+
+
+def drawn_by() -> str:
+    """The commit that draws, ``none`` where there is no repository."""
+    if VARIABLE in os.environ:
+        return os.environ[VARIABLE]
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "none"
+
+
+def chosen(cells: list[str], number: int, seed: str) -> set[str]:
+    """So many of the cells; each comes as often as any other over many seeds."""
+    return set(sorted(cells, key=lambda cell: hashlib.sha256(f"{seed} {cell}".encode()).digest())[:number])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as ``slow`` what is not drawn, before marks are looked at."""
+    matrices: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("drawn") is not None:
+            matrices[item.nodeid.partition("[")[0]].append(item)
+    seed = drawn_by() if matrices else ""
+    for matrix in matrices.values():
+        marker = matrix[0].get_closest_marker("drawn")
+        number = marker.args[0] if marker is not None and marker.args else 1
+        drawn = chosen([item.nodeid for item in matrix], number, seed)
+        for item in matrix:
+            if item.nodeid not in drawn:
+                item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Remember the cells that this run leaves out."""
+    for item in items:
+        if item.get_closest_marker("drawn") is not None:
+            item.config.stash.setdefault(_LEFT_OUT, []).append(item.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_OUTPUT] = session.config.stash.get(_LEFT_OUT, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """Take over what a process of tests has left out; all leave out the same."""
+    config: pytest.Config = node.config  # type: ignore[attr-defined]
+    config.stash.setdefault(_LEFT_OUT, getattr(node, "workeroutput", {}).get(_OUTPUT, []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name what was left out, by test."""
+    matrices: dict[str, list[str]] = defaultdict(list)
+    for cell in config.stash.get(_LEFT_OUT, []):
+        test, _, parameters = cell.partition("[")
+        matrices[test].append(parameters.removesuffix("]"))
+    if matrices:
+        terminalreporter.section(f"cells that commit {drawn_by()} does not draw ({VARIABLE}; -m slow has them all)")
+    for test, cells in sorted(matrices.items()):
+        terminalreporter.line(f"{test}: {', '.join(cells)}")

@@ -1,0 +1,52 @@
+"""Each commit draws cells of the matrices, and names those that it leaves out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from draws import VARIABLE, chosen
+
+CELLS = [f"cell {n}" for n in range(6)]
+MATRIX = """
+import pytest
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("cell", range(6))
+def test_matrix(cell): print("ran", cell)
+"""
+
+
+def test_every_cell_is_drawn_by_some_commit() -> None:
+    drawn = [chosen(CELLS, 1, f"commit {n}") for n in range(200)]
+    assert {len(each) for each in drawn} == {1}
+    assert set().union(*drawn) == set(CELLS)
+
+
+def test_the_same_commit_draws_the_same_cells() -> None:
+    assert chosen(CELLS, 3, "a") == chosen(CELLS[::-1], 3, "a")
+
+
+def of_matrix(directory: Path, marks: str, *more: str) -> str:
+    (directory / "test_it.py").write_text(MATRIX)
+    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n  drawn\n  slow\n")
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent), VARIABLE: "a commit"}
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "draws", "-p", "no:cacheprovider", "-m", marks, *more]
+    return subprocess.run(command, cwd=directory, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_is_left_out_is_named_and_is_what_slow_runs(tmp_path: Path) -> None:
+    plain, slow = of_matrix(tmp_path, "not slow"), of_matrix(tmp_path, "slow")
+    ran = {n for n in range(6) if f"ran {n}\n" in plain}
+    assert len(ran) == 2
+    assert {n for n in range(6) if f"ran {n}\n" in slow} == set(range(6)) - ran
+    left = ", ".join(str(n) for n in range(6) if n not in ran)
+    assert f"test_it.py::test_matrix: {left}" in plain
+    assert "a commit" in plain
+
+
+def test_processes_that_share_the_tests_leave_out_the_same(tmp_path: Path) -> None:
+    assert "2 passed" in (found := of_matrix(tmp_path, "not slow", "-n", "2"))
+    assert found.count("test_it.py::test_matrix: ") == 1
