@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,3 +46,18 @@ def commands(page: Path) -> Iterator[Shown]:
         for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             yield Shown(command, output)
+
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+"""Options of the tests around it are none of a person's tests."""
+
+
+def passed(directory: Path) -> str:
+    """What pytest says at the end in ``directory``, with nothing of this project but what is installed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
+    options = ["-c", "/dev/null", "--rootdir", str(directory)]
+    done = subprocess.run(
+        [*command, *options], cwd=directory, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]

@@ -30,7 +30,7 @@ def up_as_asked(spec: SandboxSpec) -> Sandbox:
         setattr(KafkaVersion, "broker", property(lambda self: release))  # noqa: B010  # a property of the class
     sandbox = up(spec)
     if ASKED.startswith(_FEATURE):
-        from live.test_preflight_brokers import set_feature
+        from live.brokerfeatures import set_feature
 
         set_feature(sandbox.bootstrap_servers, int(ASKED.removeprefix(_FEATURE)), 2)
     return sandbox

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from connectctl.ops.task_runtime.job import job_file
-from documentation import ROOT, blocks
+from documentation import ROOT, blocks, passed
 
 HOW_TO = ROOT / "docs/how-to"
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-"""Options of the tests around it are none of a person's tests."""
-
-
-def passed(directory: Path) -> str:
-    """What pytest says at the end in ``directory``, with nothing of this project but what is installed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
-    options = ["-c", "/dev/null", "--rootdir", str(directory)]
-    done = subprocess.run(
-        [*command, *options], cwd=directory, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()[-1]
 
 
 def test_the_test_of_the_page_on_tests_passes(tmp_path: Path) -> None:

@@ -5,53 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import parse_qs, urlsplit
 
 import http_pages
 import pytest
 from connectctl.testing import check_exactly_once, run_source
 from http_pages import HttpPages
-
-
-class Api(HTTPServer):
-    """An API of two resources; it first returns the statuses in ``answers``."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.items: dict[str, list[dict[str, Any]]] = {}
-        for name in ("orders", "customers"):
-            self.items[name] = [{"id": n, "of": name} for n in range(1, 6)]
-        self.answers: list[int] = []
-        self.tokens: set[str | None] = set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/api"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Api
-
-    def do_GET(self) -> None:
-        self.server.tokens.add(self.headers["Authorization"])
-        if self.server.answers:
-            self.send_error(self.server.answers.pop())
-            return
-        address = urlsplit(self.path)
-        query = parse_qs(address.query)
-        after, limit = int(query.get("after", ["0"])[0]), int(query["limit"][0])
-        items = self.server.items[address.path.removeprefix("/api/")]
-        body = json.dumps({"items": [each for each in items if each["id"] > after][:limit]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: Any) -> None:
-        """Do not log."""
+from http_pages_api import Api
 
 
 @pytest.fixture

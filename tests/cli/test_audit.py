@@ -61,8 +61,8 @@ def test_a_timestamp_that_no_calendar_has_is_shown_as_it_is(capsys: pytest.Captu
 
 
 def test_the_table_has_the_inputs_and_whether_their_offsets_are_known(capsys: pytest.CaptureFixture[str]) -> None:
-    from ops.audit.test_input_findings import SPAN
-    from ops.audit.test_input_findings import audited as compared
+    from fakes.auditedinputs import SPAN
+    from fakes.auditedinputs import audited as compared
 
     unknown = InputPartition(SPAN._replace(partition=1), 0, 20, unknown="why")
     none = InputPartition(SPAN._replace(partition=2), 0, 0)
@@ -116,7 +116,7 @@ def test_input_is_refused_in_one_line(
 
 def test_the_records_are_read_without_pyarrow_too(monkeypatch: pytest.MonkeyPatch) -> None:
     from connectctl.ops.jobs.audit_sequences import Runs, Wanted
-    from ops.jobs.test_audit import values
+    from fakes.auditrows import values
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     runs = Runs(Wanted(field_extractor.sequence_spec("$.seq")))

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.test_validate import FILE, GOOD, Validating, report, run, session, told
 from connectctl.ops.checks.connector_config.config_file import parse
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.operations.connectors import config_files
 from fakes.session import FakeSession
+from fakes.validating import FILE, GOOD, Validating, report, run, session, told
 
 MANIFEST = """apiVersion: kafka.strimzi.io/v1beta2
 kind: KafkaConnector

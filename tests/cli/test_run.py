@@ -28,7 +28,7 @@ from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, connector_k
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from fakes.kafkareads import FakeKafka, connect_group
-from ops.task_runtime.job.test_prepare import Many, World
+from fakes.preparing import Many, World
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/run-result.json").read_text())

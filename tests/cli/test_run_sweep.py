@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from connectctl.cli.main import app
 from connectctl.ops.core.journal import Journal
+from fakes.orphans import GROUP, Place
 from fakes.session import FakeSession
-from ops.task_runtime.connectors.parquet_archive.test_orphans import GROUP, Place
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/plan.json").read_text())

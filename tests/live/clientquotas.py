@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from live.test_preflight_brokers import asked
+from live.brokerfeatures import asked
 
 
 @contextmanager

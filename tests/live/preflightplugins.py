@@ -11,7 +11,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceTask,
     TransactionBoundaries,
 )
-from ops.task_runtime.task.test_polled_source import Task
+from fakes.polledsource import Task
 
 
 class Answers(SourceConnector):

@@ -65,3 +65,7 @@ def write_once(producer: TransactionalProducer, topic: str, number: int, partiti
         except AbortRequired:
             insist(producer.abort_transaction)
             aborted += 1
+
+
+GROUP = b"CGMDv2:" + (0xFFFFFFFF).to_bytes(4, "little") + b"g\0\0\1"
+"""As a consumer that is no member of the group."""

@@ -167,3 +167,29 @@ def history(events: Path) -> dict[str, int]:
             elif kind == "SparkListenerStageSubmitted":
                 told["stages run again"] += event["Stage Info"]["Stage Attempt ID"] > 0
     return told
+
+
+PATIENCE = 600.0
+"""Seconds for a whole run, however slow the machine is."""
+
+
+def python_without(directory: Path, *modules: str) -> str:
+    """An interpreter that finds connectctl in no place but a zip, and ``modules`` nowhere."""
+    (directory / "sitecustomize.py").write_text(
+        "import sys\n"
+        "from importlib.machinery import PathFinder\n"
+        f"sys.modules.update(dict.fromkeys({modules!r}))\n"
+        "class OnlyInZips:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'connectctl':\n"
+        "            raise_if_none = PathFinder.find_spec(name, [p for p in sys.path if p.endswith('.zip')])\n"
+        "            if raise_if_none is None:\n"
+        "                raise ModuleNotFoundError(name)\n"
+        "            return raise_if_none\n"
+        "sys.meta_path.insert(0, OnlyInZips())\n"
+        "sys.path[:] = [p for p in sys.path if not p.startswith('__editable__')]\n"
+    )
+    python = directory / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{directory}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return str(python)

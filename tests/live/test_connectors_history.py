@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
+from live.connectorfiles import config, config_of, file, last_run, name, run
 from live.real import workers
-from live.test_connectors_config import config, config_of, file, last_run, name, run
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

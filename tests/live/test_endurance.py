@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from live.campaignbroker import own_broker
+from live.campaignseed import seed
 from live.endurance import Endurance
 from live.sparkclusters import standalone
-from live.test_runtime_campaign import seed
 
 pytestmark = [
     pytest.mark.live,

@@ -23,7 +23,7 @@ from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.observe import from_workers
-from contract.test_acls_contract import BINDINGS, GuardedContract
+from contract.guarded_acls import BINDINGS, GuardedContract
 from fakes.acl_documents import read
 from fakes.acls import allow
 from fakes.check_context import check_context

@@ -18,7 +18,6 @@ from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
-from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
@@ -30,6 +29,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.connectors.observe import from_workers
 from fakes.acls import allow
 from fakes.check_context import check_context
+from live.brokerfeatures import asked, set_feature
 from live.consumers import Consumers
 from live.grants import Grants
 from live.real import FILE_SOURCE, connector, eventually, write
@@ -337,14 +337,6 @@ def deleted(bootstrap: str, group: str) -> bool:
     return {result.error_code for result in answer.results} <= {0, 69}
 
 
-def asked(bootstrap: str, request: Any) -> Any:
-    wire = KafkaProtocolClient({"bootstrap.servers": bootstrap}, timeout=30)
-    try:
-        return wire.run("ask", lambda: wire.ask(request))
-    finally:
-        wire.close()
-
-
 # ------------------------------------------------------------------------------- a broker that is set as none should be
 
 
@@ -411,17 +403,6 @@ def test_an_old_transaction_version_is_told_and_is_gone_when_it_is_raised(strict
     set_feature(strict.bootstrap_servers, 2, 1)
     eventually(lambda: "BROKER004" not in edges.of_brokers()[0])
     edges.close()
-
-
-def set_feature(bootstrap: str, level: int, kind: int) -> None:
-    """``kind`` is 1 for an upgrade, 2 for a safe downgrade."""
-    from kafka.protocol.admin.cluster import UpdateFeaturesRequest
-
-    update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="transaction.version", max_version_level=level, upgrade_type=kind
-    )
-    answer = asked(bootstrap, UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update], min_version=1))
-    assert answer.error_code == 0, answer
 
 
 def test_a_principal_without_permissions_is_told_what_it_cannot_see(strict: Sandbox) -> None:

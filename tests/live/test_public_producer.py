@@ -18,7 +18,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.producer import AbortRequired, ProducerFailed, ProducerFenced, RequestFailed, TransactionalProducer
 from fakes.faultproxy import PRODUCE, TXN_OFFSET_COMMIT, FaultProxy
 from live.clientquotas import quota
-from live.publicproducer import fields, insist, messages, seen, write_once
+from live.publicproducer import GROUP, fields, insist, messages, seen, write_once
 from live.real import create_topic, eventually
 from otherbrokers import VERSION_2
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 METADATA, FIND_COORDINATOR, INIT = 3, 10, 22
 FATAL_STEPS = ("flush", "commit", "abort", "offsets")
-GROUP = b"CGMDv2:" + (0xFFFFFFFF).to_bytes(4, "little") + b"g\0\0\1"
-"""As a consumer that is no member of the group."""
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from kafka.admin import KafkaAdminClient
 from live.campaignbroker import Broker, own_broker
 from live.publicproducer import insist, seen, write_once
 from live.real import create_topic, eventually
-from live.test_three_brokers import dying
+from live.threebrokers import dying
 
 pytestmark = pytest.mark.live
 PARTITIONS = 3

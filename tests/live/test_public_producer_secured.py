@@ -25,9 +25,8 @@ from confluent_kafka.admin import (
 from connectctl.ops.sandbox.security import MTLS, OAUTH, PLAIN, SCRAM
 from connectctl.producer import AbortRequired, ProducerFailed, RequestFailed, TransactionalProducer
 from fakes.certificates import certificates
-from live.publicproducer import insist, seen, write_once
+from live.publicproducer import GROUP, insist, seen, write_once
 from live.securedcluster import as_admin, as_user, create_topic, create_user, super_user
-from live.test_public_producer import GROUP
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -18,7 +18,7 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
 from live.real import connectctl, create_topic, eventually, write
-from live.test_run import SCHEMAS, Place, python_workers, well
+from live.rundirectory import SCHEMAS, Place, python_workers, well
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.spark import session
 from live.real import Ran, connectctl
-from live.test_run import Place
+from live.rundirectory import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

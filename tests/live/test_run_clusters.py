@@ -19,7 +19,7 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from live import countingplugin, oracle, sparkframe
 from live.real import create_topic, eventually
-from live.sparkclusters import below, executors, history, python_workers, send, standalone
+from live.sparkclusters import PATIENCE, below, executors, history, python_without, python_workers, send, standalone
 from sparkjvm import java_options
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
-PATIENCE = 600.0
-"""Seconds for a whole run, however slow the machine is."""
 QUICK = {
     "spark.network.timeout": "20s",
     "spark.network.timeoutInterval": "5s",
@@ -122,28 +120,6 @@ def ended(process: subprocess.Popen[str]) -> Any:
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     return json.loads(out)
-
-
-def python_without(directory: Path, *modules: str) -> str:
-    """An interpreter that finds connectctl in no place but a zip, and ``modules`` nowhere."""
-    (directory / "sitecustomize.py").write_text(
-        "import sys\n"
-        "from importlib.machinery import PathFinder\n"
-        f"sys.modules.update(dict.fromkeys({modules!r}))\n"
-        "class OnlyInZips:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'connectctl':\n"
-        "            raise_if_none = PathFinder.find_spec(name, [p for p in sys.path if p.endswith('.zip')])\n"
-        "            if raise_if_none is None:\n"
-        "                raise ModuleNotFoundError(name)\n"
-        "            return raise_if_none\n"
-        "sys.meta_path.insert(0, OnlyInZips())\n"
-        "sys.path[:] = [p for p in sys.path if not p.startswith('__editable__')]\n"
-    )
-    python = directory / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{directory}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    return str(python)
 
 
 def secretive(place: Counted, secret: str) -> list[str]:

@@ -24,7 +24,7 @@ from fakes.acls import allow
 from live.grants import Grants
 from live.oracle import in_order
 from live.real import Ran, connectctl, create_topic
-from live.test_run import Place, well
+from live.rundirectory import Place, well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -20,9 +20,9 @@ from connectctl.ops.task_runtime.job.skeleton import skeleton, write
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.source import SourceConnector
 from connectctl.testing import run_source
+from http_pages_api import Api
 from live.real import Ran, create_topic
-from live.test_run import well
-from test_http_pages import Api
+from live.rundirectory import well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

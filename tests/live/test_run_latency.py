@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live.real import eventually
-from live.test_run import Place, python_workers, well
+from live.rundirectory import Place, python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from live.piped import Piped
 from live.real import connectctl, eventually
-from live.test_run import python_workers, well
-from live.test_run_transform import Piped
+from live.rundirectory import python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

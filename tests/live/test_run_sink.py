@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live.real import connector, create_topic, eventually, write
-from live.test_run import Place, python_workers, well
+from live.rundirectory import Place, python_workers, well
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka

@@ -10,7 +10,7 @@ import pytest
 from connectctl.ops.clients.kafka_protocol import run_presence
 from connectctl.ops.task_runtime.job.status_topic import connector_key, task_key, value
 from live.real import DEADLINE, FILE_SOURCE, Ran, Workers, connectctl, connector, eventually, write
-from live.test_run import Place
+from live.rundirectory import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

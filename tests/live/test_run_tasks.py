@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from live import countingplugin
-from live.test_run import Place
+from live.rundirectory import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

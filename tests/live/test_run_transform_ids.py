@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from live.piped import Piped
 from live.real import connectctl
-from live.test_run import well
-from live.test_run_transform import Piped
+from live.rundirectory import well
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

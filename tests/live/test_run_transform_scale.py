@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from live.piped import Piped
 from live.real import eventually
-from live.test_run_transform import Piped
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -19,8 +19,8 @@ from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries, Idem
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from live.test_runtime_conformance import Connector, Own, Sequenced
-from live.test_runtime_kernel import Place
+from live.numbersource import Place
+from live.sequenced import Connector, Own, Sequenced
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

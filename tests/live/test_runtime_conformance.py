@@ -8,66 +8,33 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
-from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
 from connectctl.ops.connect.source_transactions import Boundary
-from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.generation import Leader, fence
-from connectctl.ops.task_runtime.spi.boundaries import Boundaries
-from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
-from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
+from connectctl.ops.task_runtime.spi.connector import SourceRecord
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
-from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TaskProducer, UnknownOutcome
-from live.oracle import in_order, judge
+from live.numbersource import Numbers, Place
 from live.real import create_topic, eventually
-from live.test_runtime_kernel import Numbers, Place
+from live.sequenced import Connector, Own, Sequenced
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-BATCH = 7
 FIBONACCI = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
-
-
-class Sequenced(SourceTask):
-    """Each of its sources counts from 0 to below ``last``, in batches of 7. The stored offset is the next number."""
-
-    def start(self, configs: Mapping[str, str]) -> None:
-        self.topic, self.last = configs["topic"], int(configs["last"])
-        self.next = {name: self._stored(name) for name in configs["sources"].split(",") if name}
-
-    def _stored(self, name: str) -> int:
-        return int((self.context.offsets.offset({"source": name}) or {"next": 0})["next"])
-
-    def poll(self) -> Sequence[SourceRecord] | None:
-        records: list[SourceRecord] = []
-        for name, start in self.next.items():
-            self.next[name] = min(start + BATCH, self.last)
-            records += [self.record(name, n) for n in range(start, self.next[name])]
-        return records or None
-
-    def record(self, name: str, n: int) -> SourceRecord:
-        return SourceRecord({"source": name}, {"next": n + 1}, self.topic, n, key=name)
-
-    @property
-    def finished(self) -> bool:
-        return all(n >= self.last for n in self.next.values())
 
 
 class Fibonacci(Sequenced):
@@ -79,72 +46,6 @@ class Fibonacci(Sequenced):
         if n + 1 in FIBONACCI:
             (transaction.commit_transaction if (n + 1) % 2 else transaction.abort_transaction)(record)
         return record
-
-
-class Own(Sequenced):
-    """Writes to the offsets topic of its own connector."""
-
-    def record(self, name: str, n: int) -> SourceRecord:
-        return SourceRecord({"source": name}, {"next": n + 1}, self.context.configs["own"], n, key=name)
-
-
-@dataclass
-class Connector:
-    """A connector of such tasks, with a place of its own."""
-
-    place: Place
-    kind: type[Sequenced] = Sequenced
-    boundary: Boundary = Boundary.POLL
-
-    def handle(self, task: int) -> TaskProducer:
-        return self.place.kind(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
-
-    def run(
-        self,
-        last: int,
-        task: int = 0,
-        sources: str = "a",
-        secondary: GlobalOffsetsWriter | None = None,
-        stale: Callable[[], str | None] = lambda: None,
-    ) -> TaskResult:
-        place, ticks = self.place, itertools.count(0, 20)
-        configs = {"topic": place.topic, "last": str(last), "sources": sources, "own": place.offsets}
-        supply = PolledSource(
-            self.kind,
-            place.connector,
-            configs,
-            lambda: Boundaries(self.boundary, interval=60, now=lambda: float(next(ticks))),
-            converters({}),
-            place.offsets,
-        )
-        store = place.store(secondary=secondary is not None)
-        ledger = SourceOffsetsLedger(place.offsets, store, secondary)
-        kernel = ExactlyOnceTask(lambda: self.handle(task), ledger, stale, patience=60)
-        try:
-            return kernel.run(supply)
-        finally:
-            supply.close()
-
-    def numbers(self) -> list[int]:
-        image = self.place.kafka.image([self.place.topic], patience=30, superseded=True)[self.place.topic]
-        assert not image.held_back
-        return [int(record.value or b"") for record in in_order(image)]
-
-    def findings(self) -> tuple[str, ...]:
-        place = self.place
-
-        def whose(partition: dict[str, Any]) -> bytes:
-            return str(partition["source"]).encode()
-
-        return judge(place.kafka, place.topic, place.offsets, place.connector, whose).findings
-
-    def history(self, topic: str) -> list[int]:
-        """Every offset that was committed, in its order; there is one source."""
-        image = self.place.kafka.image([topic], patience=30, superseded=True)[topic]
-        keys = {record.key: parse_key(record.key) for record in in_order(image)}
-        assert all(isinstance(k, SourceKey) and k.connector == self.place.connector for k in keys.values())
-        assert len({record.partition for record in in_order(image)}) <= 1
-        return [decode_json((record.value or b"").decode())[0]["next"] for record in in_order(image)]
 
 
 @pytest.fixture

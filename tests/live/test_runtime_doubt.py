@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, Transac
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
-from live.test_runtime_kernel import Numbers, Place
+from live.numbersource import Numbers, Place
 from otherbrokers import VERSION_2
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from live.campaignbroker import Broker, own_broker
+from live.numbersource import Numbers, Place
 from live.oracle import in_order
 from live.rawproducer import RawProducers
 from live.real import eventually
-from live.test_runtime_kernel import Numbers, Place
 
 pytestmark = pytest.mark.live
 

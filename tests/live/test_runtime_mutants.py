@@ -20,8 +20,8 @@ from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
+from live.numbersource import Numbers, Place
 from live.oracle import judge
-from live.test_runtime_kernel import Numbers, Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -21,8 +21,8 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.progress import TaskProgress
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.faultproxy import FaultProxy
+from live.numbersource import Numbers, Place
 from live.real import eventually
-from live.test_runtime_kernel import Numbers, Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

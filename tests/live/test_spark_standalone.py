@@ -20,8 +20,7 @@ from connectctl.ops.sandbox.security import SCRAM
 from live import sparkframe
 from live.real import Ran, connectctl, eventually
 from live.securedcluster import as_admin, create_topic
-from live.sparkclusters import below, executors, send, standalone
-from live.test_run_clusters import PATIENCE, python_without
+from live.sparkclusters import PATIENCE, below, executors, python_without, send, standalone
 from sparkjvm import java_options
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from fakes.faultproxy import FaultProxy
+from live.brokerfeatures import set_feature
 from live.real import create_topic
-from live.test_preflight_brokers import set_feature
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 import secrets
 import subprocess
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,9 +27,10 @@ from live import countingplugin
 from live.campaign import Campaign
 from live.campaignbroker import Broker, own_broker
 from live.campaignkinds import SOURCES
+from live.campaignseed import seed, withstand
 from live.oracle import judge
 from live.real import connectctl, create_topic, eventually, write
-from live.test_runtime_campaign import seed, withstand
+from live.threebrokers import dying
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import TopicImage
@@ -73,33 +71,6 @@ class Offsets:
 
     def kafka(self) -> Kafka:
         return Kafka({"bootstrap.servers": self.bootstrap}, timeout=TIMEOUT)
-
-
-@contextmanager
-def dying(three: Broker, seed: int, pause: float = 0.3) -> Iterator[Callable[[], int]]:
-    """Kill a broker, and another one ``pause`` seconds and more after it is back, for as long as this lasts; gives how many
-    were killed so far.
-    """
-    chance, over, killed = random.Random(seed), threading.Event(), list[int]()
-
-    def kill() -> None:
-        while not over.wait(chance.uniform(pause, pause + 0.7)):
-            killed.append(chance.randint(1, three.count))
-            three.kill(chance.uniform(0.0, 0.5), killed[-1])
-            three.wait()
-
-    def so_far() -> int:
-        assert killer.is_alive(), f"a broker did not come back: {killed}"
-        return len(killed)
-
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    try:
-        yield so_far
-    finally:
-        over.set()
-        killer.join()
-        three.wait()
 
 
 def readings(three: Broker, count: int) -> Counter[str]:

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from connectctl.ops.task_runtime.spi.metrics import copy_metrics
 from live.campaignbroker import Broker, own_broker
+from live.copying import Copy
 from live.real import create_topic, eventually
-from live.test_run_topiccopy import Copy
-from live.test_three_brokers import dying
+from live.threebrokers import dying
 
 pytestmark = pytest.mark.live
 LEAST_KILLS, PARTITIONS = 3, 4

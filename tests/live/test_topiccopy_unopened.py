@@ -30,9 +30,9 @@ from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import wrap_partition
 from connectctl.ops.task_runtime.spi.metrics import copy_metrics
+from live.columnrecords import fill
+from live.copying import Copy
 from live.real import create_topic, eventually, write
-from live.test_column_reader import fill
-from live.test_run_topiccopy import Copy
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

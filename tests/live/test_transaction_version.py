@@ -27,8 +27,8 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns, batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from fakes.faultproxy import ADD_OFFSETS, ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
+from live.brokerfeatures import set_feature
 from live.real import create_topic, eventually
-from live.test_preflight_brokers import set_feature
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from fakes.auditrows import Message, as_rows, rows, values
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,34 +24,6 @@ if TYPE_CHECKING:
 
 # PySpark leaves the socket open over which a frame comes in parts.
 pytestmark = pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-
-
-class Message:
-    """As librdkafka's."""
-
-    def __init__(self, offset: int, value: Any, key: Any = None, partition: int = 0, headers: Any = None) -> None:
-        self._told = (offset, value, key, partition, headers)
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return int(self._told[3])
-
-    def offset(self) -> int:
-        return int(self._told[0])
-
-    def value(self) -> Any:
-        return self._told[1]
-
-    def key(self) -> Any:
-        return self._told[2]
-
-    def headers(self) -> Any:
-        return self._told[4]
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1000
 
 
 def found(messages: list[Message], sequence: str, by: str = "key", size: int = 3) -> list[tuple[Any, ...]]:
@@ -63,11 +35,6 @@ def found(messages: list[Message], sequence: str, by: str = "key", size: int = 3
             some = [message for message in messages[at : at + size] if message.partition() == partition]
             told += runs.take(TopicPartition("t", partition), some) if some else ()
     return sorted(((r.source, r.first, r.last) for r in [*told, *runs.rest()]), key=str)
-
-
-def values(*some: Any, **more: Any) -> list[Message]:
-    raw = [value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in some]
-    return [Message(n, value, b"k", **more) for n, value in enumerate(raw)]
 
 
 def test_numbers_that_follow_each_other_are_one_run_over_batches() -> None:
@@ -160,14 +127,6 @@ def test_pieces_cover_every_offset_once_and_no_task_has_two_of_a_partition(
         assert sum(s.size for share in shares for s in share if s.partition == span.partition) == span.size
     for share in shares:
         assert len({s.partition for s in share}) == len(share)
-
-
-def rows(frame: Any) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=str)
-
-
-def as_rows(told: Iterator[Any]) -> list[tuple[Any, ...]]:
-    return sorted(map(audit.result_of, told), key=str)
 
 
 def test_runs_are_swept_on_spark_as_here(spark: SparkSession) -> None:

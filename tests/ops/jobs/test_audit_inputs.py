@@ -13,7 +13,7 @@ from connectctl.ops.jobs import audit, audit_inputs
 from connectctl.ops.jobs.audit_inputs import Comparison, Keys
 from connectctl.ops.jobs.audit_sequences import Wanted
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from ops.jobs.test_audit import Message, as_rows, rows
+from fakes.auditrows import Message, as_rows, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

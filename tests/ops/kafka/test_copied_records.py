@@ -9,9 +9,9 @@ from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.batch_rewrite import TargetTopic, uncompressed
 from connectctl.ops.kafka.copied_records import BYTES_TOGETHER, MOST_TOGETHER, SMALL, CopiedRecords, copied_records
 from connectctl.ops.kafka.fetched_batches import BatchAt
+from fakes.rewrittenbatches import CODECS, ROWS, STAMP, Row, found, read, repacked, written
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.kafka.test_batch_rewrite import CODECS, ROWS, STAMP, Row, found, read, repacked, written
 
 LARGE: list[Row] = [(5, None, b"x" * SMALL[CODECS["none"]], [])]
 

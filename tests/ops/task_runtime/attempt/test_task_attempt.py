@@ -10,9 +10,8 @@ from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport, TimeboxedSource, run
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.job.config_topic_records import Generation
-from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TaskStats, TransactionBatch
+from fakes.attemptwork import work
 
 NOBODY = DriverAddress("127.0.0.1", 1, "word")
 
@@ -148,13 +147,6 @@ def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
         made.should_stop()
     assert len(line.said) == 2
     assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7, "begun": False, "over": False}
-
-
-def work(path: str) -> TaskSpec:
-    client = {"bootstrap.servers": "127.0.0.1:1"}
-    return TaskSpec(
-        "g", "c", path, {}, Generation("t", "c", 0), client, client, "offs", None, delivery_settings({}), 1.0, 1.0
-    )
 
 
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:

@@ -16,9 +16,9 @@ from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
+from fakes.dataframebroker import Broker
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.task_runtime.dataframe.test_source import Broker
 
 COLUMNS = FrameColumns(("table",), "id")
 UNORDERED = FrameColumns((PLACE,), HASH)

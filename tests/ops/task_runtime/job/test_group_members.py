@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.group_coordinator import Described, RawMember
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.task_runtime.job.group_members import LeaseGap, TaskMembers
 from connectctl.ops.task_runtime.spi.subscription import subscription
+from fakes.groupmembers import Group, member
 
 
 class Kafka:
@@ -22,29 +21,6 @@ class Kafka:
 
     def partition_counts(self, names: Collection[str]) -> dict[str, int]:
         return dict.fromkeys(names, 2)
-
-
-class Group:
-    """A coordinator that describes ``members`` and remembers who was removed."""
-
-    def __init__(self, *members: RawMember, state: str = "Stable", refuses: dict[str, int] | None = None):
-        self.described: Described | None = Described(state, "consumer", "cooperative-sticky", members)
-        self.removed: list[str] = []
-        self.refuses = refuses or {}
-
-    def describe(self) -> Described | None:
-        return self.described
-
-    def remove_static(self, ids: Collection[str]) -> dict[str, int]:
-        self.removed += sorted(ids)
-        return {id_: code for id_, code in self.refuses.items() if id_ in ids}
-
-
-def member(instance: str | None, *partitions: int, topic: str = "in") -> RawMember:
-    name = topic.encode()
-    data = struct.pack(">hih", 1, 1, len(name)) + name
-    data += struct.pack(f">i{len(partitions)}i", len(partitions), *partitions) + struct.pack(">i", -1)
-    return RawMember("m", "c", "/h", b"", data, instance)
 
 
 def members(group: Any, monkeypatch: pytest.MonkeyPatch, **config: str) -> tuple[TaskMembers, list[str]]:

@@ -17,9 +17,9 @@ from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.left_members import left_members
 from connectctl.ops.task_runtime.job.status_topic import connector_key, value
+from fakes.groupmembers import Group, member
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.session import FakeSession
-from ops.task_runtime.job.test_group_members import Group, member
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schema/run-status.json").read_text())

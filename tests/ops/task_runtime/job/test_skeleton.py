@@ -11,7 +11,7 @@ import pytest
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.task_runtime.job import job_file
 from connectctl.ops.task_runtime.job.skeleton import skeleton, write
-from test_examples import passed
+from documentation import passed
 
 ROOT = Path(__file__).parents[4]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}

@@ -14,7 +14,7 @@ from connectctl.ops.task_runtime.job.config_topic_records import Generation, con
 from connectctl.ops.task_runtime.job.stale_run import UNOBSERVABLE, RegainTasks, TakenOver
 from connectctl.ops.task_runtime.task import retries
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
-from ops.task_runtime.job.test_generation import CONFIG, Handle, World, tasks
+from fakes.generations import CONFIG, Handle, World, tasks
 
 OTHER = Holder("connectctl-run", "h")
 

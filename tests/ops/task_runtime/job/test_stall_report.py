@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskSta
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.progress import SLOW, TaskProgress
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
-from ops.task_runtime.task.test_exactly_once_task import FakeHandle, Log, Numbers, kernel
+from fakes.numberskernel import FakeHandle, Log, Numbers, kernel
 
 NOON = datetime(2026, 1, 1, 12, 0, 0)
 AWAY = "1 of 3 brokers do not accept connections: 2 (b:9092)"

@@ -12,9 +12,9 @@ from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.metrics import Metrics, TaskMeter, metrics
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
+from fakes.polledsource import Broker, run
 from hypothesis import given
 from hypothesis import strategies as st
-from ops.task_runtime.task.test_polled_source import Broker, run
 
 
 def of(*leases: TaskResult) -> Metrics:

@@ -13,7 +13,7 @@ from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, TransactionBatch
 from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
-from ops.kafka.test_batch_rewrite import found, read, sealed, written
+from fakes.rewrittenbatches import found, read, sealed, written
 
 ROWS: list[Any] = [(1000 + n, b"key", b"x" * 200, []) for n in range(10)]
 

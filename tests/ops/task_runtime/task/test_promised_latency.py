@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.task_thread import TaskThread
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
-from ops.task_runtime.task.test_polled_source import PARTITION, Broker, Handle, Plain, offset
+from fakes.polledsource import PARTITION, Broker, Handle, Plain, offset
 
 JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 LONG = 60.0

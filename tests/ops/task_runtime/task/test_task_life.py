@@ -21,9 +21,9 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskRes
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from fakes.attemptwork import work
+from fakes.polledsource import Broker, Handle, Task
 from live.real import eventually
-from ops.task_runtime.attempt.test_task_attempt import work
-from ops.task_runtime.task.test_polled_source import Broker, Handle, Task
 
 
 class Refusal(ConnectctlError):

@@ -10,7 +10,7 @@ from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.connector import SourceTask
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
-from ops.task_runtime.task.test_polled_source import ALL, KEY, PARTITION, Broker, offset, run
+from fakes.polledsource import ALL, KEY, PARTITION, Broker, offset, run
 
 OTHER = b'["c",{"file":"b"}]'
 MODES = [pytest.param(Boundary.POLL, id="exactly once"), pytest.param(None, id="at least once")]

@@ -14,7 +14,7 @@ from connectctl.ops.kafka.fetched_batches import CommittedBatches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import MOST_SENT, BatchReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import SourceCluster
-from ops.kafka.test_batch_rewrite import sealed
+from fakes.rewrittenbatches import sealed
 
 RECORD = b"\x0c\0\0\0\x01\x01\0"  # neither key nor value
 
