@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import guardian
 import pytest
 from hypothesis import HealthCheck, settings
 from otherbrokers import up_as_asked
@@ -64,10 +62,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places[item.path])
 
 
-def pytest_configure() -> None:
-    """What is started in the background of a script ignores ^C, and so would every process that a test starts."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Whatever ends this process, what it starts ends with it.
+
+    What is started in the background of a script ignores ^C, and so would every process that a test starts.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[_DIRECTORY] = guardian.begin()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -83,7 +85,7 @@ def _whole(config: pytest.Config) -> bool:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """The process that has others test makes what their Sparks start with, beside the first tests."""
     if session.config.getoption("numprocesses", None) and _whole(session.config):
-        session.config.stash[_CLASSES] = Archive()
+        session.config.stash[_CLASSES] = Archive(session.config.stash[_DIRECTORY])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -93,22 +95,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 SPARK = "PYSPARK_SUBMIT_ARGS"
 _CLASSES = pytest.StashKey[Archive]()
-_OURS = re.compile(r"connectctl-tests-(\d+)-")
+_DIRECTORY = pytest.StashKey[Path]()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def state_home() -> Iterator[Path]:
+def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
     """An empty XDG_STATE_HOME, so that no test meets the person's own sandboxes and journal.
 
     The cache stays the person's: jars are downloaded once.
     """
-    directory = Path(tempfile.mkdtemp(prefix=f"connectctl-tests-{os.getpid()}-")).resolve()
+    directory = pytestconfig.stash[_DIRECTORY] / "state"
+    directory.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(directory))
         if SPARK not in os.environ:
             patch.setenv(SPARK, submit_args(java_options()))
         yield directory
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +121,6 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
     """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down
 
-    _end_what_killed_sessions_left()
     sandbox = up_as_asked(SandboxSpec(name="tests", workers=2, support="enabled"))
     yield sandbox
     with pytest.MonkeyPatch.context() as patch:
@@ -132,22 +133,9 @@ def secured(state_home: Path) -> Iterator[Sandbox]:
     """A cluster behind TLS, logins that have to be renewed every ten seconds, and ACLs; with two workers, exactly-once."""
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
-    _end_what_killed_sessions_left()
     sessions = {"connections.max.reauth.ms": "10000"}
     sandbox = up(SandboxSpec(name="secured", support="enabled", secured=True, extra_broker_properties=sessions))
     yield sandbox
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state_home))
         down("secured")
-
-
-def _end_what_killed_sessions_left() -> None:
-    """A test run that was killed cannot take its cluster down, and no other would look in its directory."""
-    import psutil
-    from connectctl.ops.sandbox import processes
-
-    for root in processes.roots():
-        session = _OURS.search(str(root))
-        if session and not psutil.pid_exists(int(session.group(1))):
-            processes.sweep(root)
-            shutil.rmtree(next(up for up in (root, *root.parents) if _OURS.match(up.name)), ignore_errors=True)

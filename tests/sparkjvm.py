@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -33,8 +32,9 @@ def submit_args(options: str) -> str:
 class Archive:
     """An archive that is being made, for the processes that this one starts."""
 
-    def __init__(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="connectctl-tests-classes-"))
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "classes"
+        self._directory.mkdir()
         os.environ[_ARCHIVE] = str(self._directory / "spark.jsa")
         with (self._directory / "log").open("wb") as log:
             self._making = subprocess.Popen(

@@ -5,6 +5,8 @@ the records of topics. They give every commit with its records and offsets. ``fa
 after a commit, a commit that is not answered, a poll to be repeated, a rebalance. ``check_exactly_once`` asks for each of
 them at each occasion, and compares what was committed. How to: docs/how-to/test-connectors.md.
 
+Records are encoded and partitioned by the producer of a real task, and decoded for who reads them.
+
 What is in memory has one task at a time and no network: no other producer fences the task, no request takes time, and
 topics are neither created nor refused. ``connectctl sandbox up`` is the real thing.
 """

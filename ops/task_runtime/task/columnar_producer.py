@@ -72,13 +72,16 @@ class ColumnarProducer(TaskProducer):
         codec = codec if (codec := _codec(whole)) in CODECS else "none"
         largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
         batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
-        self._producer: BatchProducer = BatchProducer(
-            _client(kafka, whole), id_, transaction_timeout_ms=timeout_ms, timeout=timeout, wire=wire
-        )
+        self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout, wire)
         self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
         self._writer = ColumnWriter(self._producer, codec, batch_bytes, largest, too_large)
         self.id = id_
         self.timeout_ms = timeout_ms
+
+    def _open(
+        self, client: Mapping[str, Any], id_: str, timeout_ms: int, timeout: float, wire: SharedProtocolClient | None
+    ) -> BatchProducer:
+        return BatchProducer(client, id_, transaction_timeout_ms=timeout_ms, timeout=timeout, wire=wire)
 
     @staticmethod
     def shared_client(kafka: Kafka, timeout_ms: int, properties: Mapping[str, Any]) -> SharedProtocolClient:
@@ -165,7 +168,7 @@ class ColumnarProducer(TaskProducer):
         except Refusal as e:
             if e.named is not None and (unfit := _rejected(e, e.named)):
                 raise unfit from e
-            self._fail(KafkaError(e.code), doing, e)
+            self._fail(KafkaError(e.code, e.said), doing, e)
         except OSError as e:
             raise UnknownOutcome(f"could not {doing}: {e or type(e).__name__}") from e
 

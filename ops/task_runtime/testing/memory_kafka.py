@@ -1,30 +1,46 @@
 """As much of Kafka as a task needs, in memory: transactions, source offsets, and a consumer group's offsets.
 
-A contract test holds the producer to ``TaskProducer``, and the consumer to ``GroupConsumer``.
+The producer is that of a real task, which encodes and partitions; a contract test holds the consumer to ``GroupConsumer``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, Fault, Faults
+from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+    from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets
+
+MAX_MESSAGE_BYTES = 1_048_588
+"""What a topic takes by default (``max.message.bytes``)."""
+TIMEOUT_MS = 900_000
 
 
 @dataclass
 class MemoryKafka:
-    """What is committed. ``transactions`` has records and offsets of each commit, source offsets by raw key."""
+    """What is committed. ``transactions`` has records and offsets of each commit, source offsets by raw key; ``partitions``
+    is how many a topic has, 1 where it is not there.
+    """
 
     faults: Faults
+    partitions: Mapping[str, int] = field(default_factory=dict)
     source_offsets: dict[bytes, bytes | None] = field(default_factory=dict)
     group: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
     transactions: list[tuple[tuple[ProducerRecord, ...], Mapping[Any, Any]]] = field(default_factory=list)
@@ -51,6 +67,15 @@ class MemoryKafka:
     def now(self) -> float:
         return self.seconds
 
+    @property
+    def client(self) -> dict[str, Any]:
+        """The properties of a context: none."""
+        return {}
+
+    def failure(self, error: Any, doing: str) -> ConnectctlError:
+        """As ``Kafka.failure``."""
+        return ConnectctlError(f"Could not {doing}", why=error.str(), code=error.name())
+
 
 class MemoryOffsets:
     """The committed source offsets, as they were when they were last read."""
@@ -74,63 +99,95 @@ class MemoryOffsets:
         return (0, self._transactions) if key in self._read else None
 
 
-class MemoryProducer:
-    """A ``TaskProducer``: what it sends is there for others once it is committed."""
+class MemoryBatches:
+    """As ``BatchProducer``, for one task: the records of its encoded batches are there for others once it is committed."""
 
-    overdue = False
     bumps_epoch = False
-    existing_topic: str | None = None
 
-    def __init__(self, kafka: MemoryKafka, id_: str):
+    def __init__(self, kafka: MemoryKafka):
         self._kafka = kafka
-        self.id = id_
-        self.timeout_ms = 60_000
-        self.begin()
+        self._records: list[ProducerRecord] = []
+        self._group: GroupOffsets = {}
 
     def initialise(self, patience: float) -> None:
         """No older producer is alive. What is committed can be read from now on."""
         self._kafka.in_doubt = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._records, self._group = [], {}
+
+    def partitions(self, topic: str, patience: float) -> int:
+        return self._kafka.partitions.get(topic, 1)
+
+    def add(self, places: Collection[TopicPartition]) -> None:
+        """Nothing is to be asked."""
+
+    def send(
+        self,
+        place: TopicPartition,
+        records: int,
+        made: Callable[[ProducerState], Parts],
+        named: Named | None = None,
+        answered: Answered | None = None,
+    ) -> None:
+        """Take a batch. Raises ``Refusal`` for one that is larger than brokers take by default."""
+        batch = b"".join(made(ProducerState(0, 0, 0)))
+        if len(batch) > MAX_MESSAGE_BYTES:
+            alone = place.topic if records == 1 else None
+            raise Refusal(Code.MESSAGE_TOO_LARGE, named, 0, f"a record batch of {len(batch)} bytes", alone, place.topic)
+        self._records += decoded(place, batch)
+
+    def send_group_offsets(self, offsets: GroupOffsets) -> None:
+        self._group = {**self._group, **offsets}
+
+    def flush(self) -> None:
+        """All is acknowledged."""
+
+    settle = flush
+
+    def end(self, *, commit: bool) -> None:
+        """Commit or abort. Raises ``UnknownOutcome`` and ``Crash`` where a fault says so."""
+        records, group = self._records, self._group
+        self._clear()
+        if commit:
+            offsets = {r.key or b"": r.value for r in records if r.topic == OFFSETS_TOPIC}
+            self._kafka.commit([r for r in records if r.topic != OFFSETS_TOPIC], offsets, group)
+
+
+class MemoryProducer(ColumnarProducer):
+    """A ``TaskProducer`` that encodes and partitions its records as the real one, and has them in ``kafka``."""
+
+    existing_topic = None
+
+    def __init__(self, kafka: MemoryKafka, id_: str, properties: Mapping[str, Any] | None = None):
+        self._batches = MemoryBatches(kafka)
+        super().__init__(cast("Kafka", kafka), id_, timeout_ms=TIMEOUT_MS, properties=properties)
+
+    def _open(self, *_: object) -> BatchProducer:
+        return cast("BatchProducer", self._batches)
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         """None is open: what was not committed is forgotten."""
         return None
 
-    def begin(self) -> None:
-        self._records: list[ProducerRecord] = []
-        self._offsets: Offsets = {}
-        self._group: GroupOffsets = {}
-
-    def send(self, batch: TransactionBatch) -> None:
-        self._records += records_of(batch)
-
-    def send_offsets(self, topic: str, offsets: Offsets) -> None:
-        self._offsets = {**self._offsets, **offsets}
-
     def send_group_offsets(self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float) -> None:
-        self._group = {**self._group, **offsets}
-
-    def commit(self, patience: float) -> None:
-        """Commit it. Raises ``UnknownOutcome`` where a fault says so."""
-        self._kafka.commit(self._records, self._offsets, self._group)
-
-    def abort(self, patience: float) -> None:
-        self.begin()
+        self._batches.send_group_offsets(offsets)
 
     def expired(self) -> bool | None:
         """Transactions take no time here."""
         return False
 
-    def unusable_because(self) -> str | None:
-        """Nothing: there is no network."""
-        return None
-
     def discard(self) -> None:
         self.begin()
 
 
-def records_of(batch: TransactionBatch) -> Iterator[ProducerRecord]:
-    """Each record of ``batch`` by itself, in the order in which it is sent."""
-    yield from batch.records
-    for bulk in batch.record_batches:
-        for message in bulk.messages:
-            yield ProducerRecord(bulk.topic, message.get("key"), message["value"], message.get("partition"))
+def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
+    """The records of an encoded batch, as a consumer gets them."""
+    from kafka.record.memory_records import MemoryRecords
+
+    found: Any = MemoryRecords(batch).next_batch()
+    for record in found:
+        yield ProducerRecord(
+            place.topic, record.key, record.value, place.partition, tuple(record.headers), record.timestamp
+        )

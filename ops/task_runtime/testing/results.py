@@ -48,7 +48,7 @@ class Run(Generic[O]):
 
     @property
     def records(self) -> list[ProducerRecord]:
-        """The records of all commits, keys and values converted to bytes; ``partition`` None is left to the partitioner."""
+        """The records of all commits as a consumer gets them, partition by partition."""
         return [record for commit in self.commits for record in commit.records]
 
     def values(self, topic: str | None = None) -> list[bytes | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
 
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -19,7 +18,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import Given, Log, MemoryConsumer, committed_offsets, log_of
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
@@ -38,6 +37,7 @@ def run_sink(
     *,
     offsets: Mapping[TopicPartition, int] | None = None,
     fail_at: FailAt | None = None,
+    partitions: Mapping[str, int] | None = None,
     batch: int = MOST_RECORDS,
     name: str = "connector",
     expect_failure: bool = False,
@@ -49,10 +49,11 @@ def run_sink(
     and once more as the task is stopped; a pause that the task asks for takes no time. After a failure a new task starts at
     the committed offsets, and is given again what they do not cover.
 
-    ``offsets`` are those of the next records, committed by an earlier run. Raises what the connector or the task raises, or
+    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many partitions a topic of
+    the output has, one if not given. Raises what the connector or the task raises, or
     gives a run with the state FAILED where ``expect_failure`` is true.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {}))
+    kafka = MemoryKafka(Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {}))
     run = SinkRun()
     whole = whole_config(connector, {"topics": ",".join(topics), **config}, name)
     with failing(run, expect_failure):
@@ -139,7 +140,7 @@ class _SinkAttempts:
     def _commit(self, task: SinkTask, consumer: MemoryConsumer) -> Callable[[GroupOffsets], None]:
         if not self.connector.exactly_once:
             return consumer.commit
-        producer = cast(TaskProducer, MemoryProducer(self.kafka, "testing-0"))
+        producer = MemoryProducer(self.kafka, "testing-0")
         return TransactionalCommit(producer, consumer, task, PATIENCE)
 
     def _open(self) -> SinkTask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from connectctl.ops.connect.offset_rules import format_problems, stored_form
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
@@ -17,7 +17,6 @@ from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryOffsets, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC, task_configs, whole_config
@@ -33,6 +32,7 @@ def run_source(
     *,
     offsets: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]] = (),
     fail_at: FailAt | None = None,
+    partitions: Mapping[str, int] | None = None,
     polls: int = MOST_POLLS,
     name: str = "connector",
     expect_failure: bool = False,
@@ -43,13 +43,15 @@ def run_source(
     tasks run one after the other, on this thread: each until a poll gives nothing or it is ``finished``, or for at most
     ``polls`` polls. What runs is the loop of a real task, always exactly-once: transactions begin and end as
     ``transaction.boundary`` says, offsets are committed with the records, and after a failure a new task starts behind what
-    is committed. Keys and values go through the converters of ``config``.
+    is committed. Keys and values go through the converters of ``config``, and records are encoded, and put into one of the
+    topic's ``partitions``, by the producer of a real task; a topic has one partition where ``partitions`` does not have it.
 
     ``offsets`` are source partitions with the offsets committed by an earlier run, of the types that Connect stores. Raises
-    ``BadInput`` for other ones, and what the connector or a task
-    raises, or gives a run with the state FAILED where ``expect_failure`` is true.
+    ``BadInput`` for other ones, and what the connector or a task raises, or gives a run with the state FAILED where
+    ``expect_failure`` is true. So it is for a record that Kafka does not take: one that is too large, or for a partition
+    that the topic does not have.
     """
-    kafka = MemoryKafka(Faults(fail_at or {}), dict(_stored(name, p, o) for p, o in offsets))
+    kafka = MemoryKafka(Faults(fail_at or {}), partitions or {}, dict(_stored(name, p, o) for p, o in offsets))
     run = SourceRun()
     whole = whole_config(connector, config, name)
     with failing(run, expect_failure):
@@ -105,7 +107,7 @@ class _TaskRun:
             OFFSETS_TOPIC,
         )
         loop = ExactlyOnceTask(
-            lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
+            lambda: MemoryProducer(kafka, "testing-0", delivery.properties),
             SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
             stopped=lambda: self._idle or self.polls <= 0,
             sleep=lambda seconds: None,

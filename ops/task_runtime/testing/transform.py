@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any, cast
+from typing import Any
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -15,7 +15,6 @@ from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.subscription import input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
-from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
@@ -34,6 +33,7 @@ def run_transform(
     *,
     offsets: Mapping[TopicPartition, int] | None = None,
     fail_at: FailAt | None = None,
+    partitions: Mapping[str, int] | None = None,
     batch: int = MOST_RECORDS,
     name: str = "connector",
     expect_failure: bool = False,
@@ -44,13 +44,17 @@ def run_transform(
     and is given ``batch`` records at a time; each batch is a transaction with its output and the group's offsets. After a
     failure a new task starts at the committed offsets.
 
-    ``offsets`` are those of the next records, committed by an earlier run. Raises what the transform raises, or gives a run
+    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many partitions a topic of
+    the output has, one if not given. Raises what the transform raises, or gives a run
     with the state FAILED where ``expect_failure`` is true.
     """
     kind = connector_of(transform)
     if kind is None:
         raise BadInput("A transform is a subclass of Transform, or a function of DataFrames")
-    kafka, run = MemoryKafka(Faults(fail_at or {}), group=committed_offsets(offsets or {})), GroupRun()
+    kafka, run = (
+        MemoryKafka(Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {})),
+        GroupRun(),
+    )
     whole = whole_config(kind, {"topics": ",".join(topics), **config}, name)
 
     def opened() -> Transform:
@@ -65,7 +69,7 @@ def run_transform(
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now, apart)
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
             loop = ExactlyOnceTask(
-                lambda: cast(TaskProducer, MemoryProducer(kafka, "testing-0")),
+                lambda: MemoryProducer(kafka, "testing-0"),
                 ledger,
                 stopped=lambda: not source.has_more,
                 sleep=lambda seconds: None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.source import (
     ExactlyOnceSupport,
     RetriableError,
@@ -165,3 +167,63 @@ def test_a_connector_that_asks_kafka_is_told_that_there_is_none() -> None:
     connector = type("Asks", (kind(),), {"start": start})
     with pytest.raises(ConnectctlError, match=r"connectctl.testing has no Kafka: context.target.layouts"):
         run_source(connector, {"of": "a"})
+
+
+def records(*given: SourceRecord) -> type[SourceConnector]:
+    """A connector whose only task gives these records in its first poll."""
+
+    class Once(SourceTask):
+        def start(self, configs: Mapping[str, str]) -> None:
+            self.left = [] if self.context.offsets.offset({"of": "a"}) else list(given)
+
+        def poll(self) -> Sequence[SourceRecord]:
+            some, self.left = self.left, []
+            return some
+
+    class Given(SourceConnector):
+        task = Once
+
+        def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+            return [{}]
+
+    return Given
+
+
+def record(value: str, **more: Any) -> SourceRecord:
+    return SourceRecord({"of": "a"}, {"n": 1}, "t", value, **more)
+
+
+def test_records_lie_where_the_partitioner_of_java_puts_their_keys() -> None:
+    source = records(*(record(f"v{n}", key=f"k{n}") for n in range(300)))
+    for given in ({}, {"producer.override.batch.size": "1000"}):
+        run = run_source(source, given, partitions={"t": 7})
+        assert all(r.partition == java_partition(r.key or b"", 7) for r in run.records)
+        assert set(run.values()) == {f"v{n}".encode() for n in range(300)}
+    assert {r.partition for r in run_source(source, {}).records} == {0}
+
+
+def test_records_are_what_a_consumer_gets_of_them() -> None:
+    run = run_source(records(record("v", key="k", headers=[("h", b"1")], timestamp=1700)), {})
+    assert [(r.partition, r.key, r.value, r.headers, r.timestamp) for r in run.records] == [
+        (0, b"k", b"v", (("h", b"1"),), 1700)
+    ]
+    before = time.time_ns() // 1_000_000
+    (one,) = run_source(records(record("v")), {}).records
+    assert before <= (one.timestamp or 0) <= time.time_ns() // 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("given", "config", "message"),
+    [
+        (record("x" * 1_100_000), {}, "too large"),
+        (record("x" * 2000), {"producer.override.max.request.size": "1000"}, "too large"),
+        (record("x", partition=3), {}, "t has 1 partitions, and no partition 3"),
+        (record("x", timestamp=-5), {}, "before 1970"),
+    ],
+)
+def test_a_record_that_kafka_does_not_take_fails_the_task_and_nothing_is_committed(
+    given: SourceRecord, config: dict[str, str], message: str
+) -> None:
+    run = run_source(records(record("first"), given), config, expect_failure=True)
+    assert (run.state, run.commits, run.offsets) == ("FAILED", [], [])
+    assert message in str(run.error)
