@@ -21,45 +21,10 @@ if TYPE_CHECKING:
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-pytest_plugins = ["draws"]
+pytest_plugins = ["draws", "fileorder"]
 
-ALL = "not slow and not campaign"
 WIDTH = 4
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
-
-
-LONGEST = (
-    "live/test_upgrade_failures.py",
-    "live/test_endurance.py",
-    "live/test_demo.py",
-    "live/test_run_clusters.py",
-    "live/test_readme.py",
-    "live/test_upgrade.py",
-    "live/test_offset_changes.py",
-    "live/test_run_examples.py",
-    "live/test_run.py",
-    "live/test_run_sink.py",
-    "live/test_run_takeover.py",
-    "live/test_run_archive.py",
-    "live/test_three_brokers.py",
-    "live/test_upgrade_versions.py",
-    "upgrade/test_fail_at.py",
-)
-"""Files that take minutes, the longest first: whoever begins one of them at the end is waited for by the others."""
-LIVE_UNTIL = 0.9
-"""The part of the other files within which those that wait for clusters are begun; the rest are short."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first. Then those that wait for clusters and those that compute by turns, else they would compute
-    all at once when nobody waits any more."""
-    places: dict[Path, float] = {}
-    for waits, until in ((True, LIVE_UNTIL), (False, 1.0)):
-        files = list(dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits))
-        places |= {file: until * number / len(files) for number, file in enumerate(files)}
-    named = {file: f"{file.parent.name}/{file.name}" for file in places}
-    places |= {file: LONGEST.index(name) - len(LONGEST) for file, name in named.items() if name in LONGEST}
-    items.sort(key=lambda item: places[item.path])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Several processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
+    from fileorder import ALL  # a plugin, which pytest imports itself
+
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
     return WIDTH if _whole(config) and not looked_at and config.option.markexpr == ALL else 0
 

@@ -1,0 +1,81 @@
+"""The order in which files are tested: the longest first, as the last run of the whole suite on this machine found them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ALL = "not slow and not campaign"
+"""The marks of the whole suite."""
+KEPT = "connectctl/seconds"
+"""Where pytest's cache has the seconds of each file."""
+LONGEST = (
+    "live/test_upgrade_failures.py",
+    "live/test_endurance.py",
+    "live/test_demo.py",
+    "live/test_run_clusters.py",
+    "live/test_readme.py",
+    "live/test_upgrade.py",
+    "live/test_offset_changes.py",
+    "live/test_run_examples.py",
+    "live/test_run.py",
+    "live/test_run_sink.py",
+    "live/test_run_takeover.py",
+    "live/test_run_archive.py",
+    "live/test_three_brokers.py",
+    "live/test_upgrade_versions.py",
+    "upgrade/test_fail_at.py",
+)
+"""Files that take minutes, where no run is remembered."""
+LONG = 60.0
+"""Seconds from which a file is long: whoever begins one of them at the end is waited for by the others."""
+LIVE_UNTIL = 0.9
+"""The part of the other files within which those that wait for clusters are begun; the rest are short."""
+
+
+def name_of(file: Path) -> str:
+    """A file as the cache and ``LONGEST`` have it."""
+    return f"{file.parent.name}/{file.name}"
+
+
+def longest(seconds: dict[str, float] | None) -> list[str]:
+    """The long files, the longest first, by the seconds of a run; ``LONGEST`` without any."""
+    if not seconds:
+        return list(LONGEST)
+    return sorted((name for name, each in seconds.items() if each >= LONG), key=lambda name: -seconds[name])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest files first. Then those that wait for clusters and those that compute by turns, else they would compute
+    all at once when nobody waits any more."""
+    places: dict[Path, float] = {}
+    for waits, until in ((True, LIVE_UNTIL), (False, 1.0)):
+        files = list(dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits))
+        places |= {file: until * number / len(files) for number, file in enumerate(files)}
+    first = longest(config.cache.get(KEPT, None) if config.cache is not None else None)
+    places |= {file: first.index(name) - len(first) for file in places if (name := name_of(file)) in first}
+    items.sort(key=lambda item: places[item.path])
+
+
+class _Remembered:
+    """The seconds of each file, kept by the process that hears of all tests."""
+
+    def __init__(self, cache: pytest.Cache):
+        self._cache, self._seconds = cache, defaultdict[str, float](float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[name_of(Path(report.location[0]))] += report.duration
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            self._cache.set(KEPT, dict(self._seconds))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Remember seconds where the whole suite is tested."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.option.markexpr == ALL
+    parts = hasattr(config, "workerinput") or config.option.keyword or config.option.collectonly
+    if config.cache is not None and whole and not parts:
+        config.pluginmanager.register(_Remembered(config.cache))
