@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from nextsteps import NextSteps
 from otherbrokers import up_as_asked
 from sparkjvm import Archive, java_options, submit_args
 
@@ -62,10 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places[item.path])
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """What is started in the background of a script ignores ^C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(NextSteps())
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -91,9 +91,9 @@ def _where(each: ConnectorStore) -> str:
 
 
 def _seed(each: ConnectorStore) -> str:
-    merge = f"connectctl offsets merge {each.name} --into dedicated"
+    merge = f"connectctl offsets merge {each.name} --into dedicated --stop"
     if not each.then.implicit or each.now == each.then:
-        return f"{merge} --stop"
+        return merge
     return (
         f"Before exactly-once is enabled: connectctl connectors stop {each.name} --wait, set "
         f"offsets.storage.topic={each.name}-offsets on it, then {merge}"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Described, RawMember
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.job.group_members import LeaseGap, TaskMembers
 from connectctl.ops.task_runtime.spi.subscription import subscription
 
@@ -30,10 +31,14 @@ class Group:
     def __init__(self, *members: RawMember, state: str = "Stable", refuses: dict[str, int] | None = None):
         self.described: Described | None = Described(state, "consumer", "cooperative-sticky", members)
         self.removed: list[str] = []
+        self.pending: frozenset[TopicPartition] = frozenset()
         self.refuses = refuses or {}
 
     def describe(self) -> Described | None:
         return self.described
+
+    def stable_offsets(self, partitions: Collection[TopicPartition]) -> Any:
+        return {}, frozenset(partitions) & self.pending
 
     def remove_static(self, ids: Collection[str]) -> dict[str, int]:
         self.removed += sorted(ids)
