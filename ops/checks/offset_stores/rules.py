@@ -285,4 +285,4 @@ def reset_fails(facts: StoreFacts, goal: Goal) -> Finding | None:
         f"DELETE /connectors/…/offsets fails for them on {facts.version} with exactly-once enabled, and leaves their "
         "global offsets deleted and the dedicated ones in place."
     )
-    return RESET_FAILS.found(names(hit), message, f"connectctl offsets reset {hit[0].name}")
+    return RESET_FAILS.found(names(hit), message, f"connectctl offsets reset {hit[0].name} --stop")
