@@ -51,7 +51,8 @@ def apply(
         on_result = print_result if for_people else None
         run = journal.begin_plan(plan)
         results += carry_out(session, plan, context, journal, run, on_result=on_result)
-        if begin is not None and for_people and changes:
+        done = any(result.outcome is Outcome.DONE for result in results)
+        if begin is not None and for_people and changes and done:
             terminal.say(f"Undo it with: connectctl runs undo {run.id}")
     elif plan.undoes:
         from connectctl.ops.core.journal import RunState

@@ -18,6 +18,13 @@ NOT_APPLIED = {
     "loggers undo": "Name the run to undo: connectctl loggers undo RUN.",
 }
 """The command to use instead of applying a plan, by its operation or the first word of it."""
+PRINTED_BY = {
+    "run": "run JOB",
+    "run sweep": "run JOB --sweep",
+    "run members": "run status NAME --remove-members",
+    "upgrade": "upgrade plan …",
+}
+"""The command that prints a plan, where it has another name than the operation."""
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -46,4 +53,5 @@ def check_fresh(saved: Plan, now: Plan) -> None:
         return
     was, now_is = (list(map(str.strip, apply.summary(plan)[1:])) for plan in (saved, now))
     why = next((f"now it would be: {line}" for line in now_is if line not in was), "its inputs have changed")
-    raise stale(why, f"Make a new plan: connectctl {saved.operation} … --dry-run -o json.")
+    command = PRINTED_BY.get(saved.operation, f"{saved.operation} …")
+    raise stale(why, f"Make a new plan: connectctl {command} --dry-run -o json.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import guardian
 import pytest
 from hypothesis import HealthCheck, settings
+from nextsteps import NextSteps
 from otherbrokers import up_as_asked
 from sparkjvm import Archive, java_options, submit_args
 
@@ -35,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_DIRECTORY] = guardian.begin()
+    config.pluginmanager.register(NextSteps())
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

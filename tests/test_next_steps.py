@@ -1,4 +1,9 @@
-"""A command that connectctl prints is one that it has: every name and option in the texts of the code exists."""
+"""A command that connectctl prints is one that it has, and works where it is printed.
+
+Every name and option in the texts of the code exists. ``nextsteps.txt`` has a row for each next step: the test whose
+situation prints it, in which it is then run (``nextsteps.py``); or a command that is run in a cluster in memory; or the
+reason why neither is possible.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,12 @@ from typing import Any
 
 import pytest
 import typer
+from cli.test_every_command import Clusters
 from connectctl.cli.main import app
+from connectctl.ops.connect import target_state_wait
+from fakes.adminworkers import AdminWorkers
+from fakes.adminworkers import run as admin
+from nextsteps import table, without_prose
 
 ROOT = Path(__file__).parents[1]
 HOLE = "X1"
@@ -105,3 +115,58 @@ def test_a_command_that_does_not_exist_is_a_problem(words: str, why: str | None)
 def test_every_command_in_a_text_exists_with_its_options() -> None:
     named = [each for each in COMMANDS if not _is_prose(each[1])]
     assert [(where, words, why) for where, words in named if (why := problem(words))] == []
+
+
+TABLE = table()
+IN_WORLD = re.compile(r"in (plain|offsets|rolling): (.+)")
+NAMED_TEST = re.compile(r"tests/[\w/]+\.py(?:::(\w+))?")
+
+
+def test_every_next_step_has_a_row_and_every_row_a_next_step() -> None:
+    steps = {" ".join(without_prose(words) or words) for _, words in COMMANDS if not _is_prose(words)}
+    assert sorted(steps ^ TABLE.keys()) == []
+    rows = TABLE.values()
+    run, followed = [r for r in rows if IN_WORLD.match(r)], [r for r in rows if r.startswith("tests/") and "::" in r]
+    others = {step: why for step, why in TABLE.items() if why not in run and why not in followed}
+    print(
+        f"\n{len(TABLE)} next steps: {len(followed)} followed where they are printed, {len(run)} run in a cluster in memory"
+    )
+    print("\n".join(f"not run: {step}: {why}" for step, why in sorted(others.items())))
+    assert len(others) <= 30
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE.values() if NAMED_TEST.search(row)])
+def test_a_test_that_a_row_names_exists(row: str) -> None:
+    for named in NAMED_TEST.finditer(row):
+        path = ROOT / named.group(0).partition("::")[0]
+        assert path.is_file()
+        assert named.group(1) is None or f"def {named.group(1)}(" in path.read_text()
+
+
+@pytest.mark.parametrize("step", [step for step, row in TABLE.items() if IN_WORLD.match(row)])
+def test_a_next_step_works_in_a_cluster_in_memory(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    at, found = Clusters(tmp_path), IN_WORLD.match(TABLE[step])
+    assert found is not None
+    world, line = found.groups()
+    if "{run}" in line:
+        at.plain.change("fence", "--yes")
+        line = line.replace("{run}", at.last_run())
+    file = at.file("o.json", '[{"partition": {"table": "a"}, "offset": {"lsn": 9}}]')
+    args = line.format(directory=tmp_path, offsets=file).split()
+    pattern = re.sub(r"X1|\b[A-Z]{2,}\b", "X1", step).split()
+    assert problem(pattern) is None
+    options = {word for word in pattern if word.startswith("--")}
+    assert {word for word in args if word.startswith("--")} >= options
+    reads = args[0] in ("preflight", "validate") or args[1] in READS or "--explain" in args
+    args += [] if reads else ["--yes"]
+    if args[0] == "loggers":
+        result = admin(AdminWorkers(), *args)
+    else:
+        result = {"plain": at.plain, "offsets": at.offsets, "rolling": at.rolling}[world].run(*args)
+    assert result.exit_code in ((0, 1) if args[0] == "preflight" else (0,)), result.output
+
+
+READS = frozenset(("backup", "diff", "get", "hanging", "history", "lag", "list", "plan", "show"))
+"""Commands that ask for no confirmation."""

@@ -212,7 +212,7 @@ def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
             yield (
                 f"warning: Could not write {len(total.unwritten):,} offsets of task {number} to the global offsets topic "
                 f"{ready.topics['offsets']}: {why}. {ready.dedicated_offsets_topic} has them; to copy them: "
-                f"connectctl offsets merge {ready.name} --into global"
+                f"connectctl offsets merge {ready.name} --into global --stop"
             )
 
 

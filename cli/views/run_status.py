@@ -7,6 +7,7 @@ from typing import Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.views.run import MEASURED, measured, sizes
+from connectctl.ops.core.finding import some_of
 
 STALE = 90.0
 """Seconds after which a run without a new status may have been killed: it reports after each lease."""
@@ -22,6 +23,20 @@ def latency_lines(connector: Mapping[str, Any]) -> Iterator[str]:
                 f"{connector['name']}: latency promise missed: p99 {p99:,.0f} ms of task {task['task']} in its last lease, "
                 f"{promise:,.0f} ms promised"
             )
+
+
+def pending_lines(name: str, pending: Mapping[str, Any], *, wide: bool) -> Iterator[str]:
+    """Yield a line about offsets that wait for a transaction, and ``wide`` about those that could not be seen."""
+    places = [f"{each['topic']}-{each['partition']}" for each in pending["partitions"]]
+    if places:
+        ids = [each["transactionalId"] for each in pending["transactions"]]
+        end = f"connectctl transactions abort {ids[0]}" if ids else "connectctl transactions list --open"
+        yield (
+            f"{name}: the offsets of the consumer group {pending['group']} on {some_of(places, 3)} are pending (KIP-447), "
+            f"and wait for {pending['waitsFor']}. They are released when it ends; if its producer is gone: {end}"
+        )
+    elif pending["unknown"] and wide:
+        yield f"{name}: whether offsets of the consumer group are pending is unknown: {pending['unknown']}"
 
 
 def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
@@ -45,6 +60,9 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     for each in found["connectors"]:
         for line in latency_lines(each):
             terminal.say(line)
+        if pending := each["pendingOffsets"]:
+            for line in pending_lines(each["name"], pending, wide=wide):
+                terminal.say(line)
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):
             terminal.say(

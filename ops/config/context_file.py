@@ -9,10 +9,10 @@ is wrong in one context is an error of that context: the others can be used.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from connectctl.ops.config import yaml_text
 from connectctl.ops.config.application_section import ApplicationSection
@@ -221,6 +221,15 @@ def _longest_known(location: list[str], lines: dict[str, int]) -> str | None:
         if dotted in lines:
             return dotted
     return None
+
+
+def takes_list(parts: Iterable[str]) -> bool:
+    """Return whether the setting of a context at the path ``parts`` is a list."""
+    kind: Any = ContextEntry
+    for part in parts:
+        field = getattr(kind, "model_fields", {}).get(part)
+        kind = field.annotation if field is not None else (get_args(kind) or (None,))[-1]
+    return any(get_origin(each) is list for each in (kind, *get_args(kind)))
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {

@@ -180,9 +180,10 @@ def pick_context(wanted: str | None, origin: str, file: Parsed | None) -> str | 
         if wanted is None:
             return known[0] if len(known) == 1 else None
     if wanted is not None and wanted not in known:
-        have = (
-            f"Known contexts: {', '.join(known)}." if known else "No context is defined; see connectctl context show."
-        )
+        have = f"Known contexts: {', '.join(known)}."
+        if not known:
+            command = f"connectctl context add {wanted} --bootstrap-servers HOST:PORT --group-id ID"
+            have = f"No context is defined. Add it: {command}"
         raise BadInput(f"Context not found: {wanted} ({origin})", next_step=have)
     return wanted
 

@@ -191,7 +191,7 @@ def _lost(name: str, first: SourceOffset, count: int) -> Finding:
         f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, although "
         f"KIP-618 specifies {_value(first.global_)} for {first.key.text}" + (" and so on." if count > 1 else ".")
     )
-    return LOST.found(name, message, f"Repair it: connectctl offsets merge {name} --into dedicated")
+    return LOST.found(name, message, f"Repair it: connectctl offsets merge {name} --into dedicated --stop")
 
 
 def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOffset) -> Finding | None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 CONTRADICTED = "contradicted"
 """The code of an error after which a run cannot be resumed: what it did was changed meanwhile."""
+NOT_RESUMED = frozenset({CONTRADICTED, "stale", "invalid-offset"})
+"""The codes of errors that a resumed run would meet again: its plan does not fit any more, and a new one is needed."""
 
 
 class ConnectctlError(Exception):

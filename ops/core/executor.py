@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import CONTRADICTED, ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import NOT_RESUMED, ConnectctlError, PartDone, Refused, TimedOut, Unreachable
 from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
@@ -148,8 +148,9 @@ def _changed(run: Run, steps: Sequence[Step[Any]]) -> bool:
 
 def _part_done(error: ConnectctlError, run: Run, now: _Execution[Any], resume_hint: str) -> PartDone:
     waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
-    then = "" if error.code == CONTRADICTED else f"Then resume: {resume_hint} {run.id}"
-    hint = f"{error.next_step or ''} {then}".strip()
+    hint = (error.next_step or "").rstrip(".")
+    if error.code not in NOT_RESUMED:
+        hint = f"{hint}. Then resume: {resume_hint} {run.id}".removeprefix(". ")
     # The step did nothing, and the run did.
     what = error.what.removesuffix("; nothing was done").removesuffix("; nothing was changed")
     return PartDone(f"Step {now.number + 1} of the run failed{waited}: {what}", why=error.why, next_step=hint)

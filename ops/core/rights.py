@@ -406,6 +406,9 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
         *_reads(Name.CONFIG, _PART, "which consumer groups sinks and transforms of runs have"),
         _RUNS,
         Need(_DESCRIBED, _D, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left"),
+        Need(_STABLE_OFFSETS, _D, _GROUP, Name.SINK_GROUPS, _PART, "offsets that wait for a transaction"),
+        Need("KafkaReads.topics", _D, _TOPIC, Name.SINK_TOPICS, _PART, "offsets that wait for a transaction"),
+        Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "the transaction that offsets wait for"),
         Need(_LEAVE, _R, _GROUP, Name.SINK_GROUPS, _PART, "members that a killed run left are not removed"),
     ),
     "audit": (

@@ -19,7 +19,7 @@ from connectctl.ops.clients.kafka_protocol import settled_positions
 from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.clients.spark.session import job_failures
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.jobs.audit import Cluster, reader
 from connectctl.ops.jobs.audit_inputs import Comparison
 from connectctl.ops.jobs.audit_runner import AuditWork, locally, on_spark
@@ -28,6 +28,7 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.operations.cluster.open_transactions import settled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
+from connectctl.ops.operations.offsets.incomplete import check_findings
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
@@ -114,9 +115,7 @@ def _offsets(access: AuditAccess, request: AuditRequest) -> tuple[dict[str, str]
     sources = access.sources()
     snapshot = observe(sources, OffsetsQuery((request.connector,)))
     found = assemble(snapshot, OffsetsQuery((request.connector,)))
-    if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
-        why = "; ".join(finding.message.rstrip(".") for finding in unread)
-        raise ConnectctlError(f"Could not read all offsets of {request.connector}", why=why, code="hidden")
+    check_findings((each for each in found.findings if each.id != "OFFSETS009"), snapshot, request.connector)
     configured = snapshot.configs.connectors.get(request.connector) if snapshot.configs else None
     pairs: list[Pair] = [
         (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective

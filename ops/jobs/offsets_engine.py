@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.spark.session import job_failures
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import TopicLayout
@@ -23,6 +22,7 @@ from connectctl.ops.kafka import spill
 from connectctl.ops.operations.offsets.changes import RestoreBackup
 from connectctl.ops.operations.offsets.dump_lines import wheres_in
 from connectctl.ops.operations.offsets.engine import Asked, View, layout, seen
+from connectctl.ops.operations.offsets.incomplete import check_places
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.record_changes import Where, decide
@@ -93,10 +93,7 @@ class Spark:
         shown = TopicLayout(sources)
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
         asked = [Asked(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
-        found = [at for places in layout(shown.sources, snapshot, asked).values() for at in places]
-        if problems := [at.problem for at in found if at.problem]:
-            why = "; ".join(dict.fromkeys(problems))
-            raise ConnectctlError("Could not read all offsets", why=why, code="hidden")
+        check_places(at for places in layout(shown.sources, snapshot, asked).values() for at in places)
         owners: dict[Source, frozenset[str] | None] = {}
         for name, topic in snapshot.dedicated.items():
             source = Source(topic.bootstrap, topic.image.topic)

@@ -98,6 +98,7 @@ def test_a_new_file_is_for_its_owner_only_and_can_be_used(tmp_path: Path) -> Non
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "rest_auth.token=env:"], "is a secret"),
         (["add", "n", "--bootstrap-servers", "x:1", "--set", "client"], "--set requires KEY=VALUE"),
         (["add", "n", "--rest", "http://me:hush@w:1"], "contains a password"),
+        (["add", "n", "--set", "rest=http://w:1,http://me:hush@w:2"], "contains a password"),
         (["add", "n", "--rest", "http://w:1", "--set", "rest.a=b"], "conflicts with a value given before"),
     ],
 )
@@ -107,6 +108,21 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(file: Path, args: li
     assert words in done.stderr
     assert "hush" not in done.output
     assert file.read_text() == TEXT
+
+
+def test_lists_are_set_with_commas(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    lists = [
+        "rest_auth.hosts=*.example.com, w-9",
+        "rest=https://w1:8083,https://w2:8083",
+        "applications.a.instances=i-0:80",
+    ]
+    done = run(path, "add", "prod", *(word for each in lists for word in ("--set", each)))
+    assert done.exit_code == 0, done.output
+    entry = context_file.read(path).content.contexts["prod"]
+    assert entry.rest_auth.hosts == ["*.example.com", "w-9"]
+    assert entry.rest == ["https://w1:8083", "https://w2:8083"]
+    assert entry.applications["a"].instances == ["i-0:80"]
 
 
 def test_a_context_is_removed(file: Path) -> None:

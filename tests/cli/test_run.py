@@ -413,7 +413,10 @@ def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> 
         "batch-size-avg": 7.0,
     }
     tasks = [{"task": 0, **part, "metrics": measured}, {"task": 1, **part, "metrics": None}]
-    shown = {"statusTopic": "s", "connectors": [{"name": "c", "connector": part, "tasks": tasks, "leftMembers": None}]}
+    shown = {
+        "statusTopic": "s",
+        "connectors": [{"name": "c", "connector": part, "tasks": tasks, "leftMembers": None, "pendingOffsets": None}],
+    }
     run_status.show_statuses(shown, False)
     narrow = capsys.readouterr().out
     assert "c: ended with 10 records in 2.0s, 5/s" in narrow

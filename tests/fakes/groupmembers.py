@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Described, RawMember
+from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
 class Group:
@@ -14,10 +16,14 @@ class Group:
     def __init__(self, *members: RawMember, state: str = "Stable", refuses: dict[str, int] | None = None):
         self.described: Described | None = Described(state, "consumer", "cooperative-sticky", members)
         self.removed: list[str] = []
+        self.pending: frozenset[TopicPartition] = frozenset()
         self.refuses = refuses or {}
 
     def describe(self) -> Described | None:
         return self.described
+
+    def stable_offsets(self, partitions: Collection[TopicPartition]) -> Any:
+        return {}, frozenset(partitions) & self.pending
 
     def remove_static(self, ids: Collection[str]) -> dict[str, int]:
         self.removed += sorted(ids)

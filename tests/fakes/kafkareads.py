@@ -10,7 +10,6 @@ from typing import Any
 
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
-from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
@@ -22,6 +21,7 @@ from connectctl.ops.kafka.visibility import (
     describe_topic,
     not_authorized,
     observation_of,
+    read_topic,
     whole,
 )
 
@@ -59,6 +59,9 @@ class FakeKafka:
     def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
         gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_topic(n)) for n in names if n in self.hidden]
         return observation_of(frozenset(names) & self.topic_names(), gaps)
+
+    def partition_counts(self, names: Sequence[str]) -> dict[str, int]:
+        return {name: self.partitions.get(name, 1) for name in names if name in self.records}
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         there = whole(self.existing(names), "the topics")
@@ -108,7 +111,7 @@ class FakeKafka:
         known = whole(self.existing(topics), "the topics")
         there = [topic for topic in topics if topic in known]
         if denied := self.forbidden & set(there):
-            raise NotAuthorized(f"Not allowed to read {sorted(denied)}")
+            raise not_authorized(f"Not allowed to read {sorted(denied)}", read_topic(min(denied)))
         self.read |= set(there)
         return there
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Collection
@@ -95,8 +96,8 @@ def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialis
 
         joining = threading.Thread(target=join)
         joining.start()
-        expected = f"waiting for the transaction of {slots.id_of(1)} on {place}"
-        eventually(lambda: expected in slots.waits)
+        expected = rf"waiting for the transaction of {slots.id_of(1)} \(open since 2\S+Z\) on {place}"
+        eventually(lambda: any(re.fullmatch(expected, each) for each in slots.waits))
         assert not ends
         began = time.monotonic()
         successor = slots.producer(1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from connectctl.ops.task_runtime.job.scheduler import TaskTotals
-from connectctl.ops.task_runtime.job.status_topic import task_key, value
+from connectctl.ops.task_runtime.job.status_topic import connector_key, task_key, value
 from connectctl.ops.task_runtime.spi.metrics import metrics
-from live.real import FILE_SOURCE, connectctl, connector, eventually, write
+from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually, write, write_uncommitted
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -31,3 +34,39 @@ def test_a_worker_reads_past_the_metrics_in_a_tasks_status_and_run_status_shows_
         ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "run", "status", name, "-o", "json")
         (task,) = ran.json["connectors"][0]["tasks"]
         assert (task["metrics"]["transaction-size-max"], task["metrics"]["source-record-write-total"]) == (7, 12)
+
+
+def test_run_status_and_other_commands_name_the_transaction_that_pending_offsets_wait_for(cluster: Sandbox) -> None:
+    name, servers = f"pending-{secrets.token_hex(4)}", cluster.bootstrap_servers
+    for role in ("configs", "offsets", "status"):
+        create_topic(servers, f"{name}-{role}", 1)
+    create_topic(servers, f"{name}-in", 2, "delete")
+    config = {"connector.class": "ParquetArchive", "topics": f"{name}-in"}
+    write(servers, f"{name}-configs", ("connector-c", {"properties": config}))
+    write(servers, f"{name}-status", (connector_key("c"), value("RUNNING", "10.0.0.1:1", 0)))
+    producer = write_uncommitted(servers, f"{name}-in", f"{name}-app", ("k", "v"))
+    reader = Consumer({"bootstrap.servers": servers, "group.id": "connect-c"})
+    where = TopicPartition(f"{name}-in", 1, 1)
+    producer.send_offsets_to_transaction([where], reader.consumer_group_metadata(), 30)
+    ours = ("--bootstrap-servers", servers, "--group-id", name)
+    pending = connectctl(*ours, "run", "status", "c", "-o", "json").json["connectors"][0]["pendingOffsets"]
+    assert (pending["partitions"], pending["unknown"]) == ([{"topic": f"{name}-in", "partition": 1}], None)
+    (held,) = pending["transactions"]
+    assert held["transactionalId"] == f"{name}-app"
+    assert abs(time.time() - held["startedMs"] / 1000) < 600
+    shown = connectctl(*ours, "run", "status", "c")
+    waits = f"the transaction of {name}-app (open since "
+    assert f"on {name}-in-1 are pending (KIP-447), and wait for {waits}" in shown.out
+    change = json.dumps(
+        {"offsets": [{"partition": {"kafka_topic": f"{name}-in", "kafka_partition": 0}, "offset": None}]}
+    )
+    refused = connectctl(*ours, "offsets", "set", "--group", "connect-c", "-f", "-", "--yes", stdin=change)
+    assert (refused.code, waits in refused.err) == (4, True), refused.err
+    audited = connectctl(*ours, "audit", f"{name}-in", "--from", f"{name}-in", "--group", "connect-c", "--timeout", "5")
+    assert waits in audited.out + audited.err, audited.out + audited.err
+    # The next step that was printed releases them.
+    end = f"transactions abort {name}-app"
+    assert f"connectctl {end}" in shown.out
+    assert connectctl(*ours, *end.split(), "--yes").code == 0
+    eventually(lambda: "pending" not in connectctl(*ours, "run", "status", "c").out)
+    reader.close()

@@ -119,7 +119,7 @@ def add(
             "--set",
             metavar="KEY=VALUE",
             help="Another key of the context, as client.security.protocol=SSL; of a secret env:NAME, file:FILE or "
-            "command:COMMAND. Repeatable.",
+            "command:COMMAND; of a list with commas. Repeatable.",
         ),
     ] = None,
     current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,

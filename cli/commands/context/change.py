@@ -129,20 +129,23 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
 
 
 def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
-    """Return the context's entry for the flags and ``KEY=VALUE`` settings."""
+    """Return the context's entry for the flags and ``KEY=VALUE`` settings; lists have commas."""
+    from connectctl.ops.config import context_file
+
     entry: dict[str, Any] = {}
     for name in FROM_FLAGS:
         if (value := session.flags.get(name)) not in (None, []):
             _put(entry, name, list(value) if isinstance(value, (list, tuple)) else value)
-    for url in entry.get("rest", []):
-        if masking.addresses_masked(url) != url:
-            hint = "Give --set rest_auth.username=NAME and --set rest_auth.password=env:NAME."
-            raise BadInput("The address of a worker contains a password, which is not written", next_step=hint)
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
             raise BadInput(f"--set requires KEY=VALUE, not {masking.masked(setting)!r}", code="usage")
-        _put(entry, key, _value(key, value))
+        listed = context_file.takes_list(_parts(key))
+        _put(entry, key, re.split(r"\s*,\s*", value.strip()) if listed else _value(key, value))
+    for url in entry.get("rest", []):
+        if masking.addresses_masked(url) != url:
+            hint = "Give --set rest_auth.username=NAME and --set rest_auth.password=env:NAME."
+            raise BadInput("The address of a worker contains a password, which is not written", next_step=hint)
     return entry
 
 

@@ -9,15 +9,15 @@ from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.connect.last_commit import Side
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.diff import Said, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.incomplete import check_findings, check_places
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.observe import observe
-from connectctl.ops.operations.offsets.prepare import check_readable
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
@@ -58,11 +58,9 @@ def _observed(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
 
 
 def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
-    """Return the offsets. Raises ``ConnectctlError`` if not all could be read."""
+    """Return the offsets. Raises as ``check_findings`` if not all could be read."""
     found = assemble(snapshot, OffsetsQuery(wanted))
-    if not found.complete:
-        why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
-        raise ConnectctlError("Could not read all offsets", why=why, code="hidden")
+    check_findings(found.findings, snapshot)
     return found
 
 
@@ -72,7 +70,7 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, t
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
     _, subjects = look_at(session, [OffsetTarget(name, None, purpose=DifferingKeys(name)) for name in chosen])
-    check_readable(subjects)
+    check_places(at for subject in subjects for at in subject.places)
     global_: dict[tuple[str, str], str | None] = {}
     dedicated: dict[tuple[str, str], str | None] = {}
     for subject in subjects:

@@ -28,15 +28,11 @@ from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.engine import Engine, Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
+from connectctl.ops.operations.offsets.incomplete import check_places
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.prepare import (
-    OffsetAccess,
-    check_readable,
-    observe_targets,
-    refuse_without_write,
-)
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets, refuse_without_write
 from connectctl.ops.operations.offsets.record_changes import RecordChange, effective_entries
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.undo import undone_by
@@ -148,7 +144,7 @@ def perform(
     def table(wide: bool) -> None:
         for result in results:
             terminal.say(apply.line_of(result))
-        terminal.say(f"Undo it with: connectctl offsets undo {run.id}")
+        terminal.say(f"Undo it with: connectctl offsets undo {run.id} --stop")
 
     data |= {"run": run.id, "results": [result.as_json() for result in results]}
     terminal.emit("OffsetsResult", data, output, table)
@@ -173,7 +169,7 @@ def entries_now(session: Session, request: CopyOffsets) -> tuple[tuple[str, str]
     """Return the effective offsets of the connector that a copy is of, as they are now."""
     there = session if request.context is None else session.in_context(request.context)
     _, (origin,) = look_at(there, [OffsetTarget(request.source, None, new=True)])
-    check_readable([origin])
+    check_places(origin.places)
     return effective_entries(origin.places, running=origin.running)
 
 
@@ -188,10 +184,11 @@ def report_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None
     for run in journal.unfinished_runs(cluster_id, group_id):
         if not run.operation.startswith(("offsets ", "upgrade")):
             continue
-        back = "connectctl upgrade abort" if run.operation == "upgrade" else "connectctl offsets undo"
+        upgrade = run.operation == "upgrade"
+        back = f"connectctl upgrade abort {run.id}" if upgrade else f"connectctl offsets undo {run.id} --stop"
         terminal.note(
             f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. "
-            f"To continue: connectctl runs resume {run.id}, or {back} {run.id}",
+            f"To continue: connectctl runs resume {run.id}, or {back}",
             style="yellow",
         )
 

@@ -193,7 +193,7 @@ def undo(session: Session, id: str, options: WaitOptions) -> None:
     noun, _, verb = run.operation.partition(" ")
     if noun != "connectors" or verb not in CONFIGURATIONS:
         known = {
-            "offsets": f"connectctl offsets undo {run.id}",
+            "offsets": f"connectctl offsets undo {run.id} --stop",
             "upgrade": f"connectctl upgrade abort {run.id}",
             "loggers": f"connectctl loggers undo {run.id}",
         }
@@ -210,6 +210,6 @@ def undo(session: Session, id: str, options: WaitOptions) -> None:
     planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=options.wait)
     if any(isinstance(step, Change) for step in plan.steps):
         terminal.note(
-            f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id}", style="yellow"
+            f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id} --stop", style="yellow"
         )
     connectors_apply.carry_out(session, cluster, planned, options)

@@ -175,7 +175,7 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
                 parts.append(f"{worker} accepts it")
             else:
                 parts.append(f"{worker} says: {_shortened(scrubbed(texts[0], subject.config))}")
-        yield exactly_once_rules.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl cluster show")
+        yield exactly_once_rules.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl plugins list")
         return
     plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginSays.NOT_ASKED}
     if len(set(plugins.values())) > 1:

@@ -41,7 +41,7 @@ _ABOUT_CONFIG = re.compile(
     r"^[\w.]*(?:BadRequestException|ConfigException|PluginLoadingException): |^Failed to find any class "
 )
 """An answer 500 that is certainly about the configuration."""
-_HINT = "Check that the worker runs: connectctl cluster show."
+_HINT = "Check that the worker runs, and its address: connectctl context show."
 
 
 @dataclass(frozen=True)

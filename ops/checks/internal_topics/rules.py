@@ -142,7 +142,7 @@ def _durable(role: str, facts: TopicFacts) -> Iterator[Finding]:
 def one_partition(role: str, facts: TopicFacts) -> Iterator[Finding]:
     """TOPIC012, for offsets topics; the config topic must have one, the status topic has no transactions."""
     if role in (OFFSETS, DEDICATED) and facts.partitions == 1:
-        hint = "Leave it as it is, or: connectctl offsets merge CONNECTOR --into dedicated --topic NAME"
+        hint = "Leave it as it is, or: connectctl offsets merge CONNECTOR --into dedicated --topic NAME --stop"
         yield ONE_PARTITION.found(facts.name, f"The {role} topic has one partition.", hint)
 
 

@@ -91,9 +91,9 @@ def _where(each: ConnectorStore) -> str:
 
 
 def _seed(each: ConnectorStore) -> str:
-    merge = f"connectctl offsets merge {each.name} --into dedicated"
+    merge = f"connectctl offsets merge {each.name} --into dedicated --stop"
     if not each.then.implicit or each.now == each.then:
-        return f"{merge} --stop"
+        return merge
     return (
         f"Before exactly-once is enabled: connectctl connectors stop {each.name} --wait, set "
         f"offsets.storage.topic={each.name}-offsets on it, then {merge}"
@@ -285,4 +285,4 @@ def reset_fails(facts: StoreFacts, goal: Goal) -> Finding | None:
         f"DELETE /connectors/…/offsets fails for them on {facts.version} with exactly-once enabled, and leaves their "
         "global offsets deleted and the dedicated ones in place."
     )
-    return RESET_FAILS.found(names(hit), message, f"connectctl offsets reset {hit[0].name}")
+    return RESET_FAILS.found(names(hit), message, f"connectctl offsets reset {hit[0].name} --stop")

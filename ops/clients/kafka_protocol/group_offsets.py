@@ -7,7 +7,7 @@ The coordinator itself refuses both while the group has members (``GroupCoordina
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
@@ -84,8 +84,10 @@ def newer_state(coordinator: Coordinator) -> str | None:
     return None if group is None else str(group.group_state)
 
 
-def stable(coordinator: Coordinator) -> dict[TopicPartition, int]:
-    """As ``Coordinator.committed``. Raises ``Refused`` while a transaction holds offsets of the group that are pending."""
+def stable(coordinator: Coordinator, holder: Callable[[], str]) -> dict[TopicPartition, int]:
+    """As ``Coordinator.committed``. Raises ``Refused`` while a transaction, which ``holder`` names, holds offsets of the
+    group that are pending.
+    """
     try:
         return coordinator.committed(stable=True)
     except ConnectctlError as e:
@@ -93,8 +95,8 @@ def stable(coordinator: Coordinator) -> dict[TopicPartition, int]:
             group = coordinator.group
             raise Refused(
                 f"An open transaction holds offsets of the group {group}, and its commit would overwrite the change",
-                why=e.why,
-                next_step="See connectctl transactions list.",
+                why=f"{holder()}: {e.why}",
+                next_step="Wait for its end, or end it: connectctl transactions abort ID.",
                 code="pending",
             ) from e
         raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
+from connectctl.ops.clients.kafka_protocol.pending_offsets import holder_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.group_positions import GroupPositions
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 POLL = 0.2
 """Seconds between two looks at offsets that an open transaction holds."""
-PENDING = "an open transaction holds its offset"
 
 
 def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) -> GroupPositions:
@@ -40,7 +40,8 @@ def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) 
             if not left or time.monotonic() > end:
                 break
             time.sleep(POLL)
-        return GroupPositions(known, dict.fromkeys(left, PENDING))
+        pending = f"{holder_of(kafka, group)} holds its offset" if left else ""
+        return GroupPositions(known, dict.fromkeys(left, pending))
 
     try:
         settle(kafka, group)

@@ -10,6 +10,7 @@ from connectctl.ops.clients.kafka_protocol import group_offsets
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
+from connectctl.ops.clients.kafka_protocol.pending_offsets import holder_of
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
@@ -59,7 +60,9 @@ class GroupOffsetClient(ClientGroups):
 
     def stable(self, group_id: str) -> dict[TopicPartition, int]:
         settle(self._kafka, group_id)
-        return coordinated(self._kafka, group_id, group_offsets.stable)
+        return coordinated(
+            self._kafka, group_id, lambda c: group_offsets.stable(c, lambda: holder_of(self._kafka, group_id))
+        )
 
     def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int] | ConnectctlError]:
         """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands of groups."""

@@ -109,7 +109,7 @@ def definitions(calls: ConnectCalls, plugins: Sequence[Plugin], version: str | N
         raise ConnectctlError(
             f"The worker has no configuration definitions of {plugins[0].name}",
             why=f"{e.why}; available since Kafka 3.2 for connectors, converters, transformations and predicates",
-            next_step="For a connector of an older worker: connectctl validate.",
+            next_step="For a connector of an older worker: connectctl validate -f FILE.",
             code="unsupported",
         ) from e
     return found

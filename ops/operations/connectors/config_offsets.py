@@ -128,7 +128,7 @@ def initial(
             f"The workers are {version}; creating a connector in a state other than RUNNING requires 3.7 (KIP-980)",
             next_step=f"Set its offsets first: connectctl offsets set {given[0].name} -f FILE; then create it."
             if entries
-            else "Create it without --stopped, and stop it: connectctl connectors stop.",
+            else f"Create it without --stopped, then stop it: connectctl connectors stop {given[0].name}.",
             code="unsupported",
         )
     for each in given:

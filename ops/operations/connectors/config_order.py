@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.connect.partition_changes import shared
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.config_outlook import CARRIED
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, read_config
 
@@ -90,23 +89,9 @@ def arranged(steps: Sequence[ConnectorStep], after: Mapping[str, Sequence[str]])
         del left[name]
         before = [each for each in after.get(name, ()) if each in done]
         found += [AwaitRelease(name, each, results[each].after if each in results else None) for each in before]
-        found += [_with_hint(step, before) for step in groups[name]]
+        found += groups[name]
         done.add(name)
     return found
-
-
-def _with_hint(step: ConnectorStep, former: Sequence[str]) -> ConnectorStep:
-    """``step``; the creation of a connector with source partitions of ``former`` ones says what becomes of their offsets."""
-    if not former or not isinstance(step, CreateConnector) or CARRIED in step.partitions:
-        return step
-    if any(each.startswith("resumes") for each in step.offsets):
-        return step
-    hint = f"connectctl offsets copy {former[0]} {step.subject}"
-    said = (
-        f"starts from the beginning, because its offsets are stored under the former name {', '.join(former)}; to continue "
-        f"from them: {hint}"
-    )
-    return replace(step, offsets=(*step.offsets, said))
 
 
 def _rank(steps: Iterable[ConnectorStep], awaited: bool) -> int:

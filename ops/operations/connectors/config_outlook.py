@@ -218,7 +218,7 @@ def of_others(
         gone = "" if former in others else ", which no longer exists"
         sentences.append(
             f"leaves {counted(len(entries), 'source offset')} of what it reads under the name {former}{gone} (to start "
-            f"from them: {CARRY}, or connectctl offsets copy {former} {name})"
+            f"from them: {CARRY}, or connectctl offsets copy {former} {name} --stop)"
         )
     begun = [read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries]
     partitions = {Fate.BEGUN.value: tuple(begun)} if begun else {}
@@ -232,7 +232,7 @@ def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
 
 def carried(name: str, new: Config, stored: OffsetsByConnector, running: Collection[str]) -> Entries:
     """The offsets of another name with which the connector ``name`` is created. Raises ``Refused``."""
-    hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name}."
+    hint = f"Create it without {CARRY}, and set them: connectctl offsets copy NAME {name} --stop."
     if stored.unseen is not None:
         raise Refused(
             f"No offsets can be carried over to {name}", why=stored.unseen, next_step=hint, code="unsupported"

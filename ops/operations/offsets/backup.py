@@ -6,19 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.config_topic import ConfiguredConnector
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
+from connectctl.ops.operations.offsets.incomplete import check_findings, check_places
 from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big, names_in
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.plain_records import KeyOwners
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, emptied
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_connector, topic_states
-
-_HIDDEN = ("OFFSETS009", "OFFSETS011")
-"""Findings of an open transaction, and of a topic that could not be read."""
 
 
 def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str], Sequence[ConfiguredConnector]]:
@@ -98,14 +95,8 @@ def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterato
 
 
 def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[OffsetsTopicState]], *, every: bool) -> None:
-    problems = [topic_state.problem for places in found.values() for topic_state in places if topic_state.problem]
-    if every and not problems:
-        open_ = (
-            f
-            for t in topics_of(snapshot)
-            for f in offsets_findings.of_open_transactions(t.image.topic, t.image.held_back)
-        )
-        problems = [finding.reason for finding in (*snapshot.findings, *open_) if finding.id in _HIDDEN]
-    if problems:
-        why = "; ".join(dict.fromkeys(problems))
-        raise ConnectctlError("Could not read all offsets", why=why, code="hidden")
+    check_places(topic_state for places in found.values() for topic_state in places)
+    if every:
+        images = [topic.image for topic in topics_of(snapshot)]
+        open_ = (f for each in images for f in offsets_findings.of_open_transactions(each.topic, each.held_back))
+        check_findings((*snapshot.findings, *open_), snapshot)

@@ -16,6 +16,7 @@ from connectctl.ops.operations.connectors.observe import assembled, read_if_ther
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
+from connectctl.ops.operations.offsets.incomplete import check_places
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites
@@ -74,11 +75,7 @@ class OffsetContext(StepContext):
         """One connector's topics now. Raises if they cannot be read completely."""
         connector = asked.purpose.connector
         found = self.engine.view(self.sources, [asked])
-        if problems := [at.problem for at in found.places[connector] if at.problem]:
-            hint = "See connectctl transactions hanging." if any("transaction" in p for p in problems) else None
-            raise ConnectctlError(
-                f"Could not read all offsets of {connector}", why="; ".join(problems), next_step=hint, code="hidden"
-            )
+        check_places(found.places[connector], connector)
         store = found.snapshot.stores.get(connector)
         if store is not None and store.bootstrap is not None and store.bootstrap not in self.others:
             self.others[store.bootstrap] = self.sources.writes(store.bootstrap, store.overrides)

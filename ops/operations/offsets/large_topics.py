@@ -21,6 +21,7 @@ from connectctl.ops.kafka.aligned_blocks import are_single
 from connectctl.ops.kafka.records import GROUP, ConsumerRecord, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
+from connectctl.ops.operations.offsets.incomplete import INCOMPLETE
 from connectctl.ops.operations.offsets.plain_records import Plain, PlainRows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
@@ -87,7 +88,7 @@ class InOrder:
     @property
     def complete(self) -> bool:
         """Whether everything that was asked for could be read to its end."""
-        return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
+        return not any(f.id in INCOMPLETE for f in self.findings)
 
     def connectors(self) -> Iterator[Passing]:
         self._plain = Plain(partitions_in(self.snapshot.global_topic), self._is_alone) if self.plainly else None

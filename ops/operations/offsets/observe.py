@@ -83,8 +83,8 @@ def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
         global_topic = ReadTopic(images[sources.offsets_topic], "global")
         findings += _policies(sources.kafka, [sources.offsets_topic])
     stores = _stores(sources, configs, query, findings)
-    dedicated = _read_dedicated(sources, stores, query, findings)
-    return OffsetsSnapshot(global_topic, dedicated, configs, stores=stores, findings=tuple(findings))
+    dedicated, unread = _read_dedicated(sources, stores, query, findings)
+    return OffsetsSnapshot(global_topic, dedicated, configs, stores, tuple(findings), unread)
 
 
 def _stores(
@@ -121,15 +121,15 @@ def _applies(name: str, store: Store, workers: WorkerFacts, findings: list[Findi
 
 def _read_dedicated(
     sources: Sources, stores: dict[str, Store], query: OffsetsQuery, findings: list[Finding]
-) -> dict[str, ReadTopic]:
-    """The dedicated topics by connector, all topics of one cluster in one go; what cannot be read is a finding."""
+) -> tuple[dict[str, ReadTopic], dict[str, ConnectctlError]]:
+    """The dedicated topics by connector, all topics of one cluster in one go, and why others could not be read."""
     found: dict[str, ReadTopic] = {}
+    unread: dict[str, ConnectctlError] = {}
     if not query.read_dedicated:
-        return found
+        return found, unread
     for bootstrap in dict.fromkeys(store.bootstrap for store in stores.values()):
         here = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
         images: dict[str, TopicImage] = {}
-        unread: dict[str, ConnectctlError] = {}
         try:
             images = _images(sources, bootstrap, here, query, findings)
         except NotAuthorized:
@@ -140,7 +140,7 @@ def _read_dedicated(
                 except ConnectctlError as e:
                     unread[name] = e
         except ConnectctlError as e:
-            unread = dict.fromkeys(here, e)
+            unread |= dict.fromkeys(here, e)
         for name, store in here.items():
             if name in unread:
                 findings.append(_unreadable(name, store, unread[name]))
@@ -149,7 +149,7 @@ def _read_dedicated(
                 found[name] = ReadTopic(images[store.topic], "dedicated", bootstrap)
             else:
                 findings.append(_missing(name, store))
-    return found
+    return found, unread
 
 
 def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:

@@ -27,7 +27,7 @@ def obstacles(request: OffsetRequest, places: Sequence[OffsetsTopicState], decis
         found.append(
             f"{counted(decision.moved, 'source partition')} of {request.connector} moved since the run {request.run}: "
             "its records would be written again. To set them back all the same: connectctl offsets restore "
-            f"{request.connector} -f FILE, with the backup that connectctl runs show {request.run} names"
+            f"{request.connector} -f FILE --stop, with the backup that connectctl runs show {request.run} names"
         )
     return found
 

@@ -143,7 +143,8 @@ def _reasons(
             "mode): stop the process, change the offsets, and start it again"
         )
     elif not subject.at_rest and not stop:
-        found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or use --stop")
+        hint = f"stop it first (connectctl connectors stop {subject.name} --wait), or use --stop"
+        found.append(f"{subject.name} is {subject.state}: {hint}")
     if subject.holders:
         runs = "; ".join(map(str, subject.holders))
         found.append(f"a connectctl run is running {subject.name} ({runs}): stop it first with SIGTERM")
@@ -162,7 +163,7 @@ def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator
     if request.into == Side.DEDICATED and request.dedicated_topic not in (None, *own):
         yield (
             f"{subject.name} has its own offsets topic {own[0]}: merge it into the global one first "
-            f"(connectctl offsets merge {subject.name} --into global --unset-topic)"
+            f"(connectctl offsets merge {subject.name} --into global --unset-topic --stop)"
         )
     elsewhere = next((at.bootstrap for at in subject.places if at.bootstrap), None)
     if request.into == Side.GLOBAL and request.dedicated_topic is not None and elsewhere:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.config import paths
 from connectctl.ops.connect.connector import State, state_for_plan
 from connectctl.ops.connect.rest_membership import NotAMember
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import grant
@@ -20,6 +20,7 @@ from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
 from connectctl.ops.operations.offsets.engine import Asked, Engine, View
+from connectctl.ops.operations.offsets.incomplete import check_places
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
@@ -108,15 +109,9 @@ def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Hold
         return (), str(e)
 
 
-def check_readable(connectors: Sequence[ConnectorState]) -> None:
-    """Raises ``ConnectctlError`` where not all offsets of the connectors can be read: nothing may be made of the rest."""
-    if problems := [at.problem for each in connectors for at in each.places if at.problem]:
-        raise ConnectctlError("Could not read all offsets", why="; ".join(dict.fromkeys(problems)), code="hidden")
-
-
 def entries_to_copy(origin: ConnectorState) -> tuple[tuple[str, str], ...]:
     """The effective offsets of a connector, all of them. Raises ``BadInput`` where it has none."""
-    check_readable([origin])
+    check_places(origin.places)
     entries = effective_entries(origin.places, running=origin.running)
     if not entries:
         raise BadInput(f"{origin.name} has no source offsets to copy", next_step="See connectctl offsets show.")

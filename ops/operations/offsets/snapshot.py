@@ -12,9 +12,11 @@ from connectctl.ops.connect.offset_store import Store
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.connectors.observe import is_glob
+from connectctl.ops.operations.offsets.incomplete import INCOMPLETE
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import TopicImage
 
 
@@ -35,7 +37,8 @@ class ReadTopic:
 class OffsetsSnapshot:
     """All that was read: the global topic, and the dedicated ones by connector. ``configs`` is None where unknown.
 
-    ``stores`` are the separate stores that connectors are configured for, whether or not their topics exist.
+    ``stores`` are the separate stores that connectors are configured for, whether or not their topics exist; ``unread`` has
+    the error of each connector's topic that could not be read.
     """
 
     global_topic: ReadTopic | None
@@ -43,6 +46,7 @@ class OffsetsSnapshot:
     configs: ConfigState | None
     stores: Mapping[str, Store] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    unread: Mapping[str, ConnectctlError] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class SourceOffsets:
     @property
     def complete(self) -> bool:
         """Whether all topics could be read to their end."""
-        return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
+        return not any(f.id in INCOMPLETE for f in self.findings)
 
 
 @dataclass(frozen=True)

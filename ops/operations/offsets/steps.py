@@ -202,7 +202,8 @@ class Change(Step["OffsetContext"]):
         """Raises ``Refused`` if the changes differ from the confirmed ones, or something speaks against them."""
         request = self._request(context)
         if reasons := [*obstacles(request, places, decision), *context.obstacles(request)]:
-            raise Refused(f"Offset change of {self.subject} refused", why="; ".join(reasons), code="refused")
+            what = f"Offset change of {self.subject} refused"
+            raise Refused(what, why="; ".join(reasons), next_step="Make a new plan.", code="stale")
         if self.overruled is not None and (now := overruled(places, decision.conflicts)) != self.overruled:
             count, planned = (text.partition(":")[0] for text in (now, self.overruled))
             raise Refused(
@@ -210,7 +211,7 @@ class Change(Step["OffsetContext"]):
                 "written",
                 why=f"its policy takes another offset than was committed for {count} source partitions, and the plan for "
                 f"{planned}",
-                next_step=f"Stop it, and make a new plan: connectctl connectors stop {self.subject} --wait",
+                next_step=f"Stop it first: connectctl connectors stop {self.subject} --wait. Then make a new plan.",
                 code="stale",
             )
         if (

@@ -95,7 +95,7 @@ class FenceTasks(Step["OffsetContext"]):
             raise ConnectctlError(
                 f"The tasks of {self.subject} were not fenced, and its offsets were not written",
                 why=found.unseen,
-                next_step=f"See connectctl fence {self.subject}.",
+                next_step="Grant what is missing, or use another principal.",
                 code="not-fenced",
             )
         if calls is None or not found.ids:
@@ -105,7 +105,7 @@ class FenceTasks(Step["OffsetContext"]):
                 f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
                 "its offsets were not written",
                 why=str(failed[0].problem.message) if failed[0].problem else None,
-                next_step=f"See connectctl fence {self.subject}.",
+                next_step=f"connectctl fence {self.subject} --dry-run shows where each one is.",
                 code="not-fenced",
             )
         context.fenced[self.subject] = who(calls, found.ids)

@@ -14,6 +14,7 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
     from connectctl.ops.operations.offsets.observe import Sources
 
@@ -27,8 +28,9 @@ class OffsetsTopicState:
     """A topic that holds offsets of one connector: its records by raw key, newest per partition.
 
     ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
-    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written. ``in_use``: the topic is
-    the one that the connector's tasks commit to. ``ends`` are the ends of its partitions when it was read.
+    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written; ``unread`` is the error
+    where nothing could be read. ``in_use``: the topic is the one that the connector's tasks commit to. ``ends`` are the ends
+    of its partitions when it was read.
     """
 
     topic: str
@@ -40,6 +42,7 @@ class OffsetsTopicState:
     problem: str | None = None
     in_use: bool = False
     ends: tuple[int, ...] = ()
+    unread: ConnectctlError | None = None
 
     def record(self, key: bytes) -> ConsumerRecord | None:
         """The record of ``key`` that counts: on Java's partition, else the newest."""
@@ -121,9 +124,11 @@ def topic_states(
     elif store is not None:
         unreadable = (f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector)
         problem = next((f.reason for f in unreadable), None)
+        unread = snapshot.unread.get(connector)
+        side, there = Side.DEDICATED, problem is not None
         found.append(
             OffsetsTopicState(
-                store.topic, Side.DEDICATED, partitions, {}, store.bootstrap, problem is not None, problem, True
+                store.topic, side, partitions, {}, store.bootstrap, there, problem, in_use=True, unread=unread
             )
         )
     elif dedicated_topic is not None:

@@ -102,7 +102,8 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
         self._refuse_with_members(context)
         writes = self._writes(context)
         if why := obstacles(self.change, writes, self.group):
-            refusal = Refused(f"Offset change of the group {self.group} refused", why="; ".join(why), code="refused")
+            what = f"Offset change of the group {self.group} refused"
+            refusal = Refused(what, why="; ".join(why), next_step="Make a new plan.", code="stale")
             raise context.brought_back(self.subject, self.was, refusal)
         return writes
 

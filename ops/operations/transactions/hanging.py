@@ -122,7 +122,7 @@ class Search:
             raise Refused(
                 f"No such transaction hangs on {place}; nothing was done",
                 why="the open transaction is known to its coordinator, or no transaction is open",
-                next_step="See connectctl transactions lag; an open transaction is aborted by its id.",
+                next_step="See connectctl transactions list --open; an open transaction is aborted by its id.",
                 code="not-hanging",
             )
         if len(found) > 1:

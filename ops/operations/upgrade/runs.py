@@ -269,7 +269,7 @@ def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRu
         if not unfinished:
             last = next(iter(run_state.runs_here(journal, *where)), None)
             undo = last is not None and last.state is RunState.DONE and changes_offsets(restored(journal, last))
-            hint = f"To take the last run back: connectctl offsets undo {last.id}" if undo and last else None
+            hint = f"To take the last run back: connectctl offsets undo {last.id} --stop" if undo and last else None
             hint = hint or "See connectctl upgrade status."
             raise Refused("This cluster has no unfinished upgrade", next_step=hint, code="nothing-to-resume")
         run = unfinished[0]
@@ -281,7 +281,7 @@ def pick(journal: Journal, where: tuple[str, str], name: str | None) -> LoadedRu
     loaded = restored(journal, run)
     if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         undo = run.state is RunState.DONE and changes_offsets(loaded)
-        hint = f"Take its change of offsets back: connectctl offsets undo {run.id}" if undo else None
+        hint = f"Take its change of offsets back: connectctl offsets undo {run.id} --stop" if undo else None
         raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume or to abort", next_step=hint)
     return loaded
 

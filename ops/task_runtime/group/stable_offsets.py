@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
+from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
-from connectctl.ops.task_runtime.task.stale_transactions import ids_with_open_transactions
+from connectctl.ops.task_runtime.task.stale_transactions import holders_of_offsets
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-MOST_NAMED = 3
 TELL_AFTER = 1.0
 """Seconds of waiting after which it is worth to look for the transaction that is waited for."""
 Waiting = Callable[[str], None]
@@ -58,14 +58,14 @@ class StableOffsets:
                 return known
             waited = time.monotonic() - began
             if not owners and waited > TELL_AFTER:
-                owners = " or ".join(ids_with_open_transactions(self.kafka, self.candidates)[:MOST_NAMED])
-            text = f"waiting for the transaction of {owners or 'another producer'} on {_some(left)}"
+                owners = holders_of_offsets(self.kafka, self.group, self.candidates)
+            text = f"waiting for {owners or in_words([])} on {_some(left)}"
             self.waiting(text)
             if waited > patience or self.stopped():
                 raise TimedOut(
                     f"The committed offsets of {self.group} are not stable after {waited:.1f} s",
                     why=text,
-                    next_step="Find its producer: connectctl transactions list; end it: connectctl fence.",
+                    next_step="See connectctl transactions list --open; to end it: connectctl transactions abort ID.",
                 )
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

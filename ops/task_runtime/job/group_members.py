@@ -24,6 +24,7 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.consumer_group import assigned_partitions
 from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import session_warning
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class TaskMembers:
         with self._coordinator() as coordinator:
             self._remove(coordinator, ids)
 
+    def pending(self) -> frozenset[TopicPartition]:
+        """The partitions of which a transaction holds an offset of the group that is pending."""
+        with self._coordinator() as coordinator:
+            return coordinator.stable_offsets(self._partitions())[1]
+
     def others(self) -> list[str]:
         """The members that are no tasks of this connector here, each with its client and host. Where members are dynamic,
         tasks cannot be told from others, and none is given.
@@ -95,11 +101,14 @@ class TaskMembers:
 
     def _unassigned(self, members: Collection[RawMember]) -> bool:
         assigned = {place for member in members for place in assigned_partitions(member.assignment)}
-        names = self.reads.topics
+        return any(place not in assigned for place in self._partitions())
+
+    def _partitions(self) -> list[TopicPartition]:
+        names, known = self.reads.topics, self.kafka.topic_names()
         if (regex := self.reads.regex) is not None:
-            names = tuple(topic for topic in self.kafka.topic_names() if re.fullmatch(regex, topic))
-        there = self.kafka.partition_counts(sorted({*names} & self.kafka.topic_names()))
-        return any((topic, n) not in assigned for topic, count in there.items() for n in range(count))
+            names = tuple(topic for topic in known if re.fullmatch(regex, topic))
+        there = self.kafka.partition_counts(sorted({*names} & known))
+        return [TopicPartition(topic, n) for topic, count in there.items() for n in range(count)]
 
     def _remove(self, coordinator: Coordinator, ids: Collection[str]) -> None:
         if refused := coordinator.remove_static(ids):

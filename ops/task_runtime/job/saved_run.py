@@ -40,8 +40,7 @@ class SavedRun:
         try:
             saved.check({str(job): sha256_of(job.read_bytes())})  # before anything is made of what is in it
         except OSError as e:
-            hint = f"Restore the job file, or make a new plan: connectctl run {job.name} --dry-run -o json."
-            raise stale(f"the job file {job} cannot be read: {e.strerror}", hint) from e
+            raise stale(f"the job file {job} cannot be read: {e.strerror}", "Restore the job file.") from e
         return saved
 
     def check(self, now: Mapping[str, str]) -> None:

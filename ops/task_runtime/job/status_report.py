@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words, transactions_holding
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
 from connectctl.ops.operations.connectors.observe import PATIENCE
 from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state
@@ -16,7 +18,8 @@ from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.internal_topics import default_topics
 from connectctl.ops.task_runtime.job.left_members import LeftMembers, MembersContext, left_members, plan_removal
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic, statuses_from
-from connectctl.ops.task_runtime.spi.subscription import subscription
+from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
+from connectctl.ops.task_runtime.spi.subscription import REGEX, TOPICS, subscription
 
 if TYPE_CHECKING:
     from connectctl.ops.core.plan import Plan
@@ -37,18 +40,25 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
     now = time.time()
     chosen = {name: _chosen(sources, name) for name in names or there}
     ours = [name for name, (_, topic) in chosen.items() if topic == run_status_topic(group) or not scene.group.members]
-    left = look_at_members(scene, group, ours)
+    configs = run_configs(scene, group, ours)
+    left = look_at_members(scene, group, ours, configs)
     found = []
     for name, (parts, topic) in chosen.items():
         ended = parts.get(None) is not None and parts[None].state != "RUNNING"
         tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
         status = {"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks}
-        found.append(status | {"leftMembers": _left(left.get(name))})
+        config = configs.get(name, {}) if not isinstance(configs, str) else {}
+        pending = pending_offsets(scene, group, name, config)
+        found.append(status | {"leftMembers": _left(left.get(name)), "pendingOffsets": pending})
     return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
 
 
-def look_at_members(scene: RunClients, group: str, names: Sequence[str]) -> dict[str, LeftMembers | None]:
-    """The static members that killed runs of ``names`` left in their consumer groups."""
+Configs = Mapping[str, Mapping[str, str]] | str
+"""Configurations by connector, or why they could not be read."""
+
+
+def run_configs(scene: RunClients, group: str, names: Sequence[str]) -> Configs:
+    """Return the configurations of the connectors ``names`` of runs."""
     if not names:
         return {}
     try:
@@ -58,10 +68,39 @@ def look_at_members(scene: RunClients, group: str, names: Sequence[str]) -> dict
     except ConnectctlError as e:
         image, topic, why = None, "the config topic", str(e)
     if image is None or why is not None:
-        return dict.fromkeys(names, LeftMembers("?", unknown=f"{topic} could not be read: {why}"))
+        return f"{topic} could not be read: {why}"
+    return {name: config_topic_state(image.latest, name).config or {} for name in names}
+
+
+def look_at_members(
+    scene: RunClients, group: str, names: Sequence[str], configs: Configs
+) -> dict[str, LeftMembers | None]:
+    """The static members that killed runs of ``names`` left in their consumer groups."""
+    if isinstance(configs, str):
+        return dict.fromkeys(names, LeftMembers("?", unknown=configs))
     kafka: Any = scene.kafka
-    configs = {name: config_topic_state(image.latest, name).config or {} for name in names}
     return {name: left_members(kafka, group, name, config) for name, config in configs.items()}
+
+
+def pending_offsets(scene: RunClients, group: str, name: str, config: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the offsets of the connector's consumer group that wait for a transaction to end; None for a source."""
+    if not (config.get(TOPICS) or config.get(REGEX)) or target_cluster(config, scene.kafka.bootstrap):
+        return None
+    consumer, places, unknown = f"connect-{name}", frozenset[TopicPartition](), None
+    try:
+        reads = subscription(name, config)
+        consumer, kafka = reads.consumer.group, cast("Any", scene.kafka)
+        places = TaskMembers(kafka, group, name, reads).pending()
+    except ConnectctlError as e:
+        unknown = str(e)
+    held = transactions_holding(scene.calls, consumer) if places else []
+    return {
+        "group": consumer,
+        "partitions": [{"topic": topic, "partition": number} for topic, number in sorted(places)],
+        "transactions": [{"transactionalId": each.id, "startedMs": each.started_ms} for each in held],
+        "waitsFor": in_words(held) if places else None,
+        "unknown": unknown,
+    }
 
 
 def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:
@@ -69,7 +108,12 @@ def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan
     if not names:
         raise BadInput("--remove-members needs the names of connectors", next_step="connectctl run status lists them.")
     names = list(dict.fromkeys(names))
-    return plan_removal(scene.kafka.cluster_id(), group, names, look_at_members(scene, group, names).get)
+    return plan_removal(
+        scene.kafka.cluster_id(),
+        group,
+        names,
+        look_at_members(scene, group, names, run_configs(scene, group, names)).get,
+    )
 
 
 def members_context(scene: RunClients, group: str) -> MembersContext:
@@ -77,7 +121,7 @@ def members_context(scene: RunClients, group: str) -> MembersContext:
     kafka: Any = scene.kafka
 
     def look(name: str) -> LeftMembers | None:
-        return look_at_members(scene, group, [name])[name]
+        return look_at_members(scene, group, [name], run_configs(scene, group, [name]))[name]
 
     def remove(name: str, ids: Collection[str]) -> None:
         topic = _topics(scene, group, "config")["config"]

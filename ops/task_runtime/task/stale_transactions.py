@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words, transactions_holding
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
@@ -95,14 +96,10 @@ def expired(kafka: Kafka, id_: str) -> bool | None:
     return None if isinstance(found, Code) else found.state in ABORTED
 
 
-def ids_with_open_transactions(kafka: Kafka, ids: Sequence[str]) -> list[str]:
-    """Those of ``ids`` whose coordinator has a transaction open; none where nobody says. For people only."""
-    try:
-        with _calls(kafka) as calls:
-            found = calls.describe(ids)
-    except ConnectctlError:
-        return []
-    return sorted(id_ for id_, each in found.items() if not isinstance(each, Code) and each.is_open)
+def holders_of_offsets(kafka: Kafka, group: str, candidates: Sequence[str]) -> str:
+    """Return the transactions that may hold offsets of ``group``, in words for people."""
+    with _calls(kafka) as calls:
+        return in_words(transactions_holding(calls, group, candidates))
 
 
 def _unknown(id_: str, who: str, code: Code) -> str:

@@ -37,6 +37,7 @@ def positions(monkeypatch: pytest.MonkeyPatch, coordinator: FakeCoordinator, pat
     monkeypatch.setattr(settled_positions, "settle", lambda kafka, group: None)
     monkeypatch.setattr(settled_positions, "coordinated", coordinated)
     monkeypatch.setattr(settled_positions, "POLL", 0)
+    monkeypatch.setattr(settled_positions, "holder_of", lambda kafka, group: "the transaction of x")
     kafka: Any = SimpleNamespace(partition_counts=lambda topics: dict.fromkeys(topics, 3))
     return settled_positions.positions(kafka, "g", ["in"], patience)
 
@@ -48,7 +49,7 @@ def test_offsets_of_an_open_transaction_are_waited_for(monkeypatch: pytest.Monke
 
 def test_after_that_they_are_unknown_and_what_was_never_committed_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     found = positions(monkeypatch, FakeCoordinator(99), 0)
-    assert (found.offsets, found.unknown) == ({PLACES[0]: 7}, {PLACES[1]: settled_positions.PENDING})
+    assert (found.offsets, found.unknown) == ({PLACES[0]: 7}, {PLACES[1]: "the transaction of x holds its offset"})
 
 
 @pytest.mark.parametrize("error", [NotAuthorized("No Describe", why="g"), TimedOut("No coordinator", why="g")])

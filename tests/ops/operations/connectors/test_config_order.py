@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from connectctl.ops.operations.connectors.config_order import AwaitRelease, arranged, takeovers
-from connectctl.ops.operations.connectors.config_outlook import CARRIED
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 from hypothesis import given
@@ -42,19 +41,6 @@ def test_what_is_deleted_comes_before_what_reads_its_source_partitions_and_other
         ("DeleteConnector", "zombie"),
     ]
     assert steps[2].describe() == "wait until no worker runs old, whose source partitions b-new reads"
-
-
-def test_whoever_is_created_with_the_source_partitions_of_another_one_says_that_it_begins_anew() -> None:
-    (_, _, step) = arranged([create("new"), delete("old")], {"new": ("old",)})
-    assert "starts from the beginning, because its offsets are stored under the former name old" in step.describe()
-    assert "connectctl offsets copy old new" in step.describe()
-    copied = CreateConnector("new", {}, "d", offsets=("resumes from offsets that are stored under its name: x",))
-    assert arranged([copied, delete("old")], {"new": ("old",)})[-1] == copied
-
-
-def test_a_connector_to_which_offsets_are_carried_over_does_not_start_from_the_beginning() -> None:
-    carrying = CreateConnector("new", {}, "d", partitions={CARRIED: ({"filename": "x"},)})
-    assert arranged([carrying, delete("old")], {"new": ("old",)})[-1] == carrying
 
 
 def test_a_change_that_gives_source_partitions_up_comes_before_who_takes_them() -> None:

@@ -45,4 +45,4 @@ def test_what_is_shown_tells_of_it_and_makes_nothing_of_the_rest(world: World) -
 def test_a_backup_without_its_records_is_none(world: World, tmp_path: Path) -> None:
     out = tmp_path / "backup.jsonl"
     result = world.run("offsets", "backup", "--out", str(out))
-    assert (result.exit_code, MISSING in result.stderr, out.exists()) == (1, True, False)
+    assert (result.exit_code, MISSING in result.stderr, out.exists()) == (5, True, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import pytest
 from connectctl.cli.main import app
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.left_members import left_members
 from connectctl.ops.task_runtime.job.status_topic import connector_key, value
+from fakes.coordinators import FakeCoordinators
 from fakes.groupmembers import Group, member
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.session import FakeSession
@@ -51,9 +56,15 @@ class World:
         return CliRunner().invoke(app, ["run", "status", *args], obj=self.session)
 
     def left(self) -> Any:
+        return self.told("leftMembers")
+
+    def pending(self) -> Any:
+        return self.told("pendingOffsets")
+
+    def told(self, member: str) -> Any:
         data = json.loads(self.run("-o", "json").stdout)
         jsonschema.validate(data, SCHEMA)
-        return {each["name"]: each["leftMembers"] for each in data["connectors"]}
+        return {each["name"]: each[member] for each in data["connectors"]}
 
 
 @pytest.fixture
@@ -68,6 +79,34 @@ def test_status_shows_the_members_of_the_tasks_and_how_to_remove_them(world: Wor
     shown = world.run()
     assert "connectctl run status c --remove-members" in shown.stdout
     assert world.group.removed == []
+
+
+def test_status_names_the_transaction_that_pending_offsets_wait_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = TopicPartition("__consumer_offsets", coordinator_partition("connect-c", 50))
+    held = Transaction("app-7", "Ongoing", 1, 0, 60_000, 1_700_000_000_000, (where,))
+    others = [
+        Transaction("other", "Ongoing", 2, 0, 60_000, 1_600_000_000_000, (TopicPartition("in", 0),)),
+        Transaction("over", "CompleteCommit", 3, 0, 60_000, 1_600_000_000_000, ()),
+    ]
+    calls = FakeCoordinators(
+        {each.id: each for each in (held, *others)},
+        partitions=dict.fromkeys([TopicPartition("__consumer_offsets", n) for n in range(50)], ()),
+    )
+    world.session.__dict__["transactions"] = calls
+    world.kafka.records["in"] = []
+    assert world.pending()["c"]["partitions"] == []
+    world.group.pending = frozenset({TopicPartition("in", 0)})
+    pending = world.pending()
+    assert (pending["s"], pending["c"]["partitions"]) == (None, [{"topic": "in", "partition": 0}])
+    assert pending["c"]["transactions"] == [{"transactionalId": "app-7", "startedMs": 1_700_000_000_000}]
+    shown = world.run().stdout
+    assert "the consumer group connect-c on in-0 are pending (KIP-447), and wait for the transaction of app-7" in shown
+    assert "open since 2023-11-14T22:13:20Z" in shown
+    assert "connectctl transactions abort app-7" in shown
+    calls.known["app-7"] = replace(held, state="CompleteCommit")
+    assert "wait for the transaction of another producer" in world.run().stdout
 
 
 def test_members_of_a_live_run_are_not_left_and_not_removed(world: World) -> None:

@@ -1,0 +1,254 @@
+"""Next steps that commands in memory print, each run in a copy of the situation that printed it.
+
+Every test without a real cluster is such a situation. A copy of it is a child process with the fakes, patches and
+environment of the test, and with copies of its files and its journal. A next step that does not work fails the test.
+``nextsteps.txt`` names for each next step the test that follows it, or why it is not followed: see ``test_next_steps.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.testing
+from connectctl.cli.main import app, globals_first
+from connectctl.ops.config import paths
+from typer.main import get_command
+
+TABLE = Path(__file__).with_name("nextsteps.txt")
+_COMMAND = re.compile(r"connectctl ([a-z-][^\n`;|()\"<]*)")
+_ENDS_SENTENCE = re.compile(r"(?<=[.,:?!])\s|\s{2,}|, ")
+_PROSE = frozenset(
+    re.findall(
+        r"\w+",
+        "to and or then has have prints names says where in with itself it is are was that the shows of by as for on once "
+        "whether first again puts gives before after lists not from if until which writes removes made Then",
+    )
+)
+"""Words that begin the rest of a sentence."""
+_NUMBERS = re.compile(r"\d{8}-\d{6}-\w{4}|\d+")
+_ERROR = re.compile(r'(?:error: |"message": ")(?:Step \d+ of the run failed: )?(.+?)(?:: |\. |"|$)', re.MULTILINE)
+_CONDITION = re.compile(r"[.;] [A-Z][^.;]+[.;] Then resume: ")
+"""Something that the person has to do before the run is resumed."""
+PATIENCE = 60.0
+"""Seconds that a command in memory may take, on a machine that does much else."""
+MOST = 2
+"""How often one next step is followed after one command, in all tests but those that the table names."""
+PROCESSES = ("sandbox", "demo")
+"""Commands that start processes, which a copy must not."""
+PLACEHOLDERS = frozenset(("CONNECTOR", "DIR", "FILE", "HOST:PORT", "ID", "JOB", "NAME", "RUN", "TOPIC", "-", "…"))
+"""Words for which a person has to choose a value."""
+BROKEN_ON_PURPOSE = ("broken off", "Interrupted")
+"""Words of the faults that tests inject: they are still there in a copy."""
+EXCUSED = {
+    "test_a_connector_that_was_changed_meanwhile_is_left_as_it_is": "somebody else changes the connector again",
+    "test_where_the_deletion_fails_nobody_takes_the_source_partitions_over": "somebody else changes the connector again",
+    "test_a_plan_is_stale_where_its_job_file_has_changed_even_if_it_is_no_job_file_now": "the job file has to be mended",
+    "test_what_is_no_plan_is_refused_with_the_reason": "the plan is made up, and no roll is unfinished",
+    "test_older_workers_do_not_create_in_a_state": "the connector has to be created first",
+    "test_offsets_beside_a_configuration_are_refused_with_the_way_that_works": "no cluster: the file is the person's",
+}
+"""Tests whose situation has a condition that a text names, or that is not whole; why."""
+FILES = {
+    "offsets restore": ("offsets", "backup"),
+    "offsets set": ("offsets", "show", "-o", "json"),
+    "connectors diff": ("connectors", "show", "-o", "json"),
+}
+"""What writes the FILE of a command, for the connector that it names."""
+
+
+@cache
+def _root() -> Any:
+    return get_command(app)
+
+
+def command_of(words: Sequence[str]) -> tuple[Any, int]:
+    """Return the command that ``words`` begin with, None if there is none, and how many of them name it."""
+    command: Any = _root()
+    for number, word in enumerate(words):
+        if not hasattr(command, "get_command"):
+            return command, number
+        found = command.get_command(command.make_context("connectctl", [], resilient_parsing=True), word)
+        if found is None and command.name == "run" and word not in _PROSE:
+            return command.commands["job"], number
+        if found is None:
+            return None, number
+        command = found
+    return (None if hasattr(command, "get_command") else command), len(words)
+
+
+def without_prose(words: Sequence[str]) -> list[str] | None:
+    """Return ``words`` without the rest of the sentence; None if they are a sentence about connectctl."""
+    command, used = command_of(words)
+    if command is None:
+        return None
+    taken, unread = list(words[:used]), list(words[used:])
+    options = (*command.params, *_root().params)
+    valued = {name for each in options for name in each.opts if not getattr(each, "is_flag", True)}
+    room = sum(99 if each.nargs < 0 else each.nargs for each in command.params if each.param_type_name == "argument")
+    while unread:
+        word = unread.pop(0)
+        if word.startswith("-"):
+            taken += [word, *([unread.pop(0)] if word in valued and unread else [])]
+        elif room == 0 or word in _PROSE:
+            break
+        else:
+            room -= 1
+            taken.append(word)
+    return taken
+
+
+def commands_in(text: str) -> Iterator[list[str]]:
+    """Yield each command that ``text`` names, as words that can be run."""
+    for match in _COMMAND.finditer(text):
+        words = [word.rstrip(".,:?!'") for word in _ENDS_SENTENCE.split(match.group(1))[0].split()]
+        if (found := without_prose(words)) and not {"--help", "…"} & {*words}:
+            yield found
+
+
+def table() -> dict[str, str]:
+    """Return the test, or the reason, for each next step: its words, with ``X1`` for values."""
+    rows = (line.split(" => ", 1) for line in TABLE.read_text().splitlines() if line and not line.startswith("#"))
+    return dict(rows)
+
+
+def is_one_of(template: str, words: Sequence[str]) -> bool:
+    """Return whether ``words`` are the next step ``template`` with values."""
+    return re.fullmatch(re.escape(template).replace("X1", ".+"), " ".join(words)) is not None
+
+
+def follow(
+    words: Sequence[str], real: Any, typed: Sequence[str], given: dict[str, Any], files: Path | None
+) -> dict[str, Any]:
+    """Return what a copy of this process answers to ``words``: exit code, output and errors.
+
+    ``typed`` are the global options of the command that printed them, which a person types again.
+    """
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        with os.fdopen(writing, "w") as pipe, tempfile.TemporaryDirectory() as directory:
+            json.dump(_answer(words, real, typed, given, files, Path(directory)), pipe)
+            pipe.flush()
+        os._exit(0)
+    os.close(writing)
+    said = b""
+    while select.select([reading], [], [], PATIENCE)[0] and (part := os.read(reading, 1 << 16)):
+        said += part
+    os.close(reading)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    answer: dict[str, Any] = json.loads(said) if said else {"code": None, "err": "no answer in time"}
+    return answer
+
+
+def _answer(
+    words: Sequence[str], real: Any, typed: Sequence[str], given: dict[str, Any], files: Path | None, copy: Path
+) -> dict[str, Any]:
+    def run(args: Sequence[str]) -> Any:
+        return real(typer.testing.CliRunner(), app, [*map(moved, (*typed, *args))], **given)
+
+    def moved(word: str) -> str:
+        return word if files is None else word.replace(str(files), str(copy / "files"))
+
+    try:
+        journal, args = copy / "journal", list(words)
+        if paths.journal_directory().is_dir():
+            shutil.copytree(paths.journal_directory(), journal, symlinks=True)
+        if files is not None:
+            shutil.copytree(files, copy / "files", symlinks=True, ignore_dangling_symlinks=True)
+        os.chdir(copy if files is None or not Path.cwd().is_relative_to(files) else moved(str(Path.cwd())))
+        os.environ |= {name: moved(value) for name, value in os.environ.items()}
+        os.environ["CONNECTCTL_JOURNAL"] = str(journal)
+        if "FILE" in args and (made := FILES.get(" ".join(args[:2]))):
+            subject = args[2 : 4 if args[2] == "--group" else 3]
+            (copy / "FILE").write_text(run([*made, *subject]).stdout)
+            args[args.index("FILE")] = str(copy / "FILE")
+        asks = any("--yes" in each.opts for each in command_of(words)[0].params) and "--dry-run" not in args
+        asks = asks and (args[:2] != ["run", "status"] or "--remove-members" in args)
+        result = run([*args, *(["--yes"] if asks else [])])
+        return {"code": result.exit_code, "err": result.stderr}
+    except BaseException as e:  # noqa: BLE001  # a copy of the process reports whatever ends it
+        return {"code": None, "err": repr(e)}
+
+
+def complaint(first: str, answer: dict[str, Any]) -> str | None:
+    """Return why the command that gave ``answer`` was no next step after the error ``first``; None if it was one."""
+    code, error = answer["code"], answer["err"]
+    if code == 0 or any(words in error for words in BROKEN_ON_PURPOSE):
+        return None
+    if code is None or code in (2, 4, 70):
+        return f"it exits with {code}"
+    same = set(_ERROR.findall(first)) & set(_ERROR.findall(error))
+    if same and not _CONDITION.search(first):
+        return f"it fails for the same reason: {', '.join(same)}"
+    return "it does not find what it names" if "not found" in error.lower() else None
+
+
+class NextSteps:
+    """A plugin that follows the next steps of each test in memory."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, list[str]] = {}
+        for template, test in table().items() if TABLE.exists() else ():
+            self.claims.setdefault(test, []).append(template)
+        self.followed: dict[Any, int] = {}
+        self.here: list[list[str]] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Any:
+        if "live" in item.path.parts:
+            return (yield)
+        real, self.here = typer.testing.CliRunner.invoke, []
+        files = getattr(item, "funcargs", {}).get("tmp_path")
+        excused = EXCUSED.get(item.name.partition("[")[0])
+
+        def invoke(runner: Any, app: Any, args: Any = None, **given: Any) -> Any:
+            result = real(runner, app, args, **given)
+            if excused is None and "Usage:" not in result.output and "docs" not in (args or ()):
+                self._follow(item.nodeid, list(args or ()), result, real, given, files)
+            return result
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(typer.testing.CliRunner, "invoke", invoke)
+            outcome = yield
+        claimed = self.claims.get(item.nodeid, ())
+        if lost := [each for each in claimed if not any(is_one_of(each, words) for words in self.here)]:
+            pytest.fail(f"It no longer prints what {TABLE.name} says: {', '.join(lost)}")
+        return outcome
+
+    def _follow(
+        self, test: str, args: list[str], result: Any, real: Any, given: dict[str, Any], files: Path | None
+    ) -> None:
+        args = globals_first(args, _root().params)
+        begins = next((n for n, word in enumerate(args) if word in _root().list_commands(None)), 0)
+        for words in commands_in(f"{result.stdout}\n{result.stderr}"):
+            made = "FILE" in words and " ".join(words[:2]) in FILES
+            if words[0] in PROCESSES or PLACEHOLDERS & {*words} - ({"FILE"} if made else set()):
+                continue
+            key = _NUMBERS.sub("0", " ".join(words)), tuple(args[begins : begins + 2]), result.exit_code
+            self.followed[key] = self.followed.get(key, 0) + 1
+            if self.followed[key] > (MOST if test not in self.claims else 100 * MOST):
+                continue
+            obj = {name: given[name] for name in ("obj",) if name in given}
+            answer = follow(words, real, args[:begins], obj, files)
+            self.here.append(words)
+            why = complaint(result.stderr, answer)
+            if why is not None:
+                pytest.fail(
+                    f"connectctl {' '.join(args)} printed a next step that does not work: connectctl {' '.join(words)}: "
+                    f"{why}\n\n{result.stderr}\n{answer['err']}"
+                )
