@@ -81,7 +81,7 @@ class CheckRun:
         context, edges, goal, now = self.context, self.context.edges, self.goal, self.now
 
         def workers() -> WorkersSeen:
-            return worker_observe.observe(context.view, edges.kafka, edges.calls, edges.transactions())
+            return worker_observe.observe(context.view, edges.kafka, edges.transactions())
 
         areas: dict[str, Callable[[], Said]] = {
             "the brokers": lambda: _said(broker_observe.observe(context, goal), broker_rules.check, goal),

@@ -6,7 +6,7 @@ the address that works from here; then the server must list the connectors of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.internal_topics import address
@@ -48,8 +48,13 @@ def advertised(group: ConnectGroup) -> frozenset[str]:
 
 def is_advertised(url: str, group: ConnectGroup, resolve: Resolve) -> bool:
     """Whether ``url`` is the address of a member, by the IP addresses and the port."""
+    return is_among(url, advertised(group), resolve)
+
+
+def is_among(url: str, urls: Iterable[str], resolve: Resolve) -> bool:
+    """Whether one of ``urls`` is the address of the same server as ``url``."""
     own = _endpoints(url, resolve)
-    return any(own & _endpoints(each, resolve) for each in advertised(group))
+    return any(own & _endpoints(each, resolve) for each in urls)
 
 
 def _endpoints(url: str, resolve: Resolve) -> frozenset[tuple[str, str]]:

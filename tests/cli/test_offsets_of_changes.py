@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.operations.connectors import observe
+from connectctl.ops.operations.connectors.steps import SetTargetState
 from fakes.changingworld import World
 
 if TYPE_CHECKING:
@@ -208,3 +210,82 @@ def test_a_class_that_changes_before_initial_offsets_are_set_is_asked_again(
     assert said.exit_code != 0
     assert "the partition has no cluster" in said.output
     assert world.workers.offsets.get("more", {}) == {}
+
+
+# ------------------------------------------------------------------- an undo after the connector went on, or just then
+
+
+def test_undo_of_carried_offsets_carries_over_what_was_committed_since(world: World) -> None:
+    run(world, "patch", "lines", "file=b", "--carry-offsets", "--yes")
+    assert offsets(world) == {"b": 12}
+    has(world, B, 20)
+    has(world, '{"filename":"c"}', 5)
+    said = undo(world)
+    assert f"carry 1 source offset of lines over: {B} to {A}" in said
+    assert offsets(world) == {"a": 20, "c": 5}
+    assert world.workers.connectors["lines"].config["file"] == "a"
+    assert world.workers.sent[-1] == "PUT /connectors/lines/resume"
+
+
+def _created(world: World) -> str:
+    """``lines-2`` is created with an offset, and runs."""
+    (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
+    run(world, "create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
+    assert offsets(world, "lines-2") == {"a": 12}
+    return str(world.runs()[0]["id"])
+
+
+def _removed(world: World) -> str:
+    """``lines`` is deleted with its offsets, and created again by somebody."""
+    run(world, "delete", "lines", "--with-offsets", "--yes")
+    id_ = str(world.runs()[0]["id"])
+    run(world, "create", "-f", given(world), "--yes")
+    return id_
+
+
+@pytest.mark.parametrize(("changed", "name"), [(_created, "lines-2"), (_removed, "lines")])
+def test_an_undo_that_would_set_offsets_back_is_refused_with_the_number(
+    world: World, changed: Callable[[World], str], name: str
+) -> None:
+    id_ = changed(world)
+    has(world, A, 20, name)
+    world.workers.sent.clear()
+    result = world.run("runs", "undo", id_, "--yes")
+    assert result.exit_code == 4, result.output
+    assert f"1 source partition of {name} moved since the run {id_}" in " ".join(result.output.split())
+    assert world.workers.sent == []
+    assert offsets(world, name) == {"a": 20}
+
+
+@pytest.mark.parametrize(("changed", "name"), [(_created, "lines-2"), (_removed, "lines")])
+def test_what_was_committed_before_the_stop_of_an_undo_is_kept_and_the_connector_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, changed: Callable[[World], str], name: str
+) -> None:
+    id_ = changed(world)
+    real = SetTargetState.apply
+
+    def stop(self: SetTargetState, context: Any) -> str | None:
+        has(world, A, 20, name)
+        return real(self, context)
+
+    monkeypatch.setattr(SetTargetState, "apply", stop)
+    result = world.run("runs", "undo", id_, "--yes")
+    assert result.exit_code == 4, result.output
+    assert "was stopped, and is resumed again" in " ".join(result.output.split())
+    assert offsets(world, name) == {"a": 20}
+    assert world.workers.sent[-2:] == [f"PUT /connectors/{name}/{verb}" for verb in ("stop", "resume")]
+
+
+def test_undo_of_a_creation_that_did_not_go_on_takes_its_offsets_away(world: World) -> None:
+    id_ = _created(world)
+    assert world.run("runs", "undo", id_, "--yes").exit_code == 0
+    assert "lines-2" not in world.workers.connectors
+    assert world.workers.offsets["lines-2"] == {}
+
+
+def test_undo_of_a_creation_of_what_was_deleted_since_changes_nothing(world: World) -> None:
+    id_ = _created(world)
+    run(world, "delete", "lines-2", "--yes")
+    world.workers.sent.clear()
+    assert world.run("runs", "undo", id_, "--yes").exit_code == 0
+    assert world.workers.sent == []

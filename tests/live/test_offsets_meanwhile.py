@@ -222,6 +222,37 @@ def test_an_undo_of_offsets_that_somebody_gave_is_refused_after_the_connector_we
     assert lines.rest.state(lines.name) == ["RUNNING", "RUNNING"]
 
 
+def test_the_undo_of_carried_offsets_carries_over_what_was_committed_since_and_before_its_stop(lines: Lines) -> None:
+    carried_to_another_name(lines)
+    run = lines.run()
+    lines.runs()
+    lines.commit()
+    with before_the_stop(lines):
+        lines.move("runs", "undo", run)
+    assert lines.config()["file"] == str(lines.file)
+    assert lines.twice() == 0
+
+
+def test_the_undo_of_a_creation_with_carried_offsets_is_refused_after_the_connector_went_on(lines: Lines) -> None:
+    stopped(lines.cluster, lines.name)
+    other = f"{lines.name}-2"
+    given = lines.file.with_name("other.json")
+    given.write_text(json.dumps(lines.config() | {"name": other}))
+    lines.move("connectors", "create", "-f", str(given), "--carry-offsets", "--wait")
+    run = lines.run()
+    try:
+        lines.write()
+        eventually(lambda: len(read_all(lines.cluster, lines.name)) == lines.count)
+        size = lines.file.stat().st_size
+        offsets = lines.cluster.topics["offsets"]
+        eventually(lambda: [*map(json.loads, live(lines.cluster, offsets, other).values())] == [{"position": size}])
+        refused = lines.move("runs", "undo", run, code=4)
+        assert f"1 source partition of {other} moved since the run {run}" in refused.err
+        assert lines.rest.state(other) == ["RUNNING", "RUNNING"]
+    finally:
+        lines.move("connectors", "delete", other, "--wait")
+
+
 # ------------------------------------------------------------------------------------------------------- the whole table
 
 

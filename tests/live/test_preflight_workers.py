@@ -43,7 +43,7 @@ def seen(sandbox: Sandbox, group: Group | None = None) -> WorkersSeen:
         known = session.group()
         calls = session.connect_to(known)
         view = look(session.kafka, calls, known, session.named_topics)
-        return observe(view, session.kafka, calls, session.transactions)
+        return observe(view, session.kafka, session.transactions)
 
 
 def found(view: WorkersSeen, goal: Goal = Goal.NOW) -> dict[str, Finding]:

@@ -28,6 +28,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster, check_where
 from connectctl.ops.operations.connectors import config_files
 from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.config_offset_steps import stored_offsets
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector
 from connectctl.ops.operations.connectors.config_undo import plan_undo
@@ -207,7 +208,8 @@ def undo(session: Session, id: str, options: WaitOptions) -> None:
     cluster = connectors_cluster.observed(session)
     check_same_cluster(run, cluster.cluster_id(), cluster.group_id)
     current = {each.name: each for each in cluster.connectors()}
-    planned = plan_undo(journal, run, plan, current, partial(defined_passwords, cluster.calls), wait=options.wait)
+    passwords, stored = partial(defined_passwords, cluster.calls), partial(stored_offsets, cluster.calls)
+    planned = plan_undo(journal, run, plan, current, passwords, stored, wait=options.wait)
     if any(isinstance(step, Change) for step in plan.steps):
         terminal.note(
             f"The offsets that it wrote stay; to undo those: connectctl offsets undo {run.id} --stop", style="yellow"

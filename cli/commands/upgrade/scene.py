@@ -12,6 +12,7 @@ from connectctl.cli.commands.preflight.app import check_run
 from connectctl.cli.output import terminal
 from connectctl.ops.checks.tasks_max.observe import look_at_cluster
 from connectctl.ops.checks.types import Goal
+from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
@@ -105,6 +106,7 @@ def observe_cluster(session: Session, *, workers: bool = True, read_only: bool =
         extra=tuple(session.settings.get("rest") or ()),
         remembered=dict.fromkeys(last[1], last[0]) if last else {},
         named=session.named_topics,
+        resolve=addresses_of,
     )
     known = run_state.journal_records(journal, kafka.cluster_id(), group.id, members_of(group))
     return Scene(session, journal, reader, driver, observe(reader, group, known))

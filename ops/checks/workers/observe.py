@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, newest_write
 from connectctl.ops.checks.types import Unseen
-from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
+from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import statuses_from_topic
@@ -18,21 +17,17 @@ from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
 from connectctl.ops.operations.cluster.observe import ClusterView
+from connectctl.ops.operations.connectors.contradictions import OtherLists
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the internal topics."""
-ANSWER = 3.0
-"""Seconds that one worker may take to list its connectors."""
-PAUSES = (0.7, 1.5)
-"""Seconds between reads of lists that differ: a worker may lag briefly."""
 CLOCKS = 60.0
 """Seconds by which the clocks of workers and brokers may differ."""
 
@@ -53,7 +48,7 @@ class Proof(StrEnum):
 class WorkersSeen:
     """All that was seen; ``now`` is when, in seconds since the epoch.
 
-    ``lists`` are the connectors that each worker lists, by its address. ``leader`` is the leader's transactional id as
+    ``lists`` are the connectors that each worker lists, by its URL. ``leader`` is the leader's transactional id as
     its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``other_groups`` are the
     other groups of Connect workers on the same Kafka cluster, ``groups_sharing_topics`` those of them whose config topic is
     ours as far as can be seen, ``statuses`` the worker by part in our status topic.
@@ -62,7 +57,7 @@ class WorkersSeen:
     group: ConnectGroup
     workers: tuple[Worker, ...]
     now: float = 0.0
-    lists: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    lists: OtherLists = field(default_factory=dict)
     leader: Transaction | None = None
     leader_seen: bool = False
     config: ConfigTopic | None = None
@@ -89,22 +84,19 @@ class WorkersSeen:
         return Proof.LEFT if newest and newest.outside and newest.at > wrote + CLOCKS else Proof.PREPARING
 
 
-def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transactions: TransactionCalls) -> WorkersSeen:
+def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> WorkersSeen:
     """Observe the workers of ``view``; never raises for a single observation that fails."""
     watch = _Watch(view, kafka, transactions)
-    with ThreadPoolExecutor(1) as pool:
-        lists = pool.submit(_lists, calls, view.workers)
-        leader, seen = watch.leader()
-        config = watch.config(leader)
-        other_groups = watch.other_groups()
-        groups_sharing_topics = watch.groups_sharing_topics(config, other_groups)
-        statuses = watch.statuses() if other_groups else {}
-        listed = lists.result()
+    leader, seen = watch.leader()
+    config = watch.config(leader)
+    other_groups = watch.other_groups()
+    groups_sharing_topics = watch.groups_sharing_topics(config, other_groups)
+    statuses = watch.statuses() if other_groups else {}
     return WorkersSeen(
         group=view.group,
         workers=view.workers,
         now=time.time(),
-        lists=listed,
+        lists=view.lists,
         leader=leader,
         leader_seen=seen,
         config=config,
@@ -113,25 +105,6 @@ def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transacti
         statuses=statuses,
         unseen=tuple(watch.unseen),
     )
-
-
-def _lists(calls: ConnectCalls, workers: Sequence[Worker]) -> dict[str, frozenset[str]]:
-    """The connectors that each worker lists; read again if they differ."""
-    answering = [worker for worker in workers if worker.problem is None]
-    with ThreadPoolExecutor(max(1, len(answering))) as pool:
-
-        def lists() -> dict[str, frozenset[str]]:
-            answers = pool.map(lambda worker: (worker.address, _list(calls, worker.url)), answering)
-            return {name: listed for name, listed in answers if listed is not None}
-
-        return observe_again(lists, lambda found: len(set(found.values())) < 2, PAUSES)
-
-
-def _list(calls: ConnectCalls, url: str) -> frozenset[str] | None:
-    try:
-        return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
-    except ConnectctlError:
-        return None  # CLUSTER004 reports it; there is nothing to compare
 
 
 class _Watch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.endpoints import problem_of_url
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
+    from connectctl.ops.operations.connectors.contradictions import OtherLists
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 3.0
@@ -51,7 +52,10 @@ class InternalTopic:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """All that was seen. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` where neither could be read."""
+    """All that was seen. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` where neither could be read.
+
+    ``lists`` are the names of connectors that each worker lists, by its URL, where several answer.
+    """
 
     cluster_id: str
     group: ConnectGroup
@@ -60,6 +64,7 @@ class ClusterView:
     connectors: tuple[ConnectorHealth, ...]
     connectors_from: str
     findings: tuple[Finding, ...]
+    lists: OtherLists = field(default_factory=dict)
 
 
 def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
@@ -95,6 +100,7 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
             *_ignored(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
             *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
         ),
+        lists=listing.lists,
     )
 
 
@@ -203,10 +209,12 @@ def _connectors(
     silent = {worker.url for worker in workers if worker.problem}
     error: ConnectctlError | None = None
     answering = [url for url in calls.urls if url not in silent]
-    for url in answering:
+    members = [worker.url for worker in workers if worker.url and not worker.problem]
+    for number, url in enumerate(answering):
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
-            return reading.listing_of(calls, found, group, _reader(kafka, group, config), answering)
+            asked = tuple(dict.fromkeys([*answering[number:], *members]))
+            return reading.listing_of(calls, found, group, _reader(kafka, group, config), asked)
         except ConnectctlError as e:
             error = e
     if error is not None and not reading.tells_nothing(error):

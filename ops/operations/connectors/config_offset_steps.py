@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import path_of
@@ -14,6 +14,9 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_outlook import Entries, named, read_offsets, text_of
 from connectctl.ops.operations.connectors.config_values import kept, read_config
 from connectctl.ops.operations.connectors.context import POLL, StepContext
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
 
 WAIT = 10.0
 """Seconds in which workers write what they have accepted, also to the second topic."""
@@ -48,8 +51,8 @@ class ReadOffsets(Step[StepContext]):
         return "; ".join([*texts, f"not read: {named(left)}"] if left else texts) or "none"
 
 
-def stored_offsets(context: StepContext, name: str) -> Any:
-    return context.calls.get(path_of("connectors", name, "offsets"))["offsets"]
+def stored_offsets(calls: ConnectCalls, name: str) -> Any:
+    return calls.get(path_of("connectors", name, "offsets"))["offsets"]
 
 
 def by_partition(offsets: Any) -> dict[str, str]:
@@ -100,7 +103,7 @@ class RestoreOffsets(Step[StepContext]):
 
     def _wrong(self, context: StepContext) -> dict[str, str]:
         config, former = kept(context.journal, self.config), dict(self.former)
-        seen = stored_offsets(context, self.subject)
+        seen = stored_offsets(context.calls, self.subject)
         found = by_partition(seen)
         whole = {text_of(each) for each in self.begun} & found.keys()
         parts = [each for each in self.begun if text_of(each) not in whole]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, text_of
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, named, text_of
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
 from connectctl.ops.operations.connectors.config_values import read_config
 from connectctl.ops.operations.connectors.context import StepContext
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 
@@ -34,7 +36,9 @@ class SetConnectorOffsets(Step[StepContext]):
 
     What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``carried``
     are source partitions and those that take over from them: at the offset that was committed last, which ``entries`` have
-    as of the plan. ``force``: also offsets that the connector would refuse.
+    as of the plan. ``force``: also offsets that the connector would refuse. ``left`` are the offsets that the step of
+    ``run`` left; others were committed since, and are not set back. A refusal brings back the state ``was``, in which the
+    run stopped the connector.
     """
 
     subject: str
@@ -45,8 +49,13 @@ class SetConnectorOffsets(Step[StepContext]):
     carried: Entries = ()
     now: str = ""
     force: bool = False
+    left: Entries = ()
+    was: str | None = None
 
     def describe(self) -> str:
+        if self.carried:
+            pairs = named([f"{source} to {target}" for source, target in self.carried])
+            return f"carry {counted(len(self.carried), 'source offset')} of {self.subject} over: {pairs}"
         if self.run:
             return f"restore the offsets of {self.subject} from run {self.run}"
         if self.every:
@@ -54,11 +63,17 @@ class SetConnectorOffsets(Step[StepContext]):
         return f"set {len(self.entries)} offsets of {self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
+        if self.run is not None:
+            journal, _ = context.journal_and_run()
+            try:
+                refuse_moved(self, journal, stored_offsets(context.calls, self.subject))
+            except Refused as e:
+                raise context.brought_back(self.subject, self.was, e) from e
         return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
         if self.entries:
-            stored = stored_offsets(context, self.subject)
+            stored = stored_offsets(context.calls, self.subject)
             config = read_config(context.calls, self.subject) or {}
             pairs = [(each["partition"], each["offset"]) for each in stored]
             refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
@@ -69,7 +84,7 @@ class SetConnectorOffsets(Step[StepContext]):
     def _keep(self, context: StepContext) -> None:
         """Keep what there is; where an earlier attempt did and may have written, what it kept and what came since."""
         (journal, run), name = context.journal_and_run(), file_of(context.step)
-        path, now = journal.path(run.id, name), stored_offsets(context, self.subject)
+        path, now = journal.path(run.id, name), stored_offsets(context.calls, self.subject)
         if path.exists():
             kept, written = by_partition(read_json(path.read_bytes())), self._wanted(context)
             since = {key: value for key, value in by_partition(now).items() if value != written.get(key, kept.get(key))}
@@ -80,17 +95,16 @@ class SetConnectorOffsets(Step[StepContext]):
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
             wanted = {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
-            found = by_partition(stored_offsets(context, self.subject)) if self.carried else {}
+            found = by_partition(stored_offsets(context.calls, self.subject)) if self.carried else {}
             for source, target in self.carried:
                 # Without the former one it was carried over before, by an attempt that broke off.
                 last = found.get(source, found.get(target))
                 wanted |= {} if last in (None, "null") else {target: last}
             return wanted
-        journal, _ = context.journal_and_run()
-        return by_partition(read_json(journal.read(self.run, file_of(self.of_step))))
+        return kept_offsets(context.journal_and_run()[0], self.run, self.of_step)
 
     def _missing(self, context: StepContext) -> dict[str, str]:
-        found, wanted = by_partition(stored_offsets(context, self.subject)), self._wanted(context)
+        found, wanted = by_partition(stored_offsets(context.calls, self.subject)), self._wanted(context)
         if self.every:
             wanted = dict.fromkeys(found, "null") | wanted
         return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
@@ -99,6 +113,49 @@ class SetConnectorOffsets(Step[StepContext]):
 def file_of(step: int) -> str:
     """The file of a run with the offsets that were there before its step ``step``."""
     return f"offsets-{step}.json"
+
+
+def kept_offsets(journal: Journal, run: str, step: int) -> dict[str, str]:
+    """Return the offsets that were there before the step ``step`` of ``run``, by source partition."""
+    return by_partition(read_json(journal.read(run, file_of(step))))
+
+
+def taken_back(
+    step: SetConnectorOffsets, journal: Journal, run: str, number: int, was: str | None
+) -> SetConnectorOffsets:
+    """Return the way back of ``step``, the step ``number`` of ``run``: offsets that it carried over are carried back.
+
+    ``was`` is the state of the connector before the way back stops it.
+    """
+    before = kept_offsets(journal, run, number)
+    if step.carried:
+        back = tuple((key, before.get(key, "null")) for pair in step.carried for key in pair)
+        pairs = tuple((target, source) for source, target in step.carried)
+        return SetConnectorOffsets(step.subject, back, carried=pairs, force=step.force)
+    if step.run is not None:
+        left = kept_offsets(journal, step.run, step.of_step)
+    else:
+        wrote = {text_of(read_json(key)): text_of(read_json(value)) for key, value in step.entries}
+        left = {} if step.every else before | wrote
+    return SetConnectorOffsets(step.subject, run=run, of_step=number, every=True, left=tuple(left.items()), was=was)
+
+
+def refuse_moved(step: SetConnectorOffsets, journal: Journal, stored: Any) -> None:
+    """Raises ``Refused`` if the way back ``step`` would set back an offset in ``stored``, with the number of those."""
+    assert step.run is not None
+    found, left, back = by_partition(stored), dict(step.left), kept_offsets(journal, step.run, step.of_step)
+    count = sum(
+        found.get(key, "null") not in (left.get(key, "null"), back.get(key, "null"))
+        for key in found.keys() | left.keys()
+    )
+    if count:
+        raise Refused(
+            f"{counted(count, 'source partition')} of {step.subject} moved since the run {step.run}; nothing was undone",
+            why="its records would be written again",
+            next_step=f"See connectctl offsets show {step.subject}. To set them back all the same: connectctl offsets set "
+            f"{step.subject} -f FILE --stop; to delete the connector: connectctl connectors delete {step.subject}.",
+            code="refused",
+        )
 
 
 def check_initial(given: Sequence[Desired], file: Path | None) -> Entries:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets, RestoreOffsets
-from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of
+from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of, refuse_moved, taken_back
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
 from connectctl.ops.operations.connectors.config_steps import ChangeConnector, CreateConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config_values import Config, digest, kept, shown
@@ -28,17 +28,19 @@ def plan_undo(
     plan: Plan,
     current: Mapping[str, ConnectorHealth],
     passwords: Callable[[Config], frozenset[str]],
+    stored: Callable[[str], Any],
     *,
     wait: bool,
 ) -> ConfigPlan:
     """The steps of ``run`` that were done or begun, the other way round and from the last to the first.
 
-    ``passwords`` gives those of a configuration. Raises ``Refused`` where a connector is no longer as the run left it.
+    ``passwords`` gives those of a configuration, ``stored`` the source offsets of a connector. Raises ``Refused`` where a
+    connector is no longer as the run left it, or has committed offsets since that would be set back.
     """
     deleted = (step for step in plan.steps if isinstance(step, DeleteConnector))
     hidden = {step.subject: passwords(kept(journal, step.before)) for step in deleted}
     planner = Planner("connectors undo", plan.cluster_id, plan.group_id, current, hidden, wait=wait)
-    undo = _Undo(journal, run, current, planner)
+    undo = _Undo(journal, run, current, planner, stored)
     begun = {mark.step for mark in run.marks if mark.what in ("done", "begun")}
     for number, step in reversed(list(enumerate(plan.steps))):
         if number in begun and not run_found_it_done(run, number):
@@ -57,8 +59,15 @@ def run_found_it_done(run: Run, number: int) -> bool:
 class _Undo:
     """The way back as it is planned. ``states`` are those of the connectors that are created again."""
 
-    def __init__(self, journal: Journal, run: Run, current: Mapping[str, ConnectorHealth], planner: Planner) -> None:
-        self.journal, self.run, self.current, self.planner = journal, run, current, planner
+    def __init__(
+        self,
+        journal: Journal,
+        run: Run,
+        current: Mapping[str, ConnectorHealth],
+        planner: Planner,
+        stored: Callable[[str], Any],
+    ) -> None:
+        self.journal, self.run, self.current, self.planner, self.stored = journal, run, current, planner, stored
         self.states: dict[str, str] = {}
 
     def add(self, number: int, step: ConnectorStep) -> None:
@@ -116,13 +125,18 @@ class _Undo:
         name = step.subject
         if not self.journal.path(self.run.id, file_of(number)).exists():
             return
-        restore = SetConnectorOffsets(name, run=self.run.id, of_step=number, every=True)
         steps = self.planner.steps
         at = next(
             (n for n, each in enumerate(steps) if isinstance(each, CreateConnector) and each.subject == name), None
         )
+        if at is None and name not in self.current:
+            return
+        was = "STOPPED" if at is not None else self.planner.state(name)
+        restore = taken_back(step, self.journal, self.run.id, number, None if was == "STOPPED" else was)
         if at is None:
-            now = str(self.current[name].verdict) if name in self.current else ""
+            if restore.run is not None:
+                refuse_moved(restore, self.journal, self.stored(name))
+            now = str(self.current[name].verdict)
             stops = any(isinstance(each, SetTargetState) and each.subject == name for each in steps)
             steps += [] if stops else [SetTargetState(name, "stop", now)]
             steps += [Await(name, State.STOPPED), restore]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import Connector, State, path_of
 from connectctl.ops.connect.target_state_wait import WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
-from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.contradictions import not_listed
@@ -85,6 +85,19 @@ class StepContext(RunContext):
         answer = self.calls.send(method, path_of("connectors", connector) + path)
         self.before[connector] = before, self.now()
         return answer
+
+    def brought_back(self, connector: str, was: str | None, refusal: Refused) -> Refused:
+        """``refusal``, once the connector that this run stopped is again what it ``was``; nothing was written."""
+        if was is None:
+            return refusal
+        verb = "pause" if was == State.PAUSED else "resume"
+        self.change(connector, "PUT", f"/{verb}")
+        return Refused(
+            f"{refusal.what}; {connector} was stopped, and is {verb}d again",
+            why=refusal.why,
+            next_step=refusal.next_step,
+            code=refusal.code,
+        )
 
     def await_gone(self, name: str, *, deleted: bool = True) -> None:
         """Wait until no rebalance is under way, and, where ``name`` is ``deleted``, no worker has a part of it."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings
@@ -223,13 +224,15 @@ def assembled(
 class ConnectorListing:
     """The connectors of a cluster, and what to say about how they were seen.
 
-    ``blind`` is why no worker was asked, or answered; the connectors are those of the topics then.
+    ``blind`` is why no worker was asked, or answered; the connectors are those of the topics then. ``lists`` are the names
+    that each worker lists, by its URL, where several were asked.
     """
 
     connectors: tuple[ConnectorHealth, ...]
     read_from: str
     findings: tuple[Finding, ...] = ()
     blind: ConnectctlError | None = None
+    lists: OtherLists = field(default_factory=dict)
 
 
 def see(
@@ -272,30 +275,30 @@ def listing_of(
 ) -> ConnectorListing:
     """The connectors that a worker lists, weighed against the facts and the lists of the workers at ``urls``.
 
-    Without ``read`` the statuses of the workers are all there is; ``gaps`` say why.
+    Without ``read`` there are only assignments and what workers tell; ``gaps`` say why.
     """
-    if read is None:
-        return ConnectorListing(with_health(found, group), "workers", gap_findings(gaps))
+    read = read or partial(Facts, None, owners_of(group))
     facts = read()
     others, skipped = _other_lists(calls, urls)
-    if (facts.owners is None and facts.configured is not None) or doubts(found, facts.configured, others):
+    if _is_doubtful(found, facts, others):
         anew = read.anew() if isinstance(read, FactsReader) else read
 
         def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
             first = None if tuple(urls) == tuple(calls.urls) else urls[0]
             return from_workers(calls, url=first, timeout=LIST_TIMEOUT), anew(), _other_lists(calls, urls)[0]
 
-        found, facts, others = observe_until(
-            again,
-            lambda seen: seen[1].owners is not None and not doubts(seen[0], seen[1].configured, seen[2]),
-            AGREEING,
-            PAUSE,
-        )
+        found, facts, others = observe_until(again, lambda seen: not _is_doubtful(*seen), AGREEING, PAUSE)
     doubtful = doubts(found, facts.configured, others)
     connectors = _weighed(found, facts, doubtful)
     missing = [*gaps, *skipped, *(doubt_gap(name, why) for name, why in sorted(doubtful.items()))]
     rebalancing = [] if facts.owners or group is None else [cluster_findings.REBALANCING.found(group.id, UNSETTLED)]
-    return ConnectorListing(_healths(connectors, facts.owners), "workers", (*gap_findings(missing), *rebalancing))
+    said = (*gap_findings(missing), *rebalancing)
+    return ConnectorListing(_healths(connectors, facts.owners), "workers", said, lists=others)
+
+
+def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -> bool:
+    rebalancing = facts.owners is None and facts.configured is not None
+    return rebalancing or bool(doubts(found, facts.configured, others))
 
 
 def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, list[Gap]]:

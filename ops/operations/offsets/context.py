@@ -13,7 +13,6 @@ from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.observe import assembled, read_if_there
-from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 from connectctl.ops.operations.offsets.incomplete import check_places
@@ -57,19 +56,6 @@ class OffsetContext(StepContext):
         count = sum(planned.get(key) != now.get(key) for key in {*planned, *now})
         moved = f"{counted(count, 'source partition')} of {request.source} moved since the plan was made"
         return [f"{moved}: stop {request.source}, and make a new plan"] if count else []
-
-    def brought_back(self, connector: str, was: str | None, refusal: Refused) -> Refused:
-        """``refusal``, once the connector that this run stopped is again what it ``was``; nothing was written."""
-        if was is None:
-            return refusal
-        verb = "pause" if was == State.PAUSED else "resume"
-        SetTargetState(connector, verb, "STOPPED").apply(self)
-        return Refused(
-            f"{refusal.what}; {connector} was stopped, and is {verb}d again",
-            why=refusal.why,
-            next_step=refusal.next_step,
-            code=refusal.code,
-        )
 
     def view(self, asked: Asked) -> View:
         """One connector's topics now. Raises if they cannot be read completely."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.internal_topics import address
-from connectctl.ops.connect.rest_membership import NotAMember
+from connectctl.ops.connect.rest_membership import NotAMember, Resolve, is_advertised
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap, Observation, Partial, Reason, gap_findings, gap_of
 from connectctl.ops.operations.cluster.read_once import read_once
@@ -45,12 +44,13 @@ def _facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[
         return Partial(None, (gap_of(e, f"config topic of {group.id}"),))
 
 
-def other_servers(calls: ConnectCalls, group: ConnectGroup, named: Sequence[str]) -> tuple[Finding, ...]:
+def other_servers(
+    calls: ConnectCalls, group: ConnectGroup, named: Sequence[str], resolve: Resolve
+) -> tuple[Finding, ...]:
     """Return a finding for each address in ``named`` at which a server answers that is not a worker of the group."""
-    inside = {address(member.url) for member in group.members}
     gaps: list[Gap] = []
     for url in named:
-        if address(url) in inside:
+        if is_advertised(url, group, resolve):
             continue
         try:
             calls.get("/connectors", url=url, timeout=reading.ANSWER)

@@ -11,6 +11,7 @@ from connectctl.ops.checks.tasks_max.observe import exceeds_tasks_max
 from connectctl.ops.connect.connector import Connector, owners_of
 from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.rest_membership import Resolve, is_advertised, is_among
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, NoRestApi, Refused
 from connectctl.ops.core.times import now_utc
@@ -44,7 +45,8 @@ class ClusterReader:
     """The clients that observe a cluster. ``extra``: REST URLs of workers from the settings, in the group or not.
 
     ``transactions`` is None if transaction coordinators cannot be queried. ``remembered``: addresses of workers that an
-    earlier run recorded, with its id. ``named``: internal topics from the settings, by role.
+    earlier run recorded, with its id. ``named``: internal topics from the settings, by role. ``resolve`` gives the IP
+    addresses of a host.
     """
 
     kafka: KafkaReads
@@ -55,6 +57,7 @@ class ClusterReader:
     extra: tuple[str, ...] = ()
     remembered: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, str | None] = field(default_factory=dict)
+    resolve: Resolve = lambda host: frozenset()
 
     def group(self) -> ConnectGroup:
         """Describe the workers' group."""
@@ -132,22 +135,21 @@ def observe(
         driver=reader.driver.name if reader.driver else "none",
         taken_at=now_utc("seconds"),
         unseen=tuple(unseen),
-        findings=(*other_servers(reader.calls, group, reader.extra), *(seen.findings if seen else ())),
+        findings=(*other_servers(reader.calls, group, reader.extra, reader.resolve), *(seen.findings if seen else ())),
     )
 
 
 def _absent_workers(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
     """The workers from the settings or from an earlier run that are not in the group."""
-    inside = {address(member.url) for member in group.members}
     named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost_workers(reader)}
-    absent = {where: url for where, url in named.items() if where not in inside}
+    absent = {where: url for where, url in named.items() if not is_advertised(url, group, reader.resolve)}
     return [Worker(where, url, problem=_absence_reason(reader, where)) for where, url in absent.items()]
 
 
 def _lost_workers(reader: ClusterReader) -> dict[str, str]:
     """The workers that only an earlier run recorded, with its id."""
-    named = {address(url) for url in reader.extra}
-    return {worker: run for worker, run in reader.remembered.items() if worker not in named}
+    remembered = reader.remembered.items()
+    return {worker: run for worker, run in remembered if not is_among(f"http://{worker}", reader.extra, reader.resolve)}
 
 
 def _absence_reason(reader: ClusterReader, worker: str) -> str:

@@ -238,11 +238,12 @@ def coordinators(*producers: PartitionProducer, **known: Transaction) -> FakeCoo
 class Apart(FakeWorkers):
     """Workers that list different connectors, the second one ``lag`` times before it lists all."""
 
-    lag = 0
+    lag, asked = 0, 0
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         if path != "/connectors":
             return super().get(path, url=url, timeout=timeout)
+        self.asked += 1
         if url == "http://two:8083" and self.lag:
             self.lag -= 1
             return []
@@ -257,14 +258,13 @@ def calls(lag: int = 0) -> Apart:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_observe, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr("connectctl.ops.operations.connectors.observe.AGREEING", 0.0)
     monkeypatch.setattr("connectctl.ops.operations.fencing.observe.PAUSES", (0.0,))
 
 
 def observe(reads: FakeKafka, rest: Apart, transactions: FakeCoordinators) -> WorkersSeen:
     view = cluster_observe.look(reads, rest, GROUP, NAMED)
-    return worker_observe.observe(view, reads, rest, transactions)
+    return worker_observe.observe(view, reads, transactions)
 
 
 def test_a_clean_cluster_is_seen_whole_and_clean() -> None:
@@ -275,9 +275,23 @@ def test_a_clean_cluster_is_seen_whole_and_clean() -> None:
     assert {goal: ids(view, goal) for goal in Goal} == {goal: [] for goal in Goal}
 
 
-def test_lists_that_differ_for_a_moment_are_no_finding() -> None:
-    assert ids(observe(kafka(), calls(lag=2), coordinators(writer(7)))) == []
+def test_lists_that_differ_for_a_moment_are_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ids(observe(kafka(), calls(lag=99), coordinators(writer(7)))) == ["WORKER012"]
+    monkeypatch.setattr("connectctl.ops.operations.connectors.observe.AGREEING", 30.0)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.observe.PAUSE", 0.0)
+    assert ids(observe(kafka(), calls(lag=2), coordinators(writer(7)))) == []
+
+
+def test_workers_are_asked_once_for_their_lists_by_the_judge_of_connectors() -> None:
+    rest = calls()
+    observe(kafka(), rest, coordinators(writer(7)))
+    assert rest.asked == len(rest.urls)
+
+
+def test_members_are_compared_where_the_rest_server_in_use_is_none_of_their_addresses() -> None:
+    rest = calls(lag=99)
+    rest.urls = ("http://ingress:8083",)
+    assert ids(observe(kafka(), rest, coordinators(writer(7)))) == ["WORKER012"]
 
 
 def test_foreign_writers_are_named_by_their_transactional_ids() -> None:
@@ -332,6 +346,6 @@ def test_topics_that_may_not_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -
         raise NotAuthorized("Not allowed to read", why="no Read")
 
     monkeypatch.setattr(reads, "image", denied)
-    found = worker_observe.observe(view, reads, calls(), coordinators(writer(7)))
+    found = worker_observe.observe(view, reads, coordinators(writer(7)))
     assert [u.what for u in found.unseen] == ["the config topic cfg", "the status topic sta"]
     assert (found.config, ids(found)) == (None, [])

@@ -89,6 +89,17 @@ def test_members_that_list_differently_or_not_at_all_are_named(
     assert ids(seen(kafka("a"), calls)) == found
 
 
+@pytest.mark.parametrize("reads", [None, FakeKafka({"off": []}, groups={"connect": GROUP})])
+def test_members_that_list_differently_are_compared_where_the_config_topic_is_not_known(
+    reads: FakeKafka | None,
+) -> None:
+    calls = Apart({"a": FakeConnector()}, urls=("http://one:8083", "http://two:8083"))
+    calls.second = []
+    listing = see(calls, reads, GROUP if reads else None, {"config": "cfg"} if reads else {})
+    with pytest.raises(Refused, match="connector a: http://two:8083 does not list it, and another worker does"):
+        plan_state("k", listing.connectors, "stop", wait=False)
+
+
 def test_lists_that_agree_a_moment_later_are_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "AGREEING", 30.0)
     monkeypatch.setattr(observe, "PAUSE", 0.0)
