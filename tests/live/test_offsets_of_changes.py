@@ -94,20 +94,21 @@ def test_another_file_is_begun_anew_the_old_offset_is_orphaned_and_undo_goes_on_
     lines.came("a 3")
 
 
-def test_a_file_that_was_moved_is_read_on_where_its_offset_is_carried_over_and_undo_brings_that_back(
+def test_a_file_that_was_moved_is_read_on_where_its_offset_is_carried_over_and_undo_carries_it_back(
     lines: Lines,
 ) -> None:
-    lines.write("c.txt", 0)
-    (lines.directory / "c.txt").write_text((lines.directory / "a.txt").read_text() + "c 3\n")
+    (lines.directory / "c.txt").hardlink_to(lines.directory / "a.txt")
     change = ("patch", lines.name, f"file={lines.file('c.txt')}", "--carry-offsets")
     assert "carries 1 source offset over" in lines.told(*change)
     run = lines.changed(*change)
-    lines.came("c 3")
-    lines.committed(c=16)
-    lines.ctl("runs", "undo", run, "--yes")
-    lines.committed(a=12)
+    lines.committed(c=12)
     lines.write("a.txt", 4)
     lines.came("a 3")
+    lines.committed(c=16)
+    lines.ctl("runs", "undo", run, "--yes")
+    lines.committed(a=16)
+    lines.write("a.txt", 5)
+    lines.came("a 4")
 
 
 def test_what_is_no_part_of_a_source_partition_says_nothing_and_keeps_the_offset(lines: Lines) -> None:

@@ -48,7 +48,8 @@ class SetConnectorOffsets(Step[StepContext]):
 
     def describe(self) -> str:
         if self.run:
-            return f"restore the offsets of {self.subject} from run {self.run}"
+            kept = ", with what was committed since" if self.carried else ""
+            return f"restore the offsets of {self.subject} from run {self.run}{kept}"
         if self.every:
             return f"delete the offsets of {self.subject}"
         return f"set {len(self.entries)} offsets of {self.subject}"
@@ -80,14 +81,15 @@ class SetConnectorOffsets(Step[StepContext]):
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
             wanted = {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
-            found = by_partition(stored_offsets(context, self.subject)) if self.carried else {}
-            for source, target in self.carried:
-                # Without the former one it was carried over before, by an attempt that broke off.
-                last = found.get(source, found.get(target))
-                wanted |= {} if last in (None, "null") else {target: last}
-            return wanted
-        journal, _ = context.journal_and_run()
-        return by_partition(read_json(journal.read(self.run, file_of(self.of_step))))
+        else:
+            journal, _ = context.journal_and_run()
+            wanted = by_partition(read_json(journal.read(self.run, file_of(self.of_step))))
+        found = by_partition(stored_offsets(context, self.subject)) if self.carried else {}
+        for source, target in self.carried:
+            # Without the former one it was carried over before, by an attempt that broke off.
+            last = found.get(source, found.get(target))
+            wanted |= {} if last in (None, "null") else {target: last}
+        return wanted
 
     def _missing(self, context: StepContext) -> dict[str, str]:
         found, wanted = by_partition(stored_offsets(context, self.subject)), self._wanted(context)

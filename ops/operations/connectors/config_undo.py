@@ -116,7 +116,8 @@ class _Undo:
         name = step.subject
         if not self.journal.path(self.run.id, file_of(number)).exists():
             return
-        restore = SetConnectorOffsets(name, run=self.run.id, of_step=number, every=True)
+        back = tuple((target, source) for source, target in step.carried)
+        restore = SetConnectorOffsets(name, run=self.run.id, of_step=number, every=True, carried=back)
         steps = self.planner.steps
         at = next(
             (n for n, each in enumerate(steps) if isinstance(each, CreateConnector) and each.subject == name), None
