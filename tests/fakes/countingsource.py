@@ -46,9 +46,13 @@ class CountingSource:
 
     def starts(self) -> dict[str, int]:
         """Where a worker would start each table."""
+        return self.starts_of(self.name, self.topic)
+
+    def starts_of(self, name: str, in_topic: str) -> dict[str, int]:
+        """Where a worker would start each table of the connector ``name`` that commits to ``in_topic``."""
         found = {}
         for (topic, _, key), value in self.world.kafka.live().items():
-            if topic == self.topic and key is not None and json.loads(key)[0] == self.name:
+            if topic == in_topic and key is not None and json.loads(key)[0] == name:
                 found[json.loads(key)[1]["table"]] = json.loads(value)["lsn"]
         return found
 

@@ -86,10 +86,14 @@ def ctl(cluster: Sandbox, *args: str) -> Ran:
 
 
 def state(cluster: Sandbox, rest: str) -> Any:
-    """All that a command may change: configurations, offsets, levels of loggers, and connectors of ``rest``."""
+    """All that a command may change: configurations, offsets, levels of loggers, and connectors of ``rest``.
+
+    Loggers begin to be listed when their class is loaded: only levels that somebody changed count.
+    """
     own = workers(cluster)
     configs = {name: each["info"]["config"] for name, each in own.call("GET", "/connectors?expand=info").json().items()}
-    levels = own.call("GET", "/admin/loggers").json()
+    loggers = own.call("GET", "/admin/loggers").json()
+    levels = {name: each for name, each in loggers.items() if each["last_modified"] is not None}
     offsets = live(cluster, cluster.topics["offsets"], NAME)
     return configs.get(NAME), f"{NAME}-new" in configs, offsets, levels, own.state(NAME), _listed(rest)
 

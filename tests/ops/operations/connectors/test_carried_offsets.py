@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of
+from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of, taken_back
 from connectctl.ops.operations.connectors.config_outlook import text_of
 from connectctl.ops.operations.connectors.context import StepContext
 from fakes.workers import FakeConnector, FakeWorkers
@@ -70,3 +72,30 @@ def test_what_was_committed_between_an_interruption_and_the_resume_is_carried_ov
     carry(context)
     assert offsets(context) == {B: 110}
     assert kept(context) == {A: 110}
+
+
+def test_what_a_task_that_did_not_hear_of_the_stop_commits_until_it_is_fenced_is_carried_over(
+    context: StepContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, late = context.calls.send, [{"position": 110}]
+
+    def send(method: str, path: str, body: Any = None) -> Any:
+        if late:
+            context.calls.offsets["lines"][SPACED] = late.pop()  # type: ignore[attr-defined]
+        return real(method, path, body)
+
+    monkeypatch.setattr(context.calls, "send", send)
+    carry(context)
+    assert offsets(context) == {B: 110}
+
+
+def test_an_undo_carries_back_what_was_committed_since(context: StepContext) -> None:
+    carry(context)
+    journal, run = context.journal_and_run()
+    assert isinstance(context.calls, FakeWorkers)
+    context.calls.offsets["lines"] = {json.dumps(json.loads(B)): {"position": 110}}
+    back = taken_back(STEP, journal, run.id, 0, None)
+    undo = replace(context, run=journal.begin_plan(Plan("connectors undo", "id", (back,), group_id="connect")))
+    assert back.is_done(undo) is None
+    back.apply(undo)
+    assert offsets(undo) == {A: 110}
