@@ -166,6 +166,8 @@ class TestRealProducers(ProducersContract):
             return [record.value for record in found]
 
         def wait(producer: Any) -> None:
+            # A few records are sent with their commit: more of them, so that the coordinator has the transaction.
+            producer.send(TransactionBatch([ProducerRecord(topic, b"k", bytes(900_000), 0)] * 6))
             end = time.monotonic() + 120
             while producer.expired() is not True:
                 assert time.monotonic() < end
