@@ -108,6 +108,7 @@ _UNAVAILABLE = (
     "Check the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
     "(on a cluster of one broker, see transaction.state.log.replication.factor and .min.isr)."
 )
+_CONTROLLER = "Check the broker, and whether the controller is reachable from it."
 _NEVER = "See the broker's log."
 _HIDDEN = _fail(
     "this principal may not see the transactional id", "Give this principal the right Describe on the transactional id."
@@ -147,7 +148,10 @@ FENCE = _ANYWHERE | {
     Code.REQUEST_TIMED_OUT: _unknown("the coordinator could not write in time", _UNAVAILABLE),
     # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be used up (KAFKA-9666).
     Code.COORDINATOR_NOT_AVAILABLE: _unknown("the coordinator cannot write to its log", _UNAVAILABLE),
-    Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
+    # Also of a new broker, until the controller has given it producer ids (RPCProducerIdManager).
+    Code.COORDINATOR_LOAD_IN_PROGRESS: _retry(
+        "the coordinator is still loading, or waits for producer ids", _CONTROLLER
+    ),
     Code.NOT_COORDINATOR: _rediscover(_MOVED),
     Code.CONCURRENT_TRANSACTIONS: _retry(
         "its open transaction is being ended",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Transaction
 from fakes.coordinators import FakeCoordinators
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -22,15 +24,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """Coordinators, and how to leave a transaction of an id open in them."""
+    """Coordinators, and how to leave a transaction of an id open in them, with a record in ``ORDERS``."""
 
     calls: TransactionCalls
     open_transaction: Callable[[str], None]
 
 
-def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdResponse]:
+ORDERS = TopicPartition("contract-orders", 0)
+
+
+def asked(calls: TransactionCalls, *ids: str, timeout_ms: int = 60_000) -> dict[str, InitProducerIdResponse]:
+    """What one request for each id is answered; no id is answered twice."""
     answers: dict[str, InitProducerIdResponse] = {}
-    calls.fence(dict.fromkeys(ids, 60_000), 10.0, answers.__setitem__)
+
+    def answer(id_: str, said: InitProducerIdResponse) -> None:
+        assert id_ not in answers
+        answers[id_] = said
+
+    calls.fence(dict.fromkeys(ids, timeout_ms), 10.0, answer)
+    return answers
+
+
+def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdResponse]:
+    """The answers once none of them is that the coordinator loads: a new broker has no producer ids for a moment."""
+    answers: dict[str, InitProducerIdResponse] = {}
+    end = time.monotonic() + 60
+    while missing := [id_ for id_ in ids if id_ not in answers]:
+        assert time.monotonic() < end
+        found = asked(calls, *missing)
+        answers |= {id_: each for id_, each in found.items() if each.code is not Code.COORDINATOR_LOAD_IN_PROGRESS}
     return answers
 
 
@@ -72,6 +94,10 @@ class CoordinatorsContract:
             seen = settled(stage.calls, id_)
             assert (seen.who, seen.state) == ((answer.producer_id, answer.epoch), "Empty")
 
+    def test_a_longer_timeout_than_brokers_allow_is_refused_and_creates_nothing(self, stage: Stage, new: str) -> None:
+        assert asked(stage.calls, new, timeout_ms=900_001)[new].code is Code.INVALID_TRANSACTION_TIMEOUT
+        assert stage.calls.describe([new]) == {new: Code.TRANSACTIONAL_ID_NOT_FOUND}
+
     def test_fencing_again_moves_the_epoch_or_the_producer_id(self, stage: Stage, new: str) -> None:
         first, second = fenced(stage.calls, new)[new], fenced(stage.calls, new)[new]
         assert second.code is Code.NONE
@@ -85,6 +111,9 @@ class CoordinatorsContract:
         assert isinstance(before, Transaction)
         assert (before.state, before.is_open) == ("Ongoing", True)
         assert fenced(stage.calls, new)[new].code is Code.CONCURRENT_TRANSACTIONS
+        seen = stage.calls.describe([new])[new]
+        assert isinstance(seen, Transaction)
+        assert (seen.state in ("PrepareAbort", "CompleteAbort"), seen.epoch > before.epoch) == (True, True)
         assert settled(stage.calls, new).state == "CompleteAbort"
         assert fenced(stage.calls, new)[new].code is Code.NONE
         assert settled(stage.calls, new).state == "Empty"
@@ -96,22 +125,57 @@ class CoordinatorsContract:
         assert {t.id for t in stage.calls.listed(prefixes=[new], states=["Ongoing"]).seen} == {f"{new}-1"}
         assert stage.calls.listed(prefixes=[f"{new}-none"]).seen == ()
 
+    def test_a_marker_of_an_older_epoch_is_refused_and_one_of_the_same_ends_the_transaction_of_a_partition(
+        self, stage: Stage, new: str
+    ) -> None:
+        fenced(stage.calls, new)
+        stage.open_transaction(new)
+        seen = stage.calls.describe([new])[new]
+        assert isinstance(seen, Transaction)
+        (producer,) = self.producers(stage, seen.producer_id)
+        assert (producer.start_offset is None, producer.epoch) == (False, seen.epoch)
+        older = replace(producer, epoch=producer.epoch - 1)
+        assert stage.calls.mark(ORDERS, older, commit=False) is Code.INVALID_PRODUCER_EPOCH
+        assert self.producers(stage, seen.producer_id)[0].start_offset == producer.start_offset
+        assert stage.calls.mark(ORDERS, producer, commit=False) is Code.NONE
+        assert self.producers(stage, seen.producer_id)[0].start_offset is None
+        still = stage.calls.describe([new])[new]
+        assert isinstance(still, Transaction)
+        assert still.state == "Ongoing"
+
+    def producers(self, stage: Stage, id_: int) -> list[PartitionProducer]:
+        found = stage.calls.producers([ORDERS])[ORDERS]
+        assert not isinstance(found, Code)
+        return [each for each in found if each.producer_id == id_]
+
+    def test_readers_of_committed_records_get_as_far_as_the_first_open_transaction(
+        self, stage: Stage, new: str
+    ) -> None:
+        stage.open_transaction(new)
+        bounds = stage.calls.bounds([ORDERS])[ORDERS]
+        assert isinstance(bounds, Bounds)
+        assert bounds.stable < bounds.end
+
     def test_a_topic_that_is_not_there_has_no_places(self, stage: Stage, new: str) -> None:
         assert stage.calls.places([new]) == []
-        assert stage.calls.producers([TopicPartition(new, 0)]) == {
-            TopicPartition(new, 0): Code.UNKNOWN_TOPIC_OR_PARTITION
-        }
+        nowhere = TopicPartition(new, 0)
+        assert stage.calls.producers([nowhere]) == {nowhere: Code.UNKNOWN_TOPIC_OR_PARTITION}
+        assert stage.calls.bounds([nowhere]) == {nowhere: Code.UNKNOWN_TOPIC_OR_PARTITION}
+        producer = PartitionProducer(7, 0, 0, 1, 3)
+        assert stage.calls.mark(nowhere, producer, commit=False) is Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class TestFakeCoordinators(CoordinatorsContract):
-    """The coordinators that other tests believe in."""
+    """The coordinators that other tests believe in: busy and idle ones."""
 
-    @pytest.fixture
-    def stage(self) -> Stage:
-        fake = FakeCoordinators()
+    @pytest.fixture(params=[{}, {"aborting_looks": 2, "without_ids": 3}], ids=["idle", "busy"])
+    def stage(self, request: pytest.FixtureRequest) -> Stage:
+        fake = FakeCoordinators(**request.param)
 
         def open_transaction(id_: str) -> None:
-            fake.known[id_] = Transaction(id_, "Ongoing", 7, 0, 60_000, 1, (TopicPartition("orders", 0),))
+            epoch = fenced(fake, id_)[id_].epoch
+            fake.known[id_] = Transaction(id_, "Ongoing", 7, epoch, 60_000, 1, (ORDERS,))
+            fake.partitions[ORDERS] = (PartitionProducer(7, epoch, 0, 1, 3),)
 
         return Stage(fake, open_transaction)
 
@@ -127,10 +191,29 @@ class TestRealCoordinators(CoordinatorsContract):
 
         calls = TransactionClient({"bootstrap.servers": cluster.bootstrap_servers}, timeout=15)
         coordinators_loaded(calls)
-        zombies: list[Any] = []
+        zombies: dict[str, Any] = {}
 
         def open_transaction(id_: str) -> None:
-            zombies.append(write_uncommitted(cluster.bootstrap_servers, "contract-orders", id_, ("k", "v")))
+            zombies[id_] = write_uncommitted(cluster.bootstrap_servers, ORDERS.topic, id_, ("k", "v"))
 
         yield Stage(calls, open_transaction)
+        fenced(calls, *zombies)  # so that none is left open
         calls.close()
+
+    def test_a_new_broker_answers_that_it_loads_while_it_has_no_producer_ids_and_creates_nothing(
+        self, state_home: Path, new: str
+    ) -> None:
+        from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
+        from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+        broker = up(SandboxSpec(name="contract-new", workers=0))
+        try:
+            calls = TransactionClient(broker.client, timeout=15)
+            coordinators_loaded(calls)
+            first = asked(calls, new)[new].code
+            if first is Code.COORDINATOR_LOAD_IN_PROGRESS:  # not where the controller was quicker
+                assert calls.describe([new])[new] is Code.TRANSACTIONAL_ID_NOT_FOUND
+            assert fenced(calls, new)[new].epoch == 0
+            calls.close()
+        finally:
+            down("contract-new")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaWrites
 
     Open = Callable[[], KafkaWrites]
+    LeaveOpen = Callable[[str, str, bytes, bytes], None]
+    """The transactional id, the topic, and key and value of a record in partition 0."""
 
 COMPACT = {"cleanup.policy": "compact"}
 
 
 class KafkaContract:
-    """``kafka`` opens the same cluster each time. Topics get names of their own, for the cluster may be shared."""
+    """``kafka`` opens the same cluster each time, ``leave_open`` leaves a record of an id in an open transaction. Topics get
+    names of their own, for the cluster may be shared.
+    """
 
     @pytest.fixture
     def topic(self, kafka: Open) -> str:
@@ -60,6 +64,36 @@ class KafkaContract:
         assert record == ConsumerRecord(b"k", b"1", 1, 0, record.timestamp)
         assert isinstance(record.timestamp, int)
 
+    def test_offsets_are_each_partitions_own_and_the_end_of_a_transaction_takes_one(
+        self, kafka: Open, topic: str
+    ) -> None:
+        for value in (b"1", b"2"):
+            kafka().transact("contract", [(topic, 0, b"k", value), (topic, 0, b"l", value), (topic, 1, b"k", value)])
+        image = kafka().image([topic], patience=5, superseded=True)[topic]
+        found = sorted((r.partition, r.offset) for r in (*image.latest, *image.superseded))
+        assert found == [(0, 0), (0, 1), (0, 3), (0, 4), (1, 0), (1, 2)]
+        assert dict(image.end_offsets) == {0: 6, 1: 4, 2: 0}
+
+    def test_an_open_transaction_holds_back_what_comes_after_it_until_its_id_is_used_again(
+        self, kafka: Open, topic: str, leave_open: LeaveOpen
+    ) -> None:
+        kafka().transact("contract", [(topic, 0, b"a", b"1"), (topic, 1, b"a", b"1")])
+        leave_open(topic, topic, b"b", b"1")
+        kafka().transact("contract", [(topic, 0, b"c", b"1"), (topic, 1, b"c", b"1")])
+        image = kafka().image([topic], patience=1)[topic]
+        assert sorted((r.partition, r.key) for r in image.latest) == [(0, b"a"), (1, b"a"), (1, b"c")]
+        assert [(tail.partition, tail.stable) for tail in image.held_back] == [(0, 2)]
+        kafka().transact(topic, [(topic, 2, b"d", b"1")])
+        image = kafka().image([topic], patience=60)[topic]
+        assert sorted((r.partition, r.key) for r in image.latest) == [
+            (0, b"a"),
+            (0, b"c"),
+            (1, b"a"),
+            (1, b"c"),
+            (2, b"d"),
+        ]
+        assert image.held_back == ()
+
     def test_a_transaction_spans_topics(self, kafka: Open, topic: str) -> None:
         other = f"{topic}-other"
         edge = kafka()
@@ -89,6 +123,12 @@ class TestTheFake(KafkaContract):
         fake = FakeKafkaWrites()
         return lambda: fake
 
+    @pytest.fixture
+    def leave_open(self, kafka: Open) -> LeaveOpen:
+        fake = kafka()
+        assert isinstance(fake, FakeKafkaWrites)
+        return fake.leave_open
+
 
 @pytest.mark.live
 class TestTheRealOne(KafkaContract):
@@ -97,3 +137,19 @@ class TestTheRealOne(KafkaContract):
         from connectctl.ops.clients.librdkafka.client import Kafka
 
         return lambda: Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+
+    @pytest.fixture
+    def leave_open(self, cluster: Any) -> Iterator[LeaveOpen]:
+        from confluent_kafka import Producer
+
+        made: list[Producer] = []
+
+        def leave(id_: str, topic: str, key: bytes, value: bytes) -> None:
+            made.append(Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_}))
+            made[-1].init_transactions(60)
+            made[-1].begin_transaction()
+            made[-1].produce(topic, value, key, partition=0)
+            assert made[-1].flush(60) == 0
+
+        yield leave
+        made.clear()

@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ class Group:
     output: list[bytes] = field(default_factory=list)
     epochs: dict[str, int] = field(default_factory=dict)
     """The newest of each transactional id."""
+    expired: set[str] = field(default_factory=set)
+    """Ids whose open transaction the coordinator has aborted, and that nobody has initialised since."""
+    output_partitions: int = 3
     replaced: bool = False
     generation: int = 0
     calls: int = 0
@@ -73,6 +77,11 @@ class Group:
         with self._lock:  # producers of partitions are asked on several threads
             self.calls += 1
             return self.fail.pop(self.calls)() if self.calls in self.fail else None
+
+    def expire(self, id_: str) -> None:
+        """What the coordinator does with a transaction that is open for too long: it takes the epoch for itself."""
+        self.expired.add(id_)
+        self.epochs[id_] += 1
 
     def check(self) -> None:
         if error := self.call():
@@ -180,7 +189,7 @@ class Member:
     def commit(self, offsets: GroupOffsets) -> None:
         self.group.check()
         if self.generation != self.group.generation:
-            raise UnknownOutcome("ILLEGAL_GENERATION")
+            raise Rebalancing("ILLEGAL_GENERATION")
         self.group.offsets |= {place: each.offset for place, each in offsets.items()}
 
     @property
@@ -192,54 +201,79 @@ class Member:
 
 
 class Producer:
-    """A producer of a transactional id; a newer one fences it."""
+    """A producer of a transactional id; a newer one, or the coordinator that has aborted its transaction, fences it.
+
+    It fails a test that uses it on after an outcome is unknown: all that is left then is to abort and to close it.
+    """
 
     timeout_ms, overdue = 10_000, False
 
     def __init__(self, group: Group, id_: str = "g-c-0"):
         self.group, self.id = group, id_
         self.epoch = -1
+        self.in_doubt = False
         self.records: list[bytes] = []
         self.offsets: dict[TopicPartition, int] = {}
 
     def expired(self) -> bool | None:
-        return False
+        return self.id in self.group.expired
 
     def initialise(self, patience: float) -> None:
-        self.group.check()
+        assert self.epoch < 0
+        self._call()
         self.epoch = self.group.epochs[self.id] = self.group.epochs.get(self.id, 0) + 1
+        self.group.expired.discard(self.id)
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         return None
 
     def begin(self) -> None:
-        self.group.check()
+        self._use()
         self.records, self.offsets = [], {}
 
     def send(self, batch: TransactionBatch) -> None:
-        self.group.check()
+        self._use()
+        for record in batch.records:
+            if (record.partition or 0) >= self.group.output_partitions:
+                raise ConnectctlError(f"there is no partition {record.partition}", code="UNKNOWN_TOPIC_OR_PART")
         self.records += [record.value or b"" for record in batch.records]
 
     def send_group_offsets(self, offsets: GroupOffsets, consumer: Any, patience: float) -> None:
-        self.group.check()
+        self._use()
         if consumer.metadata != self.group.generation:
-            raise UnknownOutcome("ILLEGAL_GENERATION")
+            self.in_doubt = True
+            raise Rebalancing("ILLEGAL_GENERATION")
         self.offsets |= {place: each.offset for place, each in offsets.items()}
 
     def commit(self, patience: float) -> None:
+        assert not self.in_doubt
         error = self.group.call()
-        if self.epoch != self.group.epochs[self.id]:
-            raise Fenced("a newer one")
+        self._newest()
         if error is None or self.group.commit_anyway:
             self.group.output += self.records
             self.group.offsets |= self.offsets
         self.records, self.offsets = [], {}
         if error is not None:
+            self.in_doubt = True
             raise error
 
     def abort(self, patience: float) -> None:
-        self.group.check()
+        self._call()
+        self._newest()
         self.records, self.offsets = [], {}
+
+    def _use(self) -> None:
+        assert not self.in_doubt
+        self._call()
+
+    def _call(self) -> None:
+        if error := self.group.call():
+            self.in_doubt = True
+            raise error
+
+    def _newest(self) -> None:
+        if self.epoch != self.group.epochs.get(self.id):
+            raise Fenced("a newer one")
 
     def unusable_because(self) -> str | None:
         return None

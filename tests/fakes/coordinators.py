@@ -12,11 +12,15 @@ from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, observation_of
 
 MAX_EPOCH = 32_766
+MAX_TIMEOUT_MS = 900_000
+"""``transaction.max.timeout.ms`` as brokers have it by default."""
 
 
 @dataclass
 class FakeCoordinators:
     """Keeps ``TransactionCalls``. InitProducerId works as the coordinator's does, after the codes in ``script`` for an id.
+    An abort takes until it is seen ``aborting_looks`` times. ``without_ids`` is how many requests come before the controller
+    has given producer ids to the broker: those for new ids are answered as if its log was being loaded.
 
     ``NO_ANSWER`` in a script loses the answer of a request that was performed; the other codes stand for one that was not.
     """
@@ -30,16 +34,28 @@ class FakeCoordinators:
     problems: dict[int, Code] = field(default_factory=dict)
     marked: list[tuple[TopicPartition, int, bool]] = field(default_factory=list)
     marking: list[Code] = field(default_factory=list)
+    aborting_looks: int = 0
+    without_ids: int = 0
     gaps: tuple[Gap, ...] = ()
     """What may be hidden of the transactional ids."""
     group_gaps: tuple[Gap, ...] = ()
+    _aborting: dict[str, int] = field(default_factory=dict)
     topic_gaps: tuple[Gap, ...] = ()
 
     def cluster_id(self) -> str:
         return "fake-cluster"
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
-        return {id: self.denied.get(id) or self.known.get(id) or Code.TRANSACTIONAL_ID_NOT_FOUND for id in ids}
+        return {id: self.denied.get(id) or self._seen(id) or Code.TRANSACTIONAL_ID_NOT_FOUND for id in ids}
+
+    def _seen(self, id: str) -> Transaction | None:
+        found = self.known.get(id)
+        if found is not None and found.state == "PrepareAbort" and id in self._aborting:
+            self._aborting[id] -= 1
+            if self._aborting[id] < 0:
+                del self._aborting[id]
+                self.known[id] = replace(found, state="CompleteAbort", partitions=())
+        return found
 
     def fence(
         self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
@@ -53,9 +69,17 @@ class FakeCoordinators:
         code = scripted.pop(0) if scripted else Code.NONE
         if code not in (Code.NONE, Code.NO_ANSWER):
             return InitProducerIdResponse(code)
+        if timeout > MAX_TIMEOUT_MS:
+            return InitProducerIdResponse(Code.INVALID_TRANSACTION_TIMEOUT)
+        if id not in self.known and self.without_ids > 0:
+            self.without_ids -= 1
+            return InitProducerIdResponse(Code.COORDINATOR_LOAD_IN_PROGRESS)
         now = self.known.get(id, Transaction(id, "Empty", len(self.known), -1))
         if now.state == "Ongoing":
             self.known[id] = replace(now, state="CompleteAbort", epoch=now.epoch + 1, partitions=())
+            if self.aborting_looks:
+                self.known[id] = replace(now, state="PrepareAbort", epoch=now.epoch + 1)
+                self._aborting[id] = self.aborting_looks
             return InitProducerIdResponse(code or Code.CONCURRENT_TRANSACTIONS)
         if now.is_open:
             return InitProducerIdResponse(code or Code.CONCURRENT_TRANSACTIONS)
@@ -94,7 +118,7 @@ class FakeCoordinators:
         return {place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places}
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        return {place: self._bounds(self.partitions[place]) for place in places}
+        return {place: self._bounds(self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)) for place in places}
 
     def _bounds(self, known: tuple[PartitionProducer, ...] | Code) -> Bounds | Code:
         if isinstance(known, Code):
@@ -105,8 +129,11 @@ class FakeCoordinators:
         scripted = self.marking.pop(0) if self.marking else Code.NONE
         if scripted:
             return scripted
-        known = self.partitions[place]
-        assert not isinstance(known, Code)
+        known = self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+        if isinstance(known, Code):
+            return known
+        if any(p.producer_id == producer.producer_id and p.epoch > producer.epoch for p in known):
+            return Code.INVALID_PRODUCER_EPOCH
         self.partitions[place] = tuple(
             replace(p, start_offset=None) if p.producer_id == producer.producer_id else p for p in known
         )

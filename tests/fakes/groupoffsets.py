@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
@@ -16,7 +16,7 @@ class FakeGroupOffsets:
     """Keeps ``GroupOffsetWrites``. ``members`` are client ids by group; ``hidden`` groups may not be described.
 
     ``pending`` groups have offsets in an open transaction, ``newer`` ones are of KIP-848, ``kinds`` are of other protocols.
-    ``leaving`` is how many looks more a group's members are there.
+    ``gone`` are topics that do not exist. ``leaving`` is how many looks more a group's members are there.
     """
 
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
@@ -26,6 +26,7 @@ class FakeGroupOffsets:
     newer: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
     leaving: dict[str, int] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
 
     def group(self, group_id: str) -> ClientGroup:
         self._may(group_id)
@@ -61,7 +62,10 @@ class FakeGroupOffsets:
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         self._nobody(group_id)
-        self.offsets.setdefault(group_id, {}).update(offsets)
+        there = {place: offset for place, offset in offsets.items() if place.topic not in self.gone}
+        self.offsets.setdefault(group_id, {}).update(there)
+        for place in offsets.keys() - there.keys():
+            raise BadInput(f"Partition not found: {place}", code="no-topic")
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         self._nobody(group_id)

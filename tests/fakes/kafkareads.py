@@ -10,7 +10,8 @@ from typing import Any
 
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
-from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -88,14 +89,25 @@ class FakeKafka:
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         images = {}
         for topic in self._readable(topics):
-            records = self.records[topic]
+            held_back = self.held_back(topic)
+            stable = {tail.partition: tail.stable for tail in held_back}
+            records = [r for r in self.records[topic] if r.partition not in stable or r.offset < stable[r.partition]]
             newest = {(r.partition, r.key): r for r in records}
-            ends = dict.fromkeys(range(self.partitions.get(topic, 1)), 0)
-            for r in records:
-                ends[r.partition] = max(ends[r.partition], r.offset + 1)
             older = tuple(r for r in records if newest[(r.partition, r.key)] is not r) if superseded else ()
-            images[topic] = TopicImage(topic, len(records), tuple(newest.values()), ends, superseded=older)
+            latest = tuple(newest.values())
+            images[topic] = TopicImage(topic, len(records), latest, self.ends(topic), held_back, superseded=older)
         return images
+
+    def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
+        """Where open transactions keep readers from the end: nowhere."""
+        return ()
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Where each partition ends."""
+        ends = dict.fromkeys(range(self.partitions.get(topic, 1)), 0)
+        for r in self.records[topic]:
+            ends[r.partition] = max(ends[r.partition], r.offset + 1)
+        return ends
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         ends = {t: image.end_offsets for t, image in self.image(topics, patience=0).items()}

@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.records import ConsumerRecord, UnreadTail
 from fakes.kafkareads import FakeKafka
 
 
 @dataclass
 class FakeKafkaWrites(FakeKafka):
-    """Keeps ``KafkaWrites``. ``transactions`` are the ids of those committed; ``now`` is the next record's time."""
+    """Keeps ``KafkaWrites``. ``transactions`` are the ids of those committed; ``now`` is the next record's time.
+
+    Offsets are each partition's own, and the marker at the end of a transaction takes one, too.
+    """
 
     transactions: list[str] = field(default_factory=list)
     now: int = 1_000_000
+    _ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Where partitions end that have a marker behind their last record."""
+    _open: dict[str, list[tuple[str, ConsumerRecord]]] = field(default_factory=dict)
 
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
         wanted = list(records)
         for topic, partition, _, _ in wanted:
             if topic not in self.records or not 0 <= partition < self.partitions.get(topic, 1):
                 raise ConnectctlError(f"there is no {topic}-{partition}", code="_UNKNOWN_PARTITION")
+        self._abort(id_)
         for topic, partition, key, value in wanted:
             self.append(topic, key, value, partition)
+        self._mark({(topic, partition) for topic, partition, _, _ in wanted})
         self.transactions.append(id_)
         return len(wanted)
+
+    def leave_open(self, id_: str, topic: str, key: bytes, value: bytes, partition: int = 0) -> None:
+        """Write a record in a transaction of ``id_`` that stays open until the next one of that id."""
+        self.append(topic, key, value, partition)
+        self._open.setdefault(id_, []).append((topic, self.records[topic][-1]))
+
+    def _abort(self, id_: str) -> None:
+        left = self._open.pop(id_, [])
+        for topic, record in left:
+            self.records[topic].remove(record)
+            self._ends[topic, record.partition] = max(self._end(topic, record.partition), record.offset + 1)
+        self._mark({(topic, record.partition) for topic, record in left})
+
+    def _mark(self, places: Collection[tuple[str, int]]) -> None:
+        self._ends |= {place: self._end(*place) + 1 for place in places}
+
+    def _end(self, topic: str, partition: int) -> int:
+        last = next((r.offset for r in reversed(self.records[topic]) if r.partition == partition), -1)
+        return max(last + 1, self._ends.get((topic, partition), 0))
+
+    def ends(self, topic: str) -> dict[int, int]:
+        return {partition: max(end, self._end(topic, partition)) for partition, end in super().ends(topic).items()}
+
+    def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
+        stable: dict[int, int] = {}
+        for record in (r for some in self._open.values() for where, r in some if where == topic):
+            stable[record.partition] = min(record.offset, stable.get(record.partition, record.offset))
+        return tuple(UnreadTail(p, offset, self._end(topic, p)) for p, offset in sorted(stable.items()))
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
         if name not in self.records:
@@ -35,7 +71,7 @@ class FakeKafkaWrites(FakeKafka):
     def append(self, topic: str, key: bytes, value: bytes | None, partition: int = 0) -> None:
         """Write one record at the end."""
         log = self.records[topic]
-        log.append(ConsumerRecord(key, value, partition, len(log), self.now))
+        log.append(ConsumerRecord(key, value, partition, self._end(topic, partition), self.now))
         self.now += 1
 
     def live(self) -> dict[tuple[str, int, bytes | None], bytes]:

@@ -153,7 +153,9 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def history(events: Path) -> dict[str, int]:
-    """What Spark's event log says of attempts: failed and speculative ones, executors lost, stages that were run again."""
+    """What Spark's event log says of attempts: failed ones, speculative ones that were started, executors lost, stages that
+    were run again. The end of a copy that is killed may come after that of the application, and then is in no log.
+    """
     told: Counter[str] = Counter()
     for file in events.iterdir():
         for line in file.read_text().splitlines():
@@ -161,6 +163,7 @@ def history(events: Path) -> dict[str, int]:
             kind = event["Event"]
             if kind == "SparkListenerTaskEnd":
                 told[event["Task End Reason"]["Reason"]] += 1
+            elif kind == "SparkListenerTaskStart":
                 told["speculative"] += event["Task Info"]["Speculative"]
             elif kind == "SparkListenerExecutorRemoved":
                 told["executors lost"] += 1

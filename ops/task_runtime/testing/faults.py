@@ -19,6 +19,8 @@ class Fault(StrEnum):
     """``put`` of a sink task raises ``RetriableError`` and is not called."""
     REBALANCE = "rebalance"
     """In a poll of the consumer group (sinks, transforms) all partitions are revoked and assigned again."""
+    PARTIAL_REBALANCE = "partial rebalance"
+    """As in a cooperative rebalance, one partition is revoked and assigned again; the task keeps the others."""
     COMMIT_LOST = "commit lost"
     """The commit is not answered, and did not happen."""
     COMMIT_UNANSWERED = "commit unanswered"

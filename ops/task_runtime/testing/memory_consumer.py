@@ -103,23 +103,27 @@ class MemoryConsumer:
 
     def join(self, listener: RebalanceListener, patience: float) -> None:
         self._listener = listener
-        self._assign()
+        self._assign(sorted(self._log))
 
-    def _assign(self) -> None:
+    def _assign(self, partitions: Sequence[TopicPartition]) -> None:
         assert self._listener is not None
-        committed = self.committed(self._log.keys(), 0)
-        self._listener.assigning(sorted(self._log))
-        self._listener.assigned(sorted(self._log), committed)
-        self._positions = {each: committed[each].offset if each in committed else 0 for each in self._log}
-        self._paused.clear()
+        committed = self.committed(partitions, 0)
+        self._listener.assigning(partitions)
+        self._listener.assigned(partitions, committed)
+        self._positions |= {each: committed[each].offset if each in committed else 0 for each in partitions}
+        self._paused -= set(partitions)
+
+    def _rebalance(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self._listener is not None
+        self._listener.revoked(partitions)
+        self._positions = {each: at for each, at in self._positions.items() if each not in partitions}
+        self._assign(partitions)
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
         """The next records; the clock moves on where there are none."""
-        assert self._listener is not None
-        if self._kafka.faults.next("rebalance") is Fault.REBALANCE:
-            self._listener.revoked(sorted(self._positions))
-            self._positions = {}
-            self._assign()
+        for fault, most_revoked in ((Fault.REBALANCE, len(self._log)), (Fault.PARTIAL_REBALANCE, 1)):
+            if self._kafka.faults.next(fault.occasion) is fault:
+                self._rebalance(sorted(self._positions)[:most_revoked])
         found = list(self._next(most))
         if not found:
             self._kafka.seconds += max(seconds, EMPTY_POLL)

@@ -69,6 +69,17 @@ def test_what_passes_is_waited_for_with_growing_pauses(clock: Clock, code: Code)
     assert max(clock.slept) <= 1.5
 
 
+def test_ids_are_fenced_while_a_new_broker_waits_for_producer_ids_and_transactions_take_time_to_abort(
+    clock: Clock,
+) -> None:
+    calls = FakeCoordinators(aborting_looks=3, without_ids=4)
+    calls.known["open"] = Transaction("open", "Ongoing", 7, 3, 60_000, 1, (TopicPartition("t", 0),))
+    new = [FenceTarget(id, FenceAction.CREATE) for id in ("new", "other")]
+    fencer = run(calls, clock, [*rows(calls, "open"), *new])
+    assert {r.outcome for r in fencer.results.values()} == {FenceOutcome.FENCED}
+    assert {id: calls.known[id].epoch for id in ("new", "other", "open")} == {"new": 0, "other": 0, "open": 5}
+
+
 def test_a_lost_answer_costs_one_epoch_and_not_two(clock: Clock) -> None:
     calls = FakeCoordinators({"a": empty("a")}, {"a": [Code.NO_ANSWER]})
     fencer = run(calls, clock, rows(calls, "a"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -89,6 +89,24 @@ def test_what_is_not_committed_is_given_again(fault: Fault, stored: str, calls: 
     sink = kind()
     run = run_sink(sink, {}, {"in": list("abcd")}, fail_at={fault: 1}, batch=2)
     assert ("".join(sink.task.stored), sink.task.calls, run.offsets) == (stored, calls, {FIRST: 4})
+
+
+@pytest.mark.parametrize(("fault", "revoked"), [(Fault.REBALANCE, [0, 1]), (Fault.PARTIAL_REBALANCE, [0])])
+def test_a_task_closes_what_is_revoked_and_keeps_the_rest(fault: Fault, revoked: list[int]) -> None:
+    calls: list[tuple[str, list[int]]] = []
+
+    def opens(self: Any, partitions: Collection[TopicPartition]) -> None:
+        calls.append(("open", sorted(each.partition for each in partitions)))
+
+    def closes(self: Any, partitions: Collection[TopicPartition]) -> None:
+        calls.append(("close", sorted(each.partition for each in partitions)))
+
+    sink = kind(open=opens, close=closes)
+    topics = {"in": [Record(value, partition=n) for n, value in ((0, b"a"), (1, b"b"), (0, b"c"), (1, b"d"))]}
+    run = run_sink(sink, {}, topics, fail_at={fault: 2}, batch=1)
+    assert sorted(sink.task.stored) == ["a", "b", "c", "d"]
+    assert run.offsets == {FIRST: 2, TopicPartition("in", 1): 2}
+    assert calls == [("open", [0, 1]), ("close", revoked), ("open", revoked), ("close", [0, 1])]
 
 
 def test_a_record_that_the_sink_does_not_want_is_a_dead_letter() -> None:

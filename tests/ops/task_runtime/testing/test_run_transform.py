@@ -37,7 +37,7 @@ def test_each_batch_is_a_commit_of_its_output_and_the_offsets_behind_it() -> Non
 def test_a_failure_loses_nothing_and_writes_nothing_twice(fault: Fault) -> None:
     run = run_transform(Shout, {"topic": "o", "mark": "."}, {"in": list("abcd")}, batch=2, fail_at={fault: 1})
     assert (run.values("o"), run.offsets) == ([b"A.", b"B.", b"C.", b"D."], {FIRST: 4})
-    assert run.starts == (1 if fault is Fault.REBALANCE else 2)
+    assert run.starts == (1 if "rebalance" in fault else 2)
 
 
 def test_a_function_of_frames_is_a_transform() -> None:
