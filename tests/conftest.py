@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, settings
 from otherbrokers import up_as_asked
 from sparkjvm import Archive, java_options, submit_args
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 # How quick an example is depends on what else the machine does, and is no property of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = deep(100, 25)
+settings.register_profile(
+    "any machine", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 ALL = "not slow and not campaign"
+OFFLINE = "not live"
 WIDTH = 4
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
+LONG = ("slow", "campaign")
+"""Marks of tests that only run where the expression of ``-m`` names them."""
 
 
 LONGEST = (
@@ -50,7 +57,21 @@ LIVE_UNTIL = 0.9
 """The part of the other files within which those that wait for clusters are begun; the rest are short."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_out_long_ones(config, items)
+    _put_in_order(items)
+
+
+def _leave_out_long_ones(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what no expression names: ``-m "not live"`` replaces the one of pyproject.toml, and is to add nothing."""
+    unnamed = [mark for mark in LONG if mark not in config.option.markexpr]
+    left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unnamed)]
+    if left_out and config.option.markexpr:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _put_in_order(items: list[pytest.Item]) -> None:
     """The longest files first. Then those that wait for clusters and those that compute by turns, else they would compute
     all at once when nobody waits any more."""
     places: dict[Path, float] = {}
@@ -71,7 +92,10 @@ def pytest_configure() -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Several processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
-    return WIDTH if _whole(config) and not looked_at and config.option.markexpr == ALL else 0
+    if looked_at or not _whole(config):
+        return 0
+    # Tests without clusters compute: more processes than processors would only collect more often.
+    return {ALL: WIDTH, OFFLINE: min(WIDTH, os.cpu_count() or 1)}.get(config.option.markexpr, 0)
 
 
 def _whole(config: pytest.Config) -> bool:
@@ -80,7 +104,8 @@ def _whole(config: pytest.Config) -> bool:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """The process that has others test makes what their Sparks start with, beside the first tests."""
-    if session.config.getoption("numprocesses", None) and _whole(session.config):
+    live = session.config.option.markexpr != OFFLINE
+    if live and session.config.getoption("numprocesses", None) and _whole(session.config):
         session.config.stash[_CLASSES] = Archive()
 
 

@@ -121,7 +121,9 @@ def run(
 
 
 def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
     while not holds():
+        assert time.monotonic() < end
         time.sleep(0.001)
 
 
