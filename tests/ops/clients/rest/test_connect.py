@@ -24,7 +24,7 @@ def worker() -> Iterator[RestServer]:
         yield server
 
 
-def connect(*urls: str, timeout: float = 2.0, **auth: str) -> Connect:
+def connect(*urls: str, timeout: float = 20.0, **auth: str) -> Connect:
     return Connect(urls, auth=auth, tls={}, timeout=timeout)
 
 
