@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import guardian
 import pytest
+from depth import deep
 from hypothesis import HealthCheck, settings
 from nextsteps import NextSteps
 from otherbrokers import up_as_asked
@@ -19,13 +20,28 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 # How quick an example is depends on what else the machine does, and is no property of the code.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = deep(100, 25)
+settings.register_profile(
+    "any machine", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 pytest_plugins = ["draws", "fileorder"]
 
+OFFLINE = "not live"
 WIDTH = 4
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
+LONG = ("slow", "campaign")
+"""Marks of tests that only run where the expression of ``-m`` names them."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what no expression names: ``-m "not live"`` replaces the one of pyproject.toml, and is to add nothing."""
+    unnamed = [mark for mark in LONG if mark not in config.option.markexpr]
+    left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unnamed)]
+    if left_out and config.option.markexpr:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,7 +60,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     from fileorder import ALL  # a plugin, which pytest imports itself
 
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
-    return WIDTH if _whole(config) and not looked_at and config.option.markexpr == ALL else 0
+    if looked_at or not _whole(config):
+        return 0
+    # Tests without clusters compute: more processes than processors would only collect more often.
+    return {ALL: WIDTH, OFFLINE: min(WIDTH, os.cpu_count() or 1)}.get(config.option.markexpr, 0)
 
 
 def _whole(config: pytest.Config) -> bool:
@@ -53,7 +72,8 @@ def _whole(config: pytest.Config) -> bool:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """The process that has others test makes what their Sparks start with, beside the first tests."""
-    if session.config.getoption("numprocesses", None) and _whole(session.config):
+    live = session.config.option.markexpr != OFFLINE
+    if live and session.config.getoption("numprocesses", None) and _whole(session.config):
         session.config.stash[_CLASSES] = Archive(session.config.stash[_DIRECTORY])
 
 

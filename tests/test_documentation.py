@@ -14,6 +14,8 @@ from connectctl.ops.checks.connector_config import config_file, strimzi
 from connectctl.ops.config import context_file
 from connectctl.ops.task_runtime.job import job_file
 from documentation import PAGES, ROOT, Block, blocks, commands, name
+from sources import FILES, below
+from sources import text as source
 
 README = ROOT / "README.md"
 GUIDES = [page for page in PAGES if page.parent.name in ("commands", "how-to")]
@@ -123,12 +125,12 @@ def test_messages_of_the_page_on_troubleshooting_are_those_of_the_program() -> N
     rows = page.partition("## By message")[2].partition("\n## ")[0]
     messages = re.findall(r"^\| `([^`]+)` \|", rows, re.MULTILINE)
     assert len(messages) > 10
-    sources = "\n".join(p.read_text() for top in ("cli", "ops") for p in sorted((ROOT / top).rglob("*.py")))
-    text = re.sub(r'"\s*\n\s*f?"', "", sources)
+    sources = "\n".join(source(path) for path in below("cli", "ops"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", sources)
     foreign = {"Connection refused", "Unauthorized", "RUNNING", "GET", "Describe on Group"}
     for message in messages:
         parts = [part.strip(" :") for part in message.split("…")]
-        assert [part for part in parts if part and part not in foreign and part not in text] == [], message
+        assert [part for part in parts if part and part not in foreign and part not in joined] == [], message
 
 
 def test_every_path_that_the_page_on_architecture_names_is_there() -> None:
@@ -140,15 +142,10 @@ def test_every_path_that_the_page_on_architecture_names_is_there() -> None:
 
 def test_the_page_on_architecture_has_every_package() -> None:
     tree = (ROOT / "docs/architecture.md").read_text().partition("## The tree")[2].partition("\n## ")[0]
-    packages = {
-        f"{p.parent.relative_to(ROOT).as_posix()}/"
-        for top in ("cli", "ops", "migrations")
-        for p in (ROOT / top).rglob("*.py")
-    }
+    packages = {f"{path.parent.relative_to(ROOT).as_posix()}/" for path in FILES}
     assert packages == set(re.findall(r"^\| `([\w/]+/)` \|", tree, re.MULTILINE)) - {"tests/"}
 
 
-SOURCES = sorted(path for top in ("cli", "ops", "migrations") for path in (ROOT / top).rglob("*.py"))
 SLASHED = re.compile(r"(?<![\w./-])(?:cli|ops|migrations|tests|docs)(?:/[\w-]+)+(?:\.(?:py|md))?")
 DOTTED = re.compile(r"(?<![\w./-])(?:connectctl\.)?((?:cli|ops|migrations)(?:\.(?!_)\w+)+)")
 FORMER = re.compile(r"``((?:model|edges|runtime|rolling|preflight)[./]\w[\w./]*)``")
@@ -169,7 +166,7 @@ def _missing(text: str) -> list[str]:
 
 
 def test_every_module_that_a_source_names_is_there() -> None:
-    missing = {path.relative_to(ROOT).as_posix(): _missing(path.read_text()) for path in SOURCES}
+    missing = {path.relative_to(ROOT).as_posix(): _missing(source(path)) for path in FILES}
     assert {path: names for path, names in missing.items() if names} == {}
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-FILES = sorted(path for top in ("cli", "ops", "migrations") for path in (ROOT / top).rglob("*.py"))
+from sources import FILES, ROOT, nodes
 
 WORDS = {
     "wish": "request, changes, target",
@@ -68,9 +66,9 @@ def package(path: Path) -> str:
     return "/".join(path.relative_to(ROOT).parts[:-1][:2])
 
 
-def names(tree: ast.Module) -> Iterator[str]:
+def names(tree: Iterable[ast.AST]) -> Iterator[str]:
     """What is defined: classes, functions, arguments, fields, attributes and variables."""
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -86,21 +84,31 @@ def words(name: str) -> list[str]:
     return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
-def strings(tree: ast.Module) -> Iterator[str]:
+def strings(tree: Iterable[ast.AST]) -> Iterator[str]:
     """Every string, docstrings too: those of commands are their help."""
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield " ".join(node.value.lower().split())
 
 
 def private_names(path: Path) -> list[str]:
-    found = {name for name in names(ast.parse(path.read_text())) if WORDS.keys() & set(words(name))}
+    found = {name for name in names(nodes(path)) if WORDS.keys() & set(words(name))}
     return sorted(found)
 
 
+_ANY_PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
+
+
+def _phrases(text: str) -> list[str]:
+    """The phrases in a text; most have none, and are searched once for all."""
+    if not _ANY_PHRASE.search(text):
+        return []
+    return [phrase for phrase in PHRASES if re.search(rf"\b{phrase}\b", text)]
+
+
 def private_phrases(path: Path) -> list[str]:
-    found = strings(ast.parse(path.read_text()))
-    return [phrase for text in found for phrase in PHRASES if re.search(rf"\b{phrase}\b", text)]
+    found = strings(nodes(path))
+    return [phrase for text in found for phrase in _phrases(text)]
 
 
 @pytest.mark.parametrize("which", sorted({package(path) for path in FILES}))
@@ -114,7 +122,8 @@ def test_names_and_strings_use_the_words_of_the_field(which: str) -> None:
 
 def test_names_are_taken_apart() -> None:
     source = "class ToldOff:\n    def hear_them(self, wish_list): self.as_HTTPEyes = whose = 1"
-    assert sorted(names(ast.parse(source))) == ["ToldOff", "as_HTTPEyes", "hear_them", "self", "whose", "wish_list"]
+    found = sorted(names(ast.walk(ast.parse(source))))
+    assert found == ["ToldOff", "as_HTTPEyes", "hear_them", "self", "whose", "wish_list"]
     assert [words(each) for each in ("ToldOff", "as_HTTPEyes")] == [["told", "off"], ["as", "http", "eyes"]]
 
 

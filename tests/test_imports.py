@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sources import FILES, ROOT, below, name, nodes, tree
 
-ROOT = Path(__file__).parent.parent
-FILES = sorted(path for top in ("cli", "ops", "migrations") for path in (ROOT / top).rglob("*.py"))
 PUBLIC = sorted((ROOT / "src" / "connectctl").glob("*.py"))
 NETWORK = {
     "confluent_kafka",
@@ -30,6 +30,7 @@ NETWORK = {
 MEETS_THE_WORLD = ("ops/clients/", "ops/task_runtime/", "ops/jobs/", "ops/sandbox/", "ops/core/journal")
 LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio"}
 """What may only be imported where it is used, because start-up counts."""
+CLIENTS = {"confluent_kafka", "kafka", "httpx", "pyspark", "pyarrow", "numpy", "pandas"}
 
 
 def imports(path: Path, *, late: bool = True) -> Iterator[str]:
@@ -46,85 +47,56 @@ def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-@cache
 def _everywhere(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in nodes(path) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _at_start(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in _tree(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in tree(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-@cache
-def _for_types(path: Path) -> set[int]:
-    """The nodes that only the type checker reads."""
-    blocks = [node for node in _tree(path).body if isinstance(node, ast.If)]
-    return {id(each) for block in blocks for each in ast.walk(block)}
+def found(paths: Iterable[Path], forbidden: Callable[[Path], Iterable[str]]) -> dict[str, list[str]]:
+    """The names that each file may not import and does."""
+    by_file = {name(path): sorted(set(forbidden(path))) for path in paths}
+    return {path: names for path, names in by_file.items() if names}
 
 
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
+ABOVE_OF = {"ops": ("connectctl.cli", "connectctl.migrations"), "migrations": ("connectctl.cli",)}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_imports_point_one_way(path: Path) -> None:
-    forbidden = {"ops": ("connectctl.cli", "connectctl.migrations"), "migrations": ("connectctl.cli",), "cli": ()}
-    top = path.relative_to(ROOT).parts[0]
-    assert [m for m in imports(path) if m.startswith(forbidden[top])] == []
+@pytest.mark.parametrize("top", ABOVE_OF)
+def test_imports_point_one_way(top: str) -> None:
+    assert found(below(top), lambda path: (m for m in imports(path) if m.startswith(ABOVE_OF[top]))) == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_the_network_is_met_in_one_folder(path: Path) -> None:
-    if not name(path).startswith(MEETS_THE_WORLD):
-        assert sorted({m for m in imports(path) if {m, m.split(".")[0]} & NETWORK}) == []
+def test_the_network_is_met_in_one_folder() -> None:
+    others = [path for path in FILES if not name(path).startswith(MEETS_THE_WORLD)]
+    assert found(others, lambda path: (m for m in imports(path) if {m, m.split(".")[0]} & NETWORK)) == {}
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if name(p).startswith("ops/")], ids=name)
-def test_operations_see_only_the_types_of_clients(path: Path) -> None:
-    if name(path).startswith(MEETS_THE_WORLD):
-        return
-    clients = {m for m in imports(path) if m.startswith("connectctl.ops.clients")}
-    assert clients <= {"connectctl.ops.clients.protocols"}
+def test_operations_see_only_the_types_of_clients() -> None:
+    pure = [path for path in below("ops") if not name(path).startswith(MEETS_THE_WORLD)]
+    clients, types = "connectctl.ops.clients", {"connectctl.ops.clients.protocols"}
+    assert found(pure, lambda path: {m for m in imports(path) if m.startswith(clients)} - types) == {}
 
 
 ABOVE = tuple(f"connectctl.ops.{each}" for each in ("operations", "checks", "task_runtime", "jobs", "audit", "sandbox"))
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if name(p).startswith("ops/clients/")], ids=name)
-def test_clients_know_nothing_of_what_uses_them(path: Path) -> None:
-    assert [m for m in imports(path) if m.startswith(ABOVE)] == []
+def test_clients_know_nothing_of_what_uses_them() -> None:
+    assert found(below("ops/clients"), lambda path: (m for m in imports(path) if m.startswith(ABOVE))) == {}
 
 
 OF_CONFLUENT = ("ops/clients/librdkafka/", "ops/clients/producer/")
 """Packages that are only imported where confluent-kafka is used."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
-    used_at_once = {"confluent_kafka"} if name(path).startswith(OF_CONFLUENT) else set()
-    assert sorted({m for m in imports(path, late=False) if m.split(".")[0] in LATE - used_at_once}) == []
+def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+    def at_once(path: Path) -> Iterator[str]:
+        used = {"confluent_kafka"} if name(path).startswith(OF_CONFLUENT) else set()
+        yield from (m for m in imports(path, late=False) if m.split(".")[0] in LATE - used)
 
-
-MOST_LATE = {True: 258, False: 257}
-"""How many imports there are within functions: of modules of connectctl, and of others. They may only become fewer: an
-import is at the top of its module but where start-up, or a command that does without it, would pay for it.
-"""
-
-
-@pytest.mark.parametrize("own", [True, False], ids=["connectctl", "others"])
-def test_imports_within_functions_do_not_become_more(own: bool) -> None:
-    late = [
-        f"{name(path)}:{node.lineno}"
-        for path in FILES
-        for node in _everywhere(path)
-        if node.col_offset and id(node) not in _for_types(path)
-        if any(module.startswith("connectctl") is own for module in _modules(node))
-    ]
-    assert len(late) <= MOST_LATE[own], "write the import at the top, or, where start-up needs it, raise the number"
+    assert found(FILES, at_once) == {}
 
 
 KNOWN = {
@@ -164,17 +136,21 @@ def test_no_module_imports_what_imports_it() -> None:
     TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("path", FILES, ids=name)
-def test_no_module_uses_a_private_name_of_another(path: Path) -> None:
+def _private(path: Path) -> set[str]:
+    """Private names of other modules of ours that a module imports or reads."""
     ours = [n for n in _everywhere(path) if isinstance(n, ast.ImportFrom) and str(n.module).startswith("connectctl")]
     names = {alias.asname or alias.name for node in ours for alias in node.names}
     read = {
         node.attr
-        for node in ast.walk(_tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names
     }
-    private = {each for each in names | read if each.startswith("_") and not each.startswith("__")}
-    assert private <= {"_fields"}, "which is public in a NamedTuple"
+    # The one that is public, in a NamedTuple.
+    return {each for each in names | read if each.startswith("_") and not each.startswith("__")} - {"_fields"}
+
+
+def test_no_module_uses_a_private_name_of_another() -> None:
+    assert found(FILES, _private) == {}
 
 
 START = 12
@@ -214,6 +190,27 @@ for command in COMMANDS:
         assert not e.code, command
 print("\\0" + " ".join(sys.modules))
 """
+
+
+LIGHT = """
+import sys
+from connectctl.cli.main import app
+for line in %r:
+    try:
+        app(line.split())
+    except SystemExit as e:
+        assert not e.code, line
+print("\\0" + " ".join(sys.modules))
+"""
+
+
+def test_commands_that_ask_no_cluster_load_no_client_of_one(tmp_path: Path) -> None:
+    lines = ["context list", "runs list", "docs man", "completion bash"]
+    nowhere = {"CONNECTCTL_CONFIG": str(tmp_path / "config.yaml"), "CONNECTCTL_JOURNAL": str(tmp_path / "journal")}
+    command = [sys.executable, "-c", LIGHT % lines]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **nowhere})
+    assert done.returncode == 0, done.stderr
+    assert {module.split(".")[0] for module in done.stdout.rpartition("\0")[2].split()} & CLIENTS == set()
 
 
 def test_no_commands_help_loads_a_heavy_library() -> None:

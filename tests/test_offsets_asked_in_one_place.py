@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import connectctl.ops
+from sources import ROOT, below, nodes
 
-OPS = Path(next(iter(connectctl.ops.__path__)))
+OPS = ROOT / "ops"
 ASKING = {
     "list_offsets",
     "query_watermark_offsets",
@@ -31,8 +30,8 @@ CLIENTS = {"admin", "consumer", "_consumer", "_admin"}
 
 def asked() -> Iterator[tuple[str, str]]:
     """File and method of each call that asks a client for offsets."""
-    for file in sorted(OPS.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+    for file in below("ops"):
+        for node in nodes(file):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING):
                 continue
             whose = node.func.value
@@ -49,8 +48,8 @@ def test_every_offset_that_is_asked_for_becomes_one_or_none() -> None:
     """``offset_of`` is what makes an ``Offset``; a cast would be a way around it."""
     made = [
         str(file.relative_to(OPS))
-        for file in sorted(OPS.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
+        for file in below("ops")
+        for node in nodes(file)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Offset"
     ]
     # The second: ends that were asked for by the driver, on their way through Spark.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from sources import FILES, ROOT, name, tree
+
 EXECUTOR = "ops/core/executor.py"
 WAITS = ("ops/core/", "ops/clients/", "ops/sandbox/")
 """Where ``time.sleep`` is called: everything else that waits for the state of a cluster goes through ``wait_until``."""
@@ -22,9 +22,7 @@ LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.Di
 
 
 def _trees() -> Iterator[tuple[str, ast.Module]]:
-    for top in ("cli", "ops", "migrations"):
-        for path in (ROOT / top).rglob("*.py"):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+    yield from ((name(path), tree(path)) for path in FILES)
 
 
 def _calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:

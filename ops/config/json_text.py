@@ -17,7 +17,7 @@ DEEPEST = 200
 
 def read_json(text: str | bytes, **how: Any) -> Any:
     """The value of ``text``; ``how`` goes to ``json.loads``. Raises ``ValueError``, mostly ``json.JSONDecodeError``."""
-    quick, refused = _msgspec()
+    quick, refused = msgspec_json()
     try:
         found = _loads(text, how) if how or quick is None else quick(text)
     except (refused, ValueError, RecursionError):
@@ -54,7 +54,7 @@ def objects_reader(members: tuple[tuple[Any, ...], ...], *, alone: bool = True) 
 
 
 @cache
-def _msgspec() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]]:
+def msgspec_json() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]]:
     """What reads to the same values as ``json.loads``, in a third of the time, and what it raises."""
     library = _library()
     return (library.json.Decoder().decode, library.MsgspecError) if library else (None, ValueError)

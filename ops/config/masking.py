@@ -195,7 +195,7 @@ def _applied(rules: tuple[_Rule, ...], text: str) -> str:
 
 
 def _without(text: str, known: Iterable[str]) -> str:
-    for secret in (*_longest_first(s for s in known if len(s) >= SHORTEST), *_seen.longest_first):
+    for secret in (*_longest_first(s for s in known if len(s) >= SHORTEST), *seen_secrets.longest_first):
         if secret in text:
             text = text.replace(secret, MASK)
     return text
@@ -325,7 +325,7 @@ def _hidden(data: Any, name: str = "") -> Any:
 # --------------------------------------------------------------------------------------------------- what has been seen
 
 
-class _SeenSecrets:
+class SeenSecrets:
     """The secrets that this process has met."""
 
     def __init__(self) -> None:
@@ -366,7 +366,7 @@ def _pairs(configs: list[Mapping[str, Any]]) -> set[tuple[str, str]]:
     return {pair for pair in found if isinstance(pair[1], str)}
 
 
-_seen = _SeenSecrets()
+seen_secrets = SeenSecrets()
 
 
 def remember(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> None:
@@ -374,7 +374,7 @@ def remember(config: Mapping[str, Any], passwords: frozenset[str] = frozenset())
 
     A worker's stack trace may quote a password with nothing around it that calls it one.
     """
-    _seen.add(config, passwords)
+    seen_secrets.add(config, passwords)
 
 
 def secrets_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> Iterator[str]:

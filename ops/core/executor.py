@@ -52,7 +52,7 @@ def execute(
     a Connect cluster have none; several runs may execute such steps concurrently. ``undoes`` are the runs that are undone
     when this one is done.
     """
-    now = _Execution(context, journal, run, on_step, on_result, independent)
+    now = Execution(context, journal, run, on_step, on_result, independent)
     try:
         with (
             journal.locked(run.cluster_id, run.group_id, run.id) if lock else nullcontext(),
@@ -78,12 +78,12 @@ def execute(
         in_doubt = now.applying and isinstance(e, TimedOut | Unreachable)
         if over or not (changed or now.results or in_doubt):
             raise
-        raise _part_done(e, run, now, resume_hint) from e
+        raise part_done(e, run, now, resume_hint) from e
     return now.results
 
 
 @dataclass
-class _Execution(Generic[R]):
+class Execution(Generic[R]):
     """The state of an execution. ``applying``: the step ``number`` is making changes."""
 
     context: R
@@ -146,7 +146,7 @@ def _changed(run: Run, steps: Sequence[Step[Any]]) -> bool:
     return any(mark.what in ("done", "begun") and not steps[mark.step].read_only for mark in run.marks)
 
 
-def _part_done(error: ConnectctlError, run: Run, now: _Execution[Any], resume_hint: str) -> PartDone:
+def part_done(error: ConnectctlError, run: Run, now: Execution[Any], resume_hint: str) -> PartDone:
     waited = "; the step may have been done nevertheless" if now.applying and isinstance(error, TimedOut) else ""
     hint = (error.next_step or "").rstrip(".")
     if error.code not in NOT_RESUMED:

@@ -25,7 +25,7 @@ GroupsOf = Callable[[Iterable[bytes | None]], Iterable[bytes]]
 """Gives the group of each key."""
 MOST = 200_000
 """Records of all topics of one reading that are kept in memory: some 200 MB, with what it takes to sort them."""
-_CHUNK = 2_000
+CHUNK = 2_000
 """Records that are written and read at once, of one run."""
 
 _LENGTH = 8
@@ -112,7 +112,7 @@ class Spooled(Collection[T]):
         """Write more, with names or without. Raises ``ConnectctlError`` where there is no room for it."""
         self._last += map(tuple, values)
         self._count += len(values)
-        if len(self._last) >= _CHUNK:
+        if len(self._last) >= CHUNK:
             self._write(marshal.dumps(self._last, 2))
             self._last = []
 
@@ -275,7 +275,7 @@ def _chunks(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """The rows in lists that do not end amid a key."""
     start = 0
     while start < len(rows):
-        end = min(start + _CHUNK, len(rows))
+        end = min(start + CHUNK, len(rows))
         while end < len(rows) and _KEY(rows[end]) == _KEY(rows[end - 1]):
             end += 1
         yield list(rows[start:end])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -20,13 +21,19 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
+from depth import deep
 from fakes.changingworld import IDS, OPERATIONS, UNDO, Clock, Killed, World, timed_by
+from fakes.inline import without_threads
 from fakes.kafkareads import connect_group
 from fakes.memory import directory_in_memory
 
+STRIDE = deep(1, 4)
+"""Between two points at which a change is killed; each operation begins with another."""
+
 
 @pytest.fixture
-def directory() -> Iterator[Path]:
+def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    without_threads(monkeypatch)
     with directory_in_memory() as path:
         yield path
 
@@ -117,9 +124,8 @@ def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
     world: World, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert world.change(operation, "--yes").exit_code == 0
-    wanted, points = world.state(), 0
-    while True:
-        points += 1
+    wanted = world.state()
+    for points in itertools.count(1 + OPERATIONS.index(operation) % STRIDE, STRIDE):
         directory = world.directory / str(points)
         directory.mkdir()
         monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,44 +14,10 @@ from connectctl.ops.sandbox import cluster
 from connectctl.ops.sandbox.layout import SandboxLayout
 from fakes.adminworkers import AdminWorkers
 from fakes.adminworkers import run as admin
-from fakes.changingworld import COMMANDS, Killed, World
-from fakes.offsetworld import World as OffsetWorld
-from fakes.rollingworld import RollingWorld
+from fakes.changingworld import COMMANDS, Killed
+from fakes.clusters import Clusters
 from fakes.runner import commands, invoke
 from typer.testing import Result
-
-
-@dataclass
-class Clusters:
-    """The clusters that commands are run on, each made when it is first asked for."""
-
-    directory: Path
-
-    @cached_property
-    def plain(self) -> World:
-        return World(self.directory)
-
-    @cached_property
-    def offsets(self) -> OffsetWorld:
-        return OffsetWorld(self.directory / "journal")
-
-    @cached_property
-    def rolling(self) -> RollingWorld:
-        return RollingWorld.of(self.directory / "journal", "disabled", "disabled")
-
-    def file(self, name: str, text: str) -> str:
-        path = self.directory / name
-        path.write_text(text)
-        return str(path)
-
-    def saved(self, args: tuple[str, ...]) -> str:
-        """The plan of a change, as a file."""
-        return self.file("plan.json", self.plain.run(*args, "--dry-run", "-o", "json").stdout)
-
-    def last_run(self) -> str:
-        """The id of the newest run in the journal."""
-        return str(json.loads(invoke(["runs", "list", "-o", "json"]).stdout)["runs"][0]["id"])
-
 
 Call = Callable[[Clusters], Result]
 

@@ -20,6 +20,7 @@ from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule_docs import rule_docs
 from connectctl.ops.core.times import utc
+from depth import deep
 from fakes import pages
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -163,7 +164,7 @@ def hostile(name: str) -> list[tuple[str, str]]:
     return [(found[0][n], found[1][n]) for n in (0, 1)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=deep(60, 25))
 @example("-")
 @example("b")
 @given(

@@ -44,7 +44,7 @@ class Workers(FakeWorkers):
 
 @pytest.fixture(autouse=True)
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
+    monkeypatch.setattr(masking, "seen_secrets", masking.SeenSecrets())
 
 
 @pytest.fixture

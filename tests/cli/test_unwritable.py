@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.core.executor import _Execution, _part_done
+from connectctl.ops.core.executor import Execution, part_done
 from connectctl.ops.core.journal import Journal
 from fakes.runner import invoke
 
@@ -85,6 +85,6 @@ def test_a_lost_list_of_runs_and_a_cut_plan_are_told_with_their_paths(journal: J
 
 def test_a_run_that_did_something_does_not_say_that_nothing_was_done(journal: Journal) -> None:
     (run,) = journal.runs()
-    now: Any = _Execution(None, journal, run, lambda step: None, lambda result: None, False, number=2)
+    now: Any = Execution(None, journal, run, lambda step: None, lambda result: None, False, number=2)
     for error in (Refused("It is stale; nothing was done"), ConnectctlError("It is not healthy; nothing was changed")):
-        assert "nothing was" not in str(_part_done(error, run, now, "connectctl runs resume"))
+        assert "nothing was" not in str(part_done(error, run, now, "connectctl runs resume"))

@@ -58,7 +58,7 @@ def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdRespon
 
 def settled(calls: TransactionCalls, id_: str) -> Transaction:
     """The id when nothing is being ended any more."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while True:
         seen = calls.describe([id_])[id_]
         assert isinstance(seen, Transaction), seen

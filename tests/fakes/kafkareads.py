@@ -10,7 +10,6 @@ from typing import Any
 
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
-from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (

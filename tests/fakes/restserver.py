@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,13 +29,14 @@ class Asked:
 class RestServer:
     """``answers`` maps ``"GET /path"`` to answers given in turn, the last one for ever; others are 404 like Connect's.
 
-    An answer is ``(status, body)``: an object is sent as JSON, text as it is; a status of 0 hangs for ``body`` seconds, and
-    a function gets the ``Asked`` and returns an answer.
+    An answer is ``(status, body)``: an object is sent as JSON, text as it is; a status of 0 hangs for ``body`` seconds or
+    until the server is closed. A function gets the ``Asked`` and returns an answer.
     """
 
     answers: dict[str, list[Answer | Script]] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
+    closed: threading.Event = field(default_factory=threading.Event)
 
     def on(self, request: str, *answers: Answer | Script) -> None:
         """Answer ``request`` with ``answers``, in turn."""
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length)) if length else None
         status, content = self.script.reply(Asked(self.command, self.path, body, dict(self.headers)))
         if status == 0:
-            time.sleep(content)
+            self.script.closed.wait(content)
             self.close_connection = True
             return
         data = b"" if content is None else (content if isinstance(content, str) else json.dumps(content)).encode()
@@ -106,6 +106,7 @@ def rest_server(
     try:
         yield script
     finally:
+        script.closed.set()
         server.shutdown()
         server.server_close()
         thread.join()

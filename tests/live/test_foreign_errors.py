@@ -51,9 +51,9 @@ def target(cluster: Sandbox) -> Target:
 
 def written(place: Target, first: int, codec: str) -> None:
     """A call of ``write_exactly_once`` in a process that has just begun, without Spark: the driver's part, and a task's."""
-    api._forget(place)
-    generation = api._generation(place, DTYPES)
-    work = replace(api._task_spec(place), generation=generation, reached=api._reached[api._sharing_key(place)])
+    api.forget(place)
+    generation = api.generation_of(place, DTYPES)
+    work = replace(api.spec_of_task(place), generation=generation, reached=api._reached[api.sharing_key(place)])
     manner = replace(work.delivery, properties={"compression.type": codec})  # which decides on the producer
     rows = pa.RecordBatch.from_pydict(
         {"shop": ["a"] * 4, "id": range(first, first + 4), "value": [f"{n}" for n in range(first, first + 4)]}

@@ -297,7 +297,7 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
         write_exactly_once(frame(session, *range(60)), replace(target, tasks=7))
     rows = frame(session, *range(60)).toArrow().combine_chunks()
     successor = replace(target, tasks=2)
-    generation = api._generation(successor, frame(session, 1).dtypes)  # its round of fencing is over
+    generation = api.generation_of(successor, frame(session, 1).dtypes)  # its round of fencing is over
 
     def batches() -> Iterator[Any]:
         # The zombie has initialised its producer and read the offsets by now.

@@ -54,8 +54,8 @@ class Place:
         """The generation of a call of ``write_exactly_once``, in a process that has just begun."""
         client = {"bootstrap.servers": self.proxy.bootstrap}
         target = Target(client, self.group, "c", "rows", f"{self.group}-offsets", "shop", "id", patience=TIMEOUT)
-        dataframe_api._forget(target)
-        return dataframe_api._generation(target, [("shop", "string"), ("id", "bigint"), ("value", "string")])
+        dataframe_api.forget(target)
+        return dataframe_api.generation_of(target, [("shop", "string"), ("id", "bigint"), ("value", "string")])
 
     def start(self) -> Generation:
         """A start of a driver that has just begun: with new connections."""

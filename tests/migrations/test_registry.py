@@ -9,6 +9,7 @@ from connectctl.migrations.registry import Migration, MigrationInput, Status, mi
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
+from sources import ROOT, below, nodes
 
 FOLDER = Path(registry.__file__).resolve().parent
 
@@ -45,8 +46,8 @@ def test_a_migration_is_found_by_name_and_number(name: str) -> None:
 
 def test_no_other_module_decides_by_the_name_of_a_migration() -> None:
     names = {name for each in migrations() for name in (each.name, each.id, f"{each.number:04}")}
-    for path in (p for top in ("cli", "ops", "src") for p in (FOLDER.parent / top).rglob("*.py")):
-        constants = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)}
+    for path in (*below("cli", "ops"), *(ROOT / "src/connectctl").glob("*.py")):
+        constants = {n.value for n in nodes(path) if isinstance(n, ast.Constant)}
         assert not constants & names, path
 
 

@@ -65,7 +65,7 @@ class ColumnReader(Headers):
         try:
             for batch in found:
                 check(data, batch)
-            for some, next_offset in _portions(data, found):
+            for some, next_offset in portions_of(data, found):
                 yield Chunk(offset, next_offset, some)
         except (ValueError, OSError) as e:
             raise ConnectctlError(f"{place} has records that cannot be read", why=str(e), code="garbled") from e
@@ -88,7 +88,7 @@ class ColumnReader(Headers):
         return connection
 
 
-def _portions(data: Any, found: Sequence[BatchAt]) -> Iterator[tuple[Columns, int]]:
+def portions_of(data: Any, found: Sequence[BatchAt]) -> Iterator[tuple[Columns, int]]:
     """The records of these batches, in portions where they are compressed, and where the log continues behind each."""
     import numpy as np
 

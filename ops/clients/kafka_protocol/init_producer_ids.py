@@ -43,7 +43,7 @@ _ROOM = 16 * 1024
 """Bytes for the answers on a connection, of 26 each."""
 _LOOK = 0.01
 """Seconds between looks for connections that were opened meanwhile."""
-_CALM = 1.0
+CALM = 1.0
 """Seconds between looks for connections on which nothing comes any more."""
 
 
@@ -100,16 +100,16 @@ def _converse(
         if not lane.receive(on_answer):
             drop(lane)
 
-    calm = time.monotonic() + _CALM
+    calm = time.monotonic() + CALM
     while (opening := any(each.may_open for each in brokers)) or lanes:
         for lane in [lane for each in brokers for lane in each.opened()]:
             lanes.add(lane)
             ready.register(lane.connection, selectors.EVENT_READ, lane)
             receive(lane)
-        for key, _ in ready.select(_LOOK if opening else _CALM):
+        for key, _ in ready.select(_LOOK if opening else CALM):
             receive(key.data)
         if (now := time.monotonic()) >= calm:
-            calm = now + _CALM
+            calm = now + CALM
             for lane in [lane for lane in lanes if now - lane.received_at > patience]:
                 lane.abandon(on_answer)
                 drop(lane)

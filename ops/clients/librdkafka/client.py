@@ -195,7 +195,7 @@ class Kafka(Connection):
                 next_step="Give the workers' group.id.",
             )
         return ConnectGroup(
-            group_id, str(group.state), group.protocol, tuple(_member(group_id, m) for m in group.members)
+            group_id, str(group.state), group.protocol, tuple(member_of(group_id, m) for m in group.members)
         )
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
@@ -237,7 +237,7 @@ class Kafka(Connection):
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
 
 
-def _member(group_id: str, raw: Any) -> Member:
+def member_of(group_id: str, raw: Any) -> Member:
     try:
         advertised, config_offset = connect_protocol.decode_metadata(raw.metadata)
         newest = connect_protocol.decode_assignment(raw.assignment)

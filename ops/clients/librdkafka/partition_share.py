@@ -33,7 +33,7 @@ def read_share(
     if not ends:
         return
     offsets = {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}
-    reading = _Choosing(kafka, offsets, wanted, strangers, owner_of)
+    reading = Choosing(kafka, offsets, wanted, strangers, owner_of)
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         if newest:
             reading.run(consumer, None)
@@ -47,7 +47,7 @@ def read_share(
             yield topic, True, rows
 
 
-class _Choosing(TopicReading):
+class Choosing(TopicReading):
     """Keeps what may be wanted, and forgets the rest at once."""
 
     def __init__(

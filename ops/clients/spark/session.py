@@ -56,7 +56,7 @@ def open_session(
     require()
     from pyspark.sql import SparkSession
 
-    settings = _settings(master, conf)
+    settings = spark_settings(master, conf)
     os.environ["PYSPARK_PYTHON"] = _python(master, settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if _LOOPBACK.fullmatch(master):
@@ -85,7 +85,7 @@ def close_session(spark: SparkSession) -> None:
         spark.stop()
 
 
-def _settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
+def spark_settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
     values = _OURS | alone | dict(conf) | protected(master, conf) | {"spark.master": master}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
@@ -113,7 +113,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
         return
     given = os.environ.get(_SUBMIT_ARGS)
     with tempfile.NamedTemporaryFile("w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8") as file:
-        file.writelines(f"{_escaped(name)} {_escaped(value)}\n" for name, value in settings.items())
+        file.writelines(f"{escape(name)} {escape(value)}\n" for name, value in settings.items())
         file.flush()
         ours = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
         os.environ[_SUBMIT_ARGS] = f"{ours} {given or 'pyspark-shell'}"
@@ -125,7 +125,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
                 os.environ[_SUBMIT_ARGS] = given
 
 
-def _escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A word of a properties file as Java reads it."""
     return re.sub(r"[\\\s:=#!]", lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"), text)
 

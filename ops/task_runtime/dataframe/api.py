@@ -165,13 +165,13 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         columns = replace(columns, partition=(PLACE,), offset=HASH)
     else:
         check_columns(df.dtypes, columns)
-    dtypes, key = df.dtypes, _sharing_key(target)
-    started, during = start_of(df.sparkSession, lambda: _generation(target, dtypes), lambda: _reached.get(key, {}))
+    dtypes, key = df.dtypes, sharing_key(target)
+    started, during = start_of(df.sparkSession, lambda: generation_of(target, dtypes), lambda: _reached.get(key, {}))
     claims = PartitionRegistry(*driver_address(df.sparkSession)) if target.partitioned else None
     # In a session of the caller's Spark may run copies of tasks, and stages anew.
     attempts = AttemptRegistry(*driver_address(df.sparkSession))
     writing = Writing(
-        _task_spec(target),
+        spec_of_task(target),
         target.topic,
         columns,
         target.rows_per_transaction,
@@ -197,7 +197,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
             claims.close()
     written = _written(reports)
     if written.problems or written.fenced:
-        _forget(target)
+        forget(target)
         raise _incomplete(target, written, reports)
     return written
 
@@ -232,7 +232,7 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
     )
 
 
-def _task_spec(target: Target) -> TaskSpec:
+def spec_of_task(target: Target) -> TaskSpec:
     """What tasks get before their generation has started: until then no topic has it."""
     return TaskSpec(
         group=target.group_id,
@@ -260,17 +260,17 @@ _reached: dict[_Sharing, Mapping[str, KnownEnds]] = {}
 _lock = threading.Lock()
 
 
-def _sharing_key(target: Target) -> _Sharing:
+def sharing_key(target: Target) -> _Sharing:
     where = str(target.client.get("bootstrap.servers"))
     return where, target.group_id, target.connector, target.offsets_topic, target.config_topic
 
 
-def _forget(target: Target) -> None:
+def forget(target: Target) -> None:
     with _lock:
-        _begun.pop(_sharing_key(target), None)
+        _begun.pop(sharing_key(target), None)
 
 
-def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
+def generation_of(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     """A generation of tasks for this call: a new one, or that of the last call from this process.
 
     The last one will do where the source partitions are shared out in the same way: hashed by the same columns of the same
@@ -287,13 +287,13 @@ def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
         *((name, kinds[name]) for name in (*target.partition_columns, target.offset) if name),
     )
     with _lock:
-        known = None if target.partitioned else _begun.get(_sharing_key(target))
+        known = None if target.partitioned else _begun.get(sharing_key(target))
         if known is None or known[0] != sharing:
-            _begun.pop(_sharing_key(target), None)
+            _begun.pop(sharing_key(target), None)
             patiently, fresh = RetryPolicy(target.patience, logging.getLogger("connectctl").warning), set[str]()
             known = sharing, patiently(f"start the tasks of {target.connector}", lambda: _begin(target, dtypes, fresh))
             if not target.partitioned:
-                _begun[_sharing_key(target)] = known
+                _begun[sharing_key(target)] = known
     return known[1]
 
 
@@ -328,7 +328,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
         if config_topic in fresh:
             # What wrote before there was this topic is known to the coordinators alone.
             fence_listed(target, calls)
-        _reached[_sharing_key(target)] = {PRIMARY: current_ends(kafka, target.offsets_topic)}
+        _reached[sharing_key(target)] = {PRIMARY: current_ends(kafka, target.offsets_topic)}
         return generation
 
 

@@ -34,7 +34,7 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
     check_named(scene.kafka, {"status": topics["status"]})
     images = scene.kafka.image([topics["status"], run_status_topic(group)], patience=PATIENCE)
     sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
-    there = sorted({name for source in sources for name in _names(*source)})
+    there = sorted({name for source in sources for name in names_of(*source)})
     if unknown := [name for name in names if name not in there]:
         raise BadInput(f"No status of {unknown[0]} in {topics['status']}", code="unknown-connector")
     now = time.time()
@@ -153,7 +153,7 @@ def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[st
     return [(workers, ""), *([(run_status_topic(group), RUN_PREFIX)] if run_status_topic(group) in images else [])]
 
 
-def _names(records: Iterable[ConsumerRecord], prefix: str, topic: str) -> set[str]:
+def names_of(records: Iterable[ConsumerRecord], prefix: str, topic: str) -> set[str]:
     start = prefix.encode()
     ours = [r._replace(key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
     return {name for name, _ in statuses_from_topic(ours, topic)}

@@ -125,7 +125,7 @@ def test_numbers_and_texts_at_the_edge_are_read_with_and_without_msgspec(
     monkeypatch: pytest.MonkeyPatch, text: str, value: object, fast: bool
 ) -> None:
     if not fast:
-        monkeypatch.setattr(json_text, "_msgspec", lambda: (None, ValueError))
+        monkeypatch.setattr(json_text, "msgspec_json", lambda: (None, ValueError))
     assert read_json(text) == value
     assert read_json(text.encode()) == value
     with pytest.raises(ValueError, match=r"."):

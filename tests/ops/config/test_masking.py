@@ -218,7 +218,7 @@ def test_a_value_that_is_nested_without_end_is_no_bug() -> None:
 
 @pytest.fixture
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
+    monkeypatch.setattr(masking, "seen_secrets", masking.SeenSecrets())
 
 
 @pytest.mark.usefixtures("nothing_seen")

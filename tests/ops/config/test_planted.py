@@ -61,4 +61,4 @@ def test_the_rest_of_a_value_stays_in_sight(name: str) -> None:
 
 @pytest.fixture
 def _nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
+    monkeypatch.setattr(masking, "seen_secrets", masking.SeenSecrets())

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.librdkafka.client import _member
+from connectctl.ops.clients.librdkafka.client import member_of
 from connectctl.ops.config import ignored_input
 from connectctl.ops.connect import config_topic, status_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup, decode_assignment, decode_current, decode_metadata
@@ -108,7 +108,7 @@ def test_metadata_and_assignments_of_any_bytes_are_read_or_refused(data: bytes) 
             decode(data)
         except ValueError:
             continue
-    member = _member("g", SimpleNamespace(metadata=data, assignment=data, id="m", client_id="c", client_host="h"))
+    member = member_of("g", SimpleNamespace(metadata=data, assignment=data, id="m", client_id="c", client_host="h"))
     assert ConnectGroup("g", "Stable", "sessioned", (member,)).owners is not None
 
 

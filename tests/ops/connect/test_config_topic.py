@@ -12,7 +12,7 @@ from fakes.kafkareads import records
 
 @pytest.fixture(autouse=True)
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "_seen", masking._SeenSecrets())
+    monkeypatch.setattr(masking, "seen_secrets", masking.SeenSecrets())
 
 
 CONFIG = {"connector.class": "x.y.Source", "database.password": "Of-Connector-1", "name": "a"}
@@ -37,7 +37,7 @@ def test_secrets_of_tasks_are_hidden_as_those_of_their_connector(order: int) -> 
 def test_what_a_task_repeats_of_its_connector_is_not_looked_through_again() -> None:
     tasks = [(f"task-a-{n}", {"properties": CONFIG | {"task.id": str(n)}}) for n in range(100)]
     config_topic.parse(records(("connector-a", {"properties": CONFIG}), *tasks), "cfg")
-    assert sum(len(config) for config, _ in masking._seen._waiting) == len(CONFIG) + 100
+    assert sum(len(config) for config, _ in masking.seen_secrets._waiting) == len(CONFIG) + 100
 
 
 def test_an_image_is_understood_once() -> None:

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 from connectctl.ops.clients.kafka_protocol.group_coordinator import RawMember
-from connectctl.ops.clients.librdkafka.client import _member
+from connectctl.ops.clients.librdkafka.client import member_of
 from connectctl.ops.connect.connect_protocol import (
     Assignment,
     ConnectGroup,
@@ -124,7 +124,7 @@ def test_no_rest_api_is_told_from_one_that_is_not_known_yet(
     group: str, client: str, metadata: bytes, url: str, without_rest: bool
 ) -> None:
     raw = RawMember("id", client, "/10.0.0.1", metadata, b"")
-    found = _member(group, raw)
+    found = member_of(group, raw)
     assert (found.url, found.without_rest) == (url, without_rest)
 
 

@@ -14,6 +14,7 @@ from connectctl.ops.operations.connectors.republish import AwaitPublished
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, restoring
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
+from depth import deep
 from fakes.anyjson import encodings, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ GROUP = ChangeGroupOffsets("a", "g", GroupChange((("t", 0, 1),)), "set it", "dig
 PLAN = Plan("connectors stop", "cluster", (*STEPS, GROUP), (Noop("b", "already STOPPED"),), "group").as_json()
 
 
-@settings(max_examples=200)
+@settings(max_examples=deep(200, 50))
 @given(raw=encodings(PLAN))
 def test_a_plan_of_any_json_is_read_or_bad_input(raw: bytes, tmp_path_factory: Any) -> None:
     path = Path(tmp_path_factory.getbasetemp()) / "plan.json"
@@ -35,7 +36,7 @@ def test_a_plan_of_any_json_is_read_or_bad_input(raw: bytes, tmp_path_factory: A
     assert found.as_json()["digest"] == PLAN["digest"] or "digest" not in json.loads(raw)
 
 
-@settings(max_examples=200)
+@settings(max_examples=deep(200, 50))
 @given(data=mutated(PLAN["steps"]))
 def test_steps_of_any_json_are_read_or_bad_input(data: Any) -> None:
     try:

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
@@ -15,15 +14,14 @@ from connectctl.ops.core import rule_docs
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
+from sources import below, nodes, text, tree
 
-ROOT = Path(__file__).parents[3]
 _ID = re.compile(r'"([A-Z]{3,}\d{3})"')
 _HEAD = re.compile(r"^## (\S+)", re.MULTILINE)
 
 
 def _ids_of_code() -> set[str]:
-    sources = [path for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")]
-    return {id_ for path in sources for id_ in _ID.findall(path.read_text())}
+    return {id_ for path in below("ops", "cli") for id_ in _ID.findall(text(path))}
 
 
 def _rules() -> Iterator[Rule]:
@@ -79,14 +77,15 @@ def _with_severity(node: ast.AST, ids: dict[str, ast.expr]) -> Sequence[ast.expr
 
 def test_findings_of_no_check_are_documented_with_every_severity_that_they_can_have() -> None:
     can_have: dict[str, set[str]] = {}
-    sources = {path for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")}
-    for module in (ast.parse(path.read_text()) for path in sources - set((ROOT / "ops" / "checks").rglob("*.py"))):
+    checks = {*below("ops/checks")}
+    for path in (path for path in below("ops", "cli") if path not in checks):
+        module = tree(path)
         ids: dict[str, ast.expr] = {}
         for statement in module.body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="Rule"), args=[rule, _])):
                     ids[name] = rule
-        for node in ast.walk(module):
+        for node in nodes(path):
             match _with_severity(node, ids):
                 case [ast.Constant(value=str(id_)), severity, *_] if re.fullmatch(r"[A-Z]{3,}\d{3}", id_):
                     # One that is a parameter is any that its module names.
@@ -99,13 +98,12 @@ def test_findings_of_no_check_are_documented_with_every_severity_that_they_can_h
     assert {id_: rule_docs.rule_doc(id_).severity for id_ in in_order} == in_order
 
 
-@pytest.mark.parametrize("id_", rule_docs.rule_docs())
-def test_a_document_is_more_than_its_title(id_: str) -> None:
-    doc = rule_docs.rule_doc(id_)
-    assert not doc.title.endswith(".")
-    assert len(doc.text) >= len(doc.title)
-    assert set(doc.severity.split(", ")) <= {"error", "warning", "info"}
-    assert doc.text.split("\n\n")[0].endswith(".")
+def test_a_document_is_more_than_its_title() -> None:
+    for id_, doc in rule_docs.rule_docs().items():
+        assert not doc.title.endswith("."), id_
+        assert len(doc.text) >= len(doc.title), id_
+        assert set(doc.severity.split(", ")) <= {"error", "warning", "info"}, id_
+        assert doc.text.split("\n\n")[0].endswith("."), id_
 
 
 def test_the_index_is_of_the_documents() -> None:

@@ -14,7 +14,7 @@ import pytest
 from connectctl.ops.audit.field_extractor import by_spec, sequence_spec
 from connectctl.ops.audit.sequences import SequenceRange
 from connectctl.ops.clients.kafka_protocol import column_reader
-from connectctl.ops.clients.kafka_protocol.column_reader import _portions
+from connectctl.ops.clients.kafka_protocol.column_reader import portions_of
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka import record_batch_decoder
 from connectctl.ops.kafka.batch_headers import HEADER, LENGTH
@@ -74,7 +74,7 @@ def padded(raw: bytes) -> Any:
 
 def read(raw: bytes, aborted: list[tuple[int, int]] | None = None) -> list[Columns]:
     data = padded(raw)
-    return [some for some, _ in _portions(data, list(CommittedBatches(data, len(raw), aborted or [])))]
+    return [some for some, _ in portions_of(data, list(CommittedBatches(data, len(raw), aborted or [])))]
 
 
 def told(some: Columns) -> list[Any]:

@@ -29,6 +29,7 @@ from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, topic_state
+from depth import deep
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PythonException
@@ -143,7 +144,7 @@ few = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes
 )
-many = settings(max_examples=300, deadline=None)
+many = settings(max_examples=deep(300, 75), deadline=None)
 
 
 def same_changes(found: OffsetChanges, expected: OffsetChanges) -> None:

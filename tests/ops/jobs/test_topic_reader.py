@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from connectctl.ops.clients.librdkafka.partition_share import _Choosing
+from connectctl.ops.clients.librdkafka.partition_share import Choosing
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
 from connectctl.ops.jobs.offsets import Source
 from connectctl.ops.jobs.topic_reader import WantedKeys, split
@@ -49,8 +49,8 @@ class Message:
         return 1, 5
 
 
-def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None, strangers: Collection[str] = ()) -> _Choosing:
-    reading = _Choosing(None, {"t": {}}, {"t": wanted}, strangers, KeyOwners().of)  # type: ignore[arg-type]  # it asks nobody
+def chosen(raws: Sequence[bytes | None], wanted: Collection[str] | None, strangers: Collection[str] = ()) -> Choosing:
+    reading = Choosing(None, {"t": {}}, {"t": wanted}, strangers, KeyOwners().of)  # type: ignore[arg-type]  # it asks nobody
     reading.taken = reading._chosen("t", list(map(Message, raws)))  # type: ignore[attr-defined]  # to be looked at
     return reading
 

@@ -23,7 +23,7 @@ def test_the_newest_record_of_each_key_and_partition_comes_out_in_the_order_of_k
     newest: dict[tuple[bytes | None, int], ConsumerRecord] = {}
     spilled, offset = Spilled(owners_of), 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spill, "_CHUNK", chunk)
+        patch.setattr(spill, "CHUNK", chunk)
         for some in added:
             run = []
             for key, value, partition, timestamp in some:

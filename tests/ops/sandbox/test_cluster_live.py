@@ -84,7 +84,7 @@ def test_connectors_of_kafkas_own_tests_run(cluster: Sandbox, name: str, config:
     body = {"name": f"sandbox-{name}", "config": {**config, "tasks.max": "1"}}
     httpx.post(url, json=body, trust_env=False, timeout=30).raise_for_status()
     try:
-        deadline, states = time.monotonic() + 30, list[str]()
+        deadline, states = time.monotonic() + 120, list[str]()
         while states != ["RUNNING"] and time.monotonic() < deadline:
             time.sleep(0.2)
             answer = httpx.get(f"{url}/sandbox-{name}/status", trust_env=False, timeout=10).json()

@@ -78,7 +78,7 @@ def test_down_cleans_up_after_an_up_that_was_killed_when(moment: str, layout: Sa
         wait_until(lambda: MOMENTS[moment](layout), process)
         process.kill()
     # A child that was just being forked holds the lock until it becomes another program.
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while status(NAME).state is SandboxState.STARTING and time.monotonic() < deadline:
         time.sleep(0.01)
     assert status(NAME).state is SandboxState.LEFTOVER

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -37,16 +36,18 @@ def test_the_second_waits_and_says_so_once_and_then_gives_up(tmp_path: Path) -> 
 def test_who_waited_for_a_directory_that_is_gone_makes_it_again(tmp_path: Path) -> None:
     place, order = tmp_path / "x", []
 
+    waits = threading.Event()
+
     def second() -> None:
-        with locked(place, create=True, timeout=5):
+        with locked(place, create=True, timeout=60, on_wait=waits.set):
             order.append(place.is_dir())
 
     with locked(place, create=True, timeout=1):
         waiting = threading.Thread(target=second)
         waiting.start()
-        time.sleep(0.3)
+        assert waits.wait(60)
         place.rmdir()
-    waiting.join()
+    waiting.join(60)
     assert order == [True]
 
 

@@ -83,5 +83,6 @@ def test_a_server_that_hangs_up_once_is_dying_and_one_that_does_so_again_speaks_
     thread = threading.Thread(target=hang_up)
     thread.start()
     assert connection_errors.cause(f"127.0.0.1:{port}", ssl.create_default_context()) == cause
-    thread.join(10)
+    thread.join(60)
+    assert not thread.is_alive()
     assert not issubclass(Unreachable, NotTrusted)

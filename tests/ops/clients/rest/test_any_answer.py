@@ -23,6 +23,7 @@ from connectctl.ops.operations.connectors.config_values import read_config
 from connectctl.ops.operations.connectors.observe import from_workers, read_one, with_health
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
+from depth import deep
 from fakes.anyjson import encodings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -77,7 +78,7 @@ READERS: tuple[Callable[[Connect], Any], ...] = (
 
 
 @pytest.mark.parametrize("valid", VALID)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=deep(40, 25))
 @given(data=st.data())
 def test_any_answer_is_read_or_told_to_be_none_of_connect(
     valid: str, data: st.DataObject, monkeypatch: pytest.MonkeyPatch

@@ -24,7 +24,7 @@ def worker() -> Iterator[RestServer]:
         yield server
 
 
-def connect(*urls: str, timeout: float = 2.0, **auth: str) -> Connect:
+def connect(*urls: str, timeout: float = 20.0, **auth: str) -> Connect:
     return Connect(urls, auth=auth, tls={}, timeout=timeout)
 
 
@@ -92,8 +92,8 @@ def test_a_worker_that_is_not_there_is_passed_over(worker: RestServer) -> None:
 
 
 def test_a_worker_that_hangs_is_passed_over_when_reading(worker: RestServer) -> None:
-    with rest_server({"GET /": (0, 5)}) as hanging:
-        assert connect(hanging.url, worker.url, timeout=1).get("/") == {"version": "4.3.1"}
+    with rest_server({"GET /": (0, 60)}) as hanging:
+        assert connect(hanging.url, worker.url, timeout=3).get("/") == {"version": "4.3.1"}
 
 
 def test_a_worker_that_is_starting_is_passed_over(worker: RestServer) -> None:
@@ -117,7 +117,7 @@ def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(work
 
 
 def test_a_change_that_hangs_is_not_sent_to_another_worker(worker: RestServer) -> None:
-    with rest_server({"PUT /x": (0, 5)}) as hanging:
+    with rest_server({"PUT /x": (0, 60)}) as hanging:
         with pytest.raises(TimedOut, match="did not answer"):
             connect(hanging.url, worker.url, timeout=0.4).send("PUT", "/x")
         assert worker.requests() == []
@@ -224,14 +224,14 @@ def secure(certificate: Certificates) -> Iterator[RestServer]:
 
 def test_a_worker_whose_authority_is_trusted_is_asked(secure: RestServer, certificate: Certificates) -> None:
     tls = {"ca": certificate.authority, "certificate": certificate.certificate, "key": certificate.key}
-    assert Connect([secure.url], auth={}, tls=tls, timeout=3).get("/") == {"version": "4.3.1"}
+    assert Connect([secure.url], auth={}, tls=tls, timeout=60).get("/") == {"version": "4.3.1"}
 
 
 def test_a_worker_whose_authority_is_unknown_is_unreachable_and_says_why(secure: RestServer) -> None:
     with pytest.raises(Unreachable, match="its certificate is signed by"):
-        Connect([secure.url], auth={"token": "abc"}, tls={}, timeout=3).get("/")
+        Connect([secure.url], auth={"token": "abc"}, tls={}, timeout=60).get("/")
     assert secure.asked == []
 
 
 def test_verification_can_be_switched_off(secure: RestServer) -> None:
-    assert Connect([secure.url], auth={}, tls={"verify": False}, timeout=3).get("/") == {"version": "4.3.1"}
+    assert Connect([secure.url], auth={}, tls={"verify": False}, timeout=60).get("/") == {"version": "4.3.1"}

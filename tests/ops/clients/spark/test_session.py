@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.clients.spark import executors
-from connectctl.ops.clients.spark.session import _escaped, _settings, close_session, first_line
+from connectctl.ops.clients.spark.session import close_session, escape, first_line, spark_settings
 from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +54,7 @@ def test_the_cause_is_told_and_not_the_way_it_came(error: str, line: str) -> Non
 
 def test_masters_of_this_machine_alone_have_their_driver_on_the_loopback_address() -> None:
     alone = {
-        m: _settings(m, {}).get("spark.driver.host")
+        m: spark_settings(m, {}).get("spark.driver.host")
         for m in ("local[2]", "local-cluster[1,1,512]", "spark://localhost:1")
     }
     assert set(alone.values()) == {"127.0.0.1"}
@@ -64,18 +64,18 @@ def test_masters_of_this_machine_alone_have_their_driver_on_the_loopback_address
         "k8s://https://10.0.0.1:443",
         "spark://127.0.0.1:1,b:1",
     ):
-        assert "spark.driver.host" not in _settings(elsewhere, {})
-    assert _settings("spark://127.0.0.1:1", {"spark.driver.host": "192.0.2.1"})["spark.driver.host"] == "192.0.2.1"
+        assert "spark.driver.host" not in spark_settings(elsewhere, {})
+    assert spark_settings("spark://127.0.0.1:1", {"spark.driver.host": "192.0.2.1"})["spark.driver.host"] == "192.0.2.1"
 
 
 def test_settings_are_told_as_spark_reads_them() -> None:
-    wish = _settings("yarn", {"a": True, "b": 2})
+    wish = spark_settings("yarn", {"a": True, "b": 2})
     assert (wish["a"], wish["b"], wish["spark.master"]) == ("true", "2", "yarn")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00")))
 def test_a_word_of_a_properties_file_has_no_space_nor_line_of_its_own(text: str) -> None:
-    escaped = _escaped(text)
+    escaped = escape(text)
     assert "\n" not in escaped
     unescaped, rest = [], iter(escaped)
     for char in rest:
@@ -124,7 +124,7 @@ def test_a_session_whose_java_was_killed_is_over_without_a_word() -> None:
 
 
 def test_spark_is_told_which_settings_its_event_log_must_leave_out() -> None:
-    wish = _settings("local", {})
+    wish = spark_settings("local", {})
     for pattern in (wish["spark.redaction.regex"], wish["spark.sql.redaction.options.regex"]):
         for name in (
             "spark.hadoop.fs.s3a.secret.key",
@@ -154,22 +154,22 @@ def test_spark_is_told_which_settings_its_event_log_must_leave_out() -> None:
 def test_sparks_connections_are_authenticated_where_spark_makes_the_secret(
     master: str, authenticate: str | None
 ) -> None:
-    assert _settings(master, {}).get("spark.authenticate") == authenticate
-    assert _settings(master, {"spark.authenticate": False})["spark.authenticate"] == "false"
+    assert spark_settings(master, {}).get("spark.authenticate") == authenticate
+    assert spark_settings(master, {"spark.authenticate": False})["spark.authenticate"] == "false"
 
 
 @pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.executor.defaultJavaOptions"])
 @pytest.mark.parametrize("value", ["-Djavax.net.ssl.trustStorePassword=x1y2z3", "-Da=b -Dapi.key=x1y2z3"])
 def test_a_secret_in_the_options_of_a_jvm_is_refused(name: str, value: str) -> None:
     with pytest.raises(BadInput, match="contains a secret") as told:
-        _settings("local", {name: value})
+        spark_settings("local", {name: value})
     assert "x1y2z3" not in str(told.value)
-    assert _settings("local", {name: "-Xmx1g -Dlog4j2.level=warn"})[name] == "-Xmx1g -Dlog4j2.level=warn"
+    assert spark_settings("local", {name: "-Xmx1g -Dlog4j2.level=warn"})[name] == "-Xmx1g -Dlog4j2.level=warn"
 
 
 def test_a_persons_own_expression_is_added_to_what_is_redacted() -> None:
-    pattern = _settings("local", {"spark.redaction.regex": "Mine"})["spark.redaction.regex"]
-    ours = _settings("local", {})["spark.redaction.regex"]
+    pattern = spark_settings("local", {"spark.redaction.regex": "Mine"})["spark.redaction.regex"]
+    ours = spark_settings("local", {})["spark.redaction.regex"]
     assert pattern == f"(?:Mine)|{ours}"
     for value in ("jdbc:x://me:pw@h", "https://h/x?sig=abc", "https://h/x?a=1&X-Amz-Signature=abc", "my.password"):
         assert re.search(ours, value)

@@ -82,7 +82,7 @@ def test_what_is_the_same_can_be_left_out_before_anything_is_understood(
     here = snapshot(one, own)
     there = snapshot(one if same == "global" else other, own if same == "dedicated" else others_own)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spill, "_CHUNK", size)
+        patch.setattr(spill, "CHUNK", size)
         patch.setattr(aligned_blocks, "FEW", few)
         left, right = without_what_is_same(here, there)
     assert differences(effective(left), effective(right)) == differences(effective(here), effective(there))

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 def on_disk(records: list[ConsumerRecord], size: int = 3) -> list[list[Row]]:
     """Blocks of ``size`` rows, and those that a key needs beyond that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spill, "_CHUNK", size)
+        patch.setattr(spill, "CHUNK", size)
         return list(blocks_in_order(latest(records), owners_of))
 
 

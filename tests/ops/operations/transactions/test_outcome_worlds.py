@@ -15,6 +15,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer
 from connectctl.ops.operations.transactions.outcome import DecidedOutcome, TransactionResult, decide, history, of_place
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,7 +126,7 @@ def played(version: int, doings: list[tuple[object, ...]]) -> World:
     return world
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=deep(500, 125), deadline=None)
 @given(st.sampled_from([1, 2]), st.lists(DOING, min_size=1, max_size=8), CUT)
 def test_a_known_decision_is_the_one_that_was_made(version: int, doings: list[tuple[object, ...]], cut: int) -> None:
     world = played(version, doings)
@@ -141,7 +142,7 @@ def test_a_known_decision_is_the_one_that_was_made(version: int, doings: list[tu
         assert "commit" not in world.open
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=deep(200, 50), deadline=None)
 @given(
     st.sampled_from([1, 2]),
     st.lists(st.tuples(st.just("transact"), st.sampled_from(["commit", "abort"]), st.booleans(), st.integers(1, 2))),

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from depth import deep
+from fakes.inline import without_threads
 from fakes.memory import directory_in_memory
 from fakes.rollingworld import Faults, Killed, RollingWorld
 
@@ -21,7 +23,8 @@ ROLLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 @pytest.fixture
-def directory() -> Iterator[Path]:
+def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    without_threads(monkeypatch)
     with directory_in_memory() as path:
         yield path
 
@@ -30,7 +33,10 @@ def apply(world: RollingWorld, *args: str) -> Any:
     return world.run("upgrade", "apply", *args, "--yes", "--gate-looks", "1")
 
 
-def chosen(calls: list[str], first: int, stride: int = 9) -> list[int]:
+STRIDE = deep(9, 36)
+
+
+def chosen(calls: list[str], first: int, stride: int = STRIDE) -> list[int]:
     """Calls to strike at: all that change a worker, and one of ``stride`` others; threads make their order vary a little."""
     changing = [n for n, call in enumerate(calls, 1) if call in ("change", "restart")]
     return sorted({*changing, *range(first, len(calls) + 1, stride)})

@@ -14,13 +14,13 @@ from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe import generation_start
-from connectctl.ops.task_runtime.dataframe.api import Target, _task_spec
+from connectctl.ops.task_runtime.dataframe.api import Target, spec_of_task
 from connectctl.ops.task_runtime.dataframe.generation_start import GenerationStart, with_generation
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 
 GENERATION = Generation("g-configs", "c", 7, read_to=9)
 REACHED = {"primary": KnownEnds("id", (3, 0, 5))}
-SPEC: TaskSpec = _task_spec(Target({}, "g", "c", "t", "o", ("source",), "n"))
+SPEC: TaskSpec = spec_of_task(Target({}, "g", "c", "t", "o", ("source",), "n"))
 
 
 class Kafka:

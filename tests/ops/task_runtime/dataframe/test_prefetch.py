@@ -35,7 +35,7 @@ def test_it_reads_no_further_ahead_than_its_depth() -> None:
 
     ahead = Prefetch(source(), depth=2)
     for _ in range(3):
-        assert read.acquire(timeout=10)
+        assert read.acquire(timeout=60)
     assert not read.acquire(timeout=0.3)
     ahead.close()
 
@@ -46,13 +46,13 @@ def test_nobody_reads_the_source_any_more_when_it_is_closed() -> None:
 
     def source() -> Iterator[int]:
         reading.set()
-        go.wait(10)
+        go.wait(60)
         over.append(1)
         yield 1
         over.append(2)
 
     ahead = Prefetch(source())
-    assert reading.wait(10)
+    assert reading.wait(60)
     threading.Timer(0.2, go.set).start()
     ahead.close()
     assert over == [1]

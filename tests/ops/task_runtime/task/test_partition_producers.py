@@ -19,6 +19,7 @@ from connectctl.ops.task_runtime.task.partition_producers import PartitionProduc
 from connectctl.ops.task_runtime.task.transactional_producer import Expired, Fenced, MemberFenced, UnknownOutcome
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
+from depth import deep
 from fakes.consumergroup import Group, Member, Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,7 +173,7 @@ def test_a_revocation_commits_and_closes_the_producer_of_what_is_revoked_alone()
     st.booleans(),
     st.dictionaries(st.integers(1, 6), st.sampled_from(["revoke", "lost"]), max_size=2),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=deep(150, 37))
 def test_whatever_call_fails_and_whenever_partitions_go_each_record_is_there_once(
     fail_at: int, doubt: Callable[[], Exception], commit_anyway: bool, script: dict[int, str]
 ) -> None:

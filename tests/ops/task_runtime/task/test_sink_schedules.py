@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from depth import deep
 from fakes.sinkconsumer import Clock, Rebalance, SinkConsumer, place
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -173,7 +174,7 @@ class World:
         self.task.close()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=deep(200, 50), deadline=None)
 @given(st.data(), st.lists(st.sampled_from(EVENTS), max_size=25), st.integers(0, len(LOG)))
 def test_nothing_is_committed_that_is_not_written_and_everything_is_written(
     draw: st.DataObject, events: list[str], first: int

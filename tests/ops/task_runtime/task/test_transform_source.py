@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
+from depth import deep
 from fakes.consumergroup import Group, Member, Message, Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,7 +97,7 @@ def test_what_it_reads_is_counted_and_what_is_left_is_its_lag(script: dict[int, 
     st.booleans(),
     st.dictionaries(st.integers(1, 6), st.sampled_from(["revoke", "lost"]), max_size=2),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=deep(200, 50))
 def test_whatever_call_fails_and_whenever_partitions_go_each_record_is_there_once(
     fail_at: int, doubt: Callable[[], Exception], commit_anyway: bool, script: dict[int, str]
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from connectctl.ops.task_runtime.connectors.expression.columns import evaluate
 from connectctl.ops.task_runtime.connectors.expression.language import parse
+from depth import deep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=deep(60, 25), deadline=None)
 @given(
     st.lists(st.tuples(VALUES, VALUES), max_size=6),
     st.sampled_from(["a == b", "a == 1", "a.isna() or b == 'a'", "a in [1]"]),
