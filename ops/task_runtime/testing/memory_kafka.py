@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.batch_headers import HEADER
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fetched_batches import BatchAt
 from connectctl.ops.kafka.group_positions import GroupOffset
+from connectctl.ops.kafka.record_batch_decoder import PADDING, body_of, columns
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
@@ -184,10 +187,11 @@ class MemoryProducer(ColumnarProducer):
 
 def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
     """The records of an encoded batch, as a consumer gets them."""
-    from kafka.record.memory_records import MemoryRecords
+    import numpy as np
 
-    found: Any = MemoryRecords(batch).next_batch()
-    for record in found:
+    data = np.frombuffer(batch + bytes(PADDING), np.uint8)
+    for record in columns(data, [body_of(BatchAt(0, len(batch), HEADER.unpack_from(batch)))]).records():
+        _, timestamp = record.timestamp()
         yield ProducerRecord(
-            place.topic, record.key, record.value, place.partition, tuple(record.headers), record.timestamp
+            place.topic, record.key(), record.value(), place.partition, tuple(record.headers()), timestamp
         )
