@@ -207,6 +207,11 @@ def state_for_plan(connector: Connector, verdict: Verdict) -> State:
     return State.PAUSED if connector.target_state == "PAUSED" else State.RUNNING
 
 
+def at_rest_for_plan(state: State | None, *, workers_up: bool) -> bool:
+    """Whether no worker runs a task of a connector in ``state`` by ``state_for_plan``, None for one that is not there."""
+    return state in (State.STOPPED, None) or not workers_up
+
+
 def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:
     still = f"with {running} of {counted(len(tasks), 'task')} still running" if running else ""
     if own == "FAILED":

@@ -116,15 +116,20 @@ def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None)
 
 
 def failed_parts(connector: Connector) -> dict[int, Status]:
-    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED.
+    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are FAILED."""
+    return parts_in(connector, State.FAILED)
 
-    A part has failed only by the word of the worker that has it; by any worker's, where assignments are not known.
+
+def parts_in(connector: Connector, state: State) -> dict[int, Status]:
+    """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are in ``state``.
+
+    A part is so only by the word of the worker that has it; by any worker's, where assignments are not known.
     """
-    assigned = connector.assigned
+    owners, name = connector.owners, connector.name
     return {
         part: status
         for part, status in connector.parts.items()
-        if status and status.state == State.FAILED and (assigned is None or assigned.get(part) == status.worker)
+        if status and status.state == state and (owners is None or owners.now(name, part, status)[0] == state)
     }
 
 

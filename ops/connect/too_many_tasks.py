@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.connector import Connector, verdict_of
+from connectctl.ops.connect.health import failed_parts
 
 EXCEPTION = "org.apache.kafka.connect.runtime.TooManyTasksException"
 
 
 def failed_by_tasks_max(connector: Connector) -> bool:
     """Return whether a part of ``connector`` has failed with ``TooManyTasksException``."""
-    return any(_refused(status) for status in (connector.status, *connector.tasks.values()))
-
-
-def running_tasks(connector: Connector) -> int:
-    """Return how many tasks are RUNNING by their statuses."""
-    return sum(status is not None and status.state == "RUNNING" for status in connector.tasks.values())
+    return any(EXCEPTION in (status.trace or "") for status in failed_parts(connector).values())
 
 
 def restart_hint(connector: Connector) -> str:
@@ -35,12 +31,8 @@ def restart_warning(connector: Connector, *, only_failed: bool) -> str | None:
     """Return what a restart will break, None for nothing."""
     if not failed_by_tasks_max(connector):
         return None
-    running = running_tasks(connector)
+    running = verdict_of(connector, connector.owners).running
     if only_failed or not running:
         return f"{connector.name}: what failed will fail again, because it has more tasks than tasks.max"
     tasks = "its running task" if running == 1 else f"its {running} running tasks"
     return f"{connector.name}: the restart ends {tasks}, which may not start again: it has more tasks than tasks.max"
-
-
-def _refused(status: Status | None) -> bool:
-    return status is not None and status.state == "FAILED" and EXCEPTION in (status.trace or "")

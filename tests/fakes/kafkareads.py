@@ -155,6 +155,8 @@ class FakeLeader:
             return
         tasks = 0 if verb == "stop" else max(1, len([n for c, n in self._assigned() if c == name and n >= 0]))
         self._write(f"target-state-{name}", {"state.v2": state})
+        for n in range(tasks):
+            self._write(f"task-{name}-{n}", {"properties": {}})
         self._write(f"commit-{name}", {"tasks": tasks})
         kept = [part for part in self._assigned() if part[0] != name or part[1] < 0]
         self._assign([*kept, *((name, n) for n in range(tasks))])

@@ -10,8 +10,9 @@ from functools import cached_property
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.config.numbers import whole_number
-from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
+from connectctl.ops.connect.health import parts_in
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
@@ -109,7 +110,7 @@ def paced(
         timeout_ms=DEFAULT_TIMEOUT_MS if timeout is None else timeout,
         timeout_configured=timeout is not None,
         tasks=tasks,
-        running=frozenset(n for n, status in each.tasks.items() if status and status.state == "RUNNING"),
+        running=frozenset(n for n in each.tasks if n in parts_in(each, State.RUNNING)),
         failed=failed,
         store=(each.config.get(TOPIC) or context.internal.get("offsets", ""), _home(context, each)),
     )
@@ -122,8 +123,7 @@ def _home(context: CheckContext, each: Connector) -> str:
 
 def _is_its_own(each: Connector, task: int, known: Transaction) -> bool:
     """Whether the time-out is the task's: the fencing client leaves another one, until the task begins to write."""
-    status = each.tasks.get(task)
-    return status is not None and status.state == "RUNNING" and known.state != "Empty" and known.timeout_ms > 0
+    return task in parts_in(each, State.RUNNING) and known.state != "Empty" and known.timeout_ms > 0
 
 
 def _number(text: str | None) -> int | None:

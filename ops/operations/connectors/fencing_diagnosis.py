@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, ConfiguredConnector
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.status_topic import TASK
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound, diagnose, ids_to_fence
@@ -19,7 +21,7 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.connect.connector import Connector, Status
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import ConsumerRecord
 
@@ -49,9 +51,13 @@ def times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
 
 def needed(connector: Connector, configured: ConfiguredConnector | None) -> bool:
     """Whether there is anything to look at, so that a healthy connector costs no request."""
-    traces = [status.trace for status in connector.tasks.values() if status and status.state == "FAILED"]
+    traces = [status.trace for _, status in _failed_tasks(connector)]
     pending = configured is not None and configured.fencing_pending and configured.task_count > 0
     return pending or any(may_be_fenced(trace) or round_failed(trace) for trace in traces)
+
+
+def _failed_tasks(connector: Connector) -> list[tuple[int, Status]]:
+    return [(part, status) for part, status in failed_parts(connector).items() if part != CONNECTOR_INSTANCE]
 
 
 def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
@@ -73,8 +79,8 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
     """The FAILED tasks whose traces a fenced producer may have left."""
     name = case.connector.name
     found = []
-    for number, status in case.connector.tasks.items():
-        if status is None or status.state != "FAILED" or not may_be_fenced(status.trace):
+    for number, status in _failed_tasks(case.connector):
+        if not may_be_fenced(status.trace):
             continue
         id = task_id(case.group, name, number)
         owner = TaskRef(case.group, name, number)
@@ -100,11 +106,7 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | 
         return None
     pending = configured.fencing_pending
     number = ids_to_fence(configured.task_count_record, configured.task_count, pending)
-    failed = [
-        n
-        for n, status in case.connector.tasks.items()
-        if status and status.state == "FAILED" and round_failed(status.trace)
-    ]
+    failed = [n for n, status in _failed_tasks(case.connector) if round_failed(status.trace)]
     if not number:
         return None
     ids = [task_id(case.group, configured.name, n) for n in range(number)]

@@ -213,6 +213,12 @@ class RestartAndAwait(Step[S_contra]):
             restart.apply(context)
 
 
+def steps_back(name: str, was: str) -> list[Any]:
+    """Return the steps that give a stopped connector its former state again: PAUSED, else RUNNING."""
+    verb = "pause" if was == State.PAUSED else "resume"
+    return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
+
+
 def other_state(connector: Connector, wanted: State) -> State | None:
     """Return the state that was requested for a connector, where that is not ``wanted``; by its status where unknown."""
     own = connector.status.state if connector.status else None

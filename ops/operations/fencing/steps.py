@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
@@ -170,8 +171,9 @@ class AwaitFailed(Step[FenceContext]):
         return f"task {waiting[0]} is idle and has not detected the fence" if waiting else None
 
     def _not_failed(self, context: FenceContext) -> list[int]:
-        statuses = context.read(self.subject).tasks
-        return [n for n in self.tasks if (status := statuses.get(n)) is not None and status.state != "FAILED"]
+        found = context.read(self.subject)
+        failed = failed_parts(found)
+        return [n for n in self.tasks if found.tasks.get(n) is not None and n not in failed]
 
 
 @dataclass(frozen=True)

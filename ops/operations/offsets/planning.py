@@ -9,13 +9,13 @@ from itertools import repeat
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.connector import State, at_rest_for_plan
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.spill import chunks_of
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
 from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
@@ -58,7 +58,7 @@ class ConnectorState:
     @property
     def at_rest(self) -> bool:
         """Whether none of its tasks can be writing offsets, by the state that was judged."""
-        return self.state in (State.STOPPED, None) or not self.workers_up
+        return at_rest_for_plan(self.state, workers_up=self.workers_up)
 
     @property
     def running(self) -> bool:
@@ -255,8 +255,7 @@ def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChan
         in_use = any(at.in_use and at.side is Side.DEDICATED for at in subject.places)
         steps.append(Check(subject.name, request.chosen or in_use))
     if running:
-        verb, state = ("pause", State.PAUSED) if subject.state is State.PAUSED else ("resume", State.RUNNING)
-        steps += [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]
+        steps += steps_back(subject.name, str(subject.state))
     return steps
 
 

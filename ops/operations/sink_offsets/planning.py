@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.connector import State, at_rest_for_plan
 from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
 from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
     GroupChange,
@@ -47,7 +47,7 @@ class GroupState:
     @property
     def at_rest(self) -> bool:
         """Whether no worker runs a task of it, by the state that was judged."""
-        return self.state in (State.STOPPED, None) or not self.workers_up
+        return at_rest_for_plan(self.state, workers_up=self.workers_up)
 
     def via(self, asked: str | None, *, stop: bool) -> str:
         """``rest`` where the workers change offsets, so that the connector's plugin has its say, unless asked otherwise."""
@@ -197,8 +197,7 @@ def _steps(
     was = str(state.state) if running else None
     steps.append(ChangeGroupOffsets(name, group, change, summary, agreed, via, state.offsets.connector, undoes, was))
     if running:
-        verb, wanted = ("pause", State.PAUSED) if state.state is State.PAUSED else ("resume", State.RUNNING)
-        steps += [SetTargetState(name, verb, "STOPPED"), Await(name, wanted)]
+        steps += steps_back(name, str(state.state))
     return steps
 
 

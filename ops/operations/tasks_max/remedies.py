@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from connectctl.ops.checks.tasks_max.forecast import TasksMaxForecast, horizon, now, then
 from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, enforces, refusal_in
 from connectctl.ops.connect.connector import Connector, State, verdict_of
-from connectctl.ops.connect.health import is_healthy
+from connectctl.ops.connect.health import failed_parts, is_healthy
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
@@ -225,11 +225,10 @@ RECOVERY = 30.0
 
 
 def _settled(found: Connector) -> tuple[bool, str]:
-    verdict = verdict_of(found)
-    states = {status.state if status else "UNASSIGNED" for status in found.tasks.values()}
-    own = found.status.state if found.status else "UNASSIGNED"
-    well = is_healthy(own) and states <= {own}
-    return well and (bool(found.tasks) or own != State.RUNNING), str(verdict)
+    verdict = verdict_of(found, found.owners)
+    resting = verdict.state is not State.RUNNING
+    well = is_healthy(verdict.state) and not (resting and (verdict.running or failed_parts(found)))
+    return well and (bool(found.tasks) or resting), str(verdict)
 
 
 def _refused(found: Connector) -> bool:

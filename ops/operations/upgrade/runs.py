@@ -13,7 +13,7 @@ from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.kafka.streams_eos import model_of_value
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.connectors.steps import SetTargetState, steps_back
 from connectctl.ops.operations.offsets.planning import first_to_do
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest
@@ -213,9 +213,7 @@ def restart_steps(loaded: LoadedRun, subjects: Sequence[ConnectorState]) -> list
         was = next((s.now for s in loaded.steps if _stops(s, subject.name)), None)
         if was is None or subject.state is not State.STOPPED:
             continue
-        verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
-        back = [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]
-        found += [IncludedStep(step, "as it was before") for step in back]
+        found += [IncludedStep(step, "as it was before") for step in steps_back(subject.name, was)]
     return found
 
 

@@ -141,6 +141,8 @@ def plan_run(access: RunAccess, request: RunRequest, saved: SavedRun | None = No
     outage = RetryPolicy([*asked, default_seconds(job.until)][0], access.report, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: access.meet(job))
     scene, ready = outage("read the state of the cluster", lambda: _look(access, job, request, saved))
+    if ready.take_over:
+        preconditions.check_take_over(scene, ready.name, ready.topics["config"])
     settings = run_request.settings_of(job, ready.config, access.spark_conf)
     plan = prepare.plan(ready, scene.kafka.cluster_id(), master, request.absolute(), files | settings)
     if saved is not None:

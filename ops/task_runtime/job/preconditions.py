@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput, Refused, Unreachable
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.connectors.access import ConnectorAccess
+from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
+from connectctl.ops.operations.connectors.observe import read_facts
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import BrokerReads
@@ -37,6 +41,14 @@ def live_workers(group: ConnectGroup) -> Refused:
         next_step="Use a separate --group-id, or --take-over to stop the connector on its workers during the run.",
         code="live-workers",
     )
+
+
+def check_take_over(scene: RunClients, name: str, config_topic: str) -> None:
+    """Raises what keeps the workers of the connector from being asked, and ``Refused`` where they contradict the topic."""
+    if scene.workers is not None:
+        facts = partial(read_facts, scene.kafka, scene.group.id, config_topic)
+        found = ConnectorAccess(scene.workers, scene.kafka, scene.group, facts).connectors([name])
+        refuse_doubtful(each.connector for each in found)
 
 
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import Refused, TimedOut
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
@@ -98,7 +99,14 @@ class WorkerTakeOver:
             return seen if seen.target == STOPPED and not seen.committed_tasks and rests else None
 
         if (found := wait_until(stopped, context.timeout, PAUSE)) is None:
-            raise TimedOut(f"{ready.name} still has {left} tasks on its workers")
+            still = (
+                f"still has {counted(left, 'task')} on its workers" if left else "is not known to have ended its tasks"
+            )
+            raise TimedOut(
+                f"{ready.name} {still} after {context.timeout:g} s",
+                why=None if left else "a worker has one of its tasks, or the group is rebalancing",
+                next_step=f"See connectctl connectors show {ready.name}.",
+            )
         return found
 
     def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:

@@ -234,7 +234,7 @@ def test_workers_that_do_not_let_go_are_waited_for_and_resumed(stage: Stage, mon
     stage.standings = [ConfigTopicState({}, ({},), 2, 4, 5, 1, "STOPPED", 6)]
     launch_ = stage.launch()
     launch_.timeout = 0.05
-    with pytest.raises(TimedOut, match="still has 1 tasks on its workers"):
+    with pytest.raises(TimedOut, match="still has 1 task on its workers"):
         launch_.go()
     assert stage.trace[-2:] == ["resume", "RUNNING"]
 
