@@ -214,58 +214,65 @@ class Zombie:
 # ---------------------------------------------------------------------------------------------------- while a plan is made
 
 
-def once(do: Callable[[], object]) -> Callable[[], None]:
-    left = [do]
+class Once:
+    """Does something, the first time that it is called."""
 
-    def first() -> None:
-        if left:
-            left.pop()()
+    def __init__(self, do: Callable[[], object]):
+        self.do, self.done = do, False
 
-    return first
+    def __call__(self, *args: object, **more: object) -> None:
+        if not self.done:
+            self.done = True
+            self.do()
 
 
 @contextmanager
 def at_the_answer(do: Callable[[], object]) -> Iterator[None]:
     """``do`` happens after the plan was made, and before it is agreed to."""
-    act = once(do)
+    act = Once(do)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apply, "confirm", lambda *args, **more: act())
+        patch.setattr(apply, "confirm", act)
         yield
+    assert act.done
 
 
 @contextmanager
-def around(
-    kind: type[Any],
-    when: Callable[[Any], bool],
-    before: Callable[[], object] = lambda: None,
-    after: Callable[[], object] = lambda: None,
-) -> Iterator[None]:
-    """``before`` and ``after`` happen beside the first step of ``kind`` for which ``when`` holds."""
-    real, first, last = kind.apply, once(before), once(after)
+def beside(kind: type[Any], when: Callable[[Any], bool], do: Callable[[], object], *, after: bool) -> Iterator[Once]:
+    """``do`` happens before or after the first step of ``kind`` for which ``when`` holds."""
+    real, act = kind.apply, Once(do)
 
     def apply_step(self: Any, context: Any) -> str | None:
-        if not when(self):
-            return real(self, context)  # type: ignore[no-any-return]
-        first()
+        if not after and when(self):
+            act()
         said = real(self, context)
-        last()
+        if after and when(self):
+            act()
         return said  # type: ignore[no-any-return]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kind, "apply", apply_step)
+        yield act
+
+
+@contextmanager
+def at_the_stop(do: Callable[[], object]) -> Iterator[None]:
+    with beside(SetTargetState, lambda step: step.verb == "stop", do, after=False) as act:
         yield
+    assert act.done
 
 
-def at_the_stop(do: Callable[[], object]) -> Any:
-    return around(SetTargetState, lambda step: step.verb == "stop", before=do)
+@contextmanager
+def after_the_stop(do: Callable[[], object]) -> Iterator[None]:
+    with beside(Await, lambda step: step.wanted is State.STOPPED, do, after=True) as act:
+        yield
+    assert act.done
 
 
-def after_the_stop(do: Callable[[], object]) -> Any:
-    return around(Await, lambda step: step.wanted is State.STOPPED, after=do)
-
-
-def at_the_resume(do: Callable[[], object]) -> Any:
-    return around(SetTargetState, lambda step: step.verb == "resume", before=do)
+@contextmanager
+def at_the_resume(do: Callable[[], object]) -> Iterator[None]:
+    """Where the run comes to it."""
+    with beside(SetTargetState, lambda step: step.verb == "resume", do, after=False):
+        yield
 
 
 @contextmanager
