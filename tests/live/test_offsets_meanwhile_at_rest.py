@@ -1,7 +1,8 @@
 """Plans on a source that its workers have stopped, beside what somebody commits all the same: nothing twice or lost.
 
 Somebody is a worker of a release before 3.3, which knows no dedicated topic and no transactional id; or a task that did not
-hear of the stop. ``-m 'slow or not slow' -s`` runs every cell, and prints the table.
+hear of the stop. Migration 0008 has no row of a source that runs: on workers from 3.5 on it commits to the dedicated topic,
+which is not stale then, and older ones cannot stop it. ``-m 'slow or not slow' -s`` runs every cell, and prints the table.
 """
 
 from __future__ import annotations
