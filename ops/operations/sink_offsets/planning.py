@@ -93,10 +93,11 @@ def plan_groups(
 ) -> GroupChanges:
     """The plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the Connect cluster's."""
     decided = [(state, change, decide(change, state.offsets.committed)) for state, change in pairs]
+    # That nothing is to be done now says nothing where tasks or members may commit in a moment.
+    needed = [each for each in decided if each[2] or not each[0].at_rest or each[0].offsets.members]
     reasons = [
         reason
-        for state, change, writes in decided
-        if writes
+        for state, change, writes in needed
         for reason in (
             *_not_at_rest(state, stop),
             *_beyond_workers(state, via),
@@ -104,15 +105,11 @@ def plan_groups(
             *obstacles(change, writes, state.offsets.group.id),
         )
     ]
-    # That nothing is to be done now says nothing where members may commit in a moment.
-    reasons += [
-        each for state, _, writes in decided if not writes and not state.offsets.connector for each in _in_use(state)
-    ]
     if reasons:
         raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
     steps: list[Any] = []
-    for state, change, writes in decided:
-        steps += _steps(operation, state, change, writes, state.via(via, stop=stop), undoes) if writes else []
+    for state, change, writes in needed:
+        steps += _steps(operation, state, change, writes, state.via(via, stop=stop), undoes)
     return GroupChanges(
         Plan(operation, cluster_id, tuple(steps), group_id=group_id),
         tuple((state.offsets.group.id, write) for state, _, writes in decided for write in writes),
@@ -205,6 +202,7 @@ def _summary(operation: str, state: GroupState, writes: Sequence[OffsetWrite], v
     verb = "restore" if undoes else operation.rpartition(" ")[2]
     gone = sum(write.after is None for write in writes)
     count = [f"commit {len(writes) - gone}" if len(writes) > gone else "", f"delete {gone}" if gone else ""]
+    what = " and ".join(filter(None, count)) or "nothing as of now"
     way = " through the workers" if via == "rest" else ""
     origin = f" from run {undoes}" if undoes else ""
-    return f"{verb} offsets of the group {state.offsets.group.id}{origin}: {' and '.join(filter(None, count))}{way}"
+    return f"{verb} offsets of the group {state.offsets.group.id}{origin}: {what}{way}"

@@ -81,6 +81,18 @@ def test_what_was_given_stands_and_the_backup_and_other_partitions_have_what_was
     assert world.offsets == {place: offset + 1 for place, offset in WAS.items()}
 
 
+def test_offsets_that_a_running_sink_has_at_the_moment_are_set_once_it_is_stopped(
+    world: SinkWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.groups.offsets[GROUP][ZERO] = 2
+    refused = world.run(*(word for word in SET if word != "--stop"), "--yes", stdin=GIVEN)
+    assert "stop it first" in refused.stderr
+    committed_while_stopping(world, monkeypatch)  # what it had delivered before
+    done = change(world, *SET)
+    assert done.exit_code == 0, done.stderr
+    assert world.offsets == {ZERO: 2, ONE: WAS[ONE] + 1}
+
+
 def test_an_undo_after_the_sink_went_on_is_refused_with_the_number(world: SinkWorld) -> None:
     assert change(world, *SET).exit_code == 0
     run_again(world)
