@@ -164,7 +164,8 @@ def test_a_next_step_works_in_a_cluster_in_memory(step: str, tmp_path: Path, mon
     if args[0] == "loggers":
         result = admin(AdminWorkers(), *args)
     else:
-        result = {"plain": at.plain, "offsets": at.offsets, "rolling": at.rolling}[world].run(*args)
+        worlds: dict[str, Any] = {"plain": at.plain, "offsets": at.offsets, "rolling": at.rolling}
+        result = worlds[world].run(*args)
     assert result.exit_code in ((0, 1) if args[0] == "preflight" else (0,)), result.output
 
 
