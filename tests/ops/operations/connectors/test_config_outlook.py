@@ -43,7 +43,7 @@ def test_the_offsets_of_a_former_name_stay_and_the_plan_says_how_to_take_them() 
     assert told.sentences == (
         "leaves 1 source offset of what it reads under the name old, which no longer exists (to start from "
         "them: --carry-offsets, "
-        "or connectctl offsets copy old new)",
+        "or connectctl offsets copy old new --stop)",
     )
     told = of_others("new", FILE, {"old": FILE}, OLD)
     assert told.shares == ("old",)
