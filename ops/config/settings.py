@@ -182,8 +182,7 @@ def pick_context(wanted: str | None, origin: str, file: Parsed | None) -> str | 
     if wanted is not None and wanted not in known:
         have = f"Known contexts: {', '.join(known)}."
         if not known:
-            command = f"connectctl context add {wanted} --bootstrap-servers HOST:PORT --group-id ID"
-            have = f"No context is defined. Add it: {command}"
+            have = "No context is defined. Add one: connectctl context add NAME --bootstrap-servers HOST:PORT --group-id ID"
         raise BadInput(f"Context not found: {wanted} ({origin})", next_step=have)
     return wanted
 

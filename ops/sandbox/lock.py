@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
 
 _PAUSE = 0.1
 
@@ -65,9 +65,15 @@ def _nothing() -> None:
 
 def _open(directory: Path, *, create: bool) -> int | None:
     while True:
-        try:
-            if create:
+        if create:
+            try:
                 directory.mkdir(parents=True, exist_ok=True)
+            except FileNotFoundError as e:
+                hint = "Set XDG_STATE_HOME to a directory that can be written."
+                raise ConnectctlError(
+                    f"{directory} cannot be created", why=e.strerror, next_step=hint, code="file"
+                ) from e
+        try:
             return os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             if not create:

@@ -391,7 +391,7 @@ def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(t
     (warning,) = run_view.warnings(READY, result)
     assert warning.startswith("warning: Could not write 2 offsets of task 0 to the global offsets topic ")
     assert ": Broker: Topic authorization failed." in warning
-    assert warning.endswith("connectctl offsets merge c --into global")
+    assert warning.endswith("connectctl offsets merge c --into global --stop")
     MetricsFile(tmp_path / "f", "c", "g").follow(result.run)
     assert 'global_offset_unwritten_count{connector="c",task="0",group_id="g"} 2' in (tmp_path / "f").read_text()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,33 +41,33 @@ def test_run_status_and_other_commands_name_the_transaction_that_pending_offsets
     name, servers = f"pending-{secrets.token_hex(4)}", cluster.bootstrap_servers
     for role in ("configs", "offsets", "status"):
         create_topic(servers, f"{name}-{role}", 1)
-    create_topic(servers, f"{name}-in", 2, "delete")
-    config = {"connector.class": "ParquetArchive", "topics": f"{name}-in"}
+    for topic in ("in", "out"):
+        create_topic(servers, f"{name}-{topic}", 2, "delete")
+    config = {"connector.class": "ParquetArchive", "topics": f"{name}-in", "consumer.override.group.id": name}
     write(servers, f"{name}-configs", ("connector-c", {"properties": config}))
     write(servers, f"{name}-status", (connector_key("c"), value("RUNNING", "10.0.0.1:1", 0)))
-    producer = write_uncommitted(servers, f"{name}-in", f"{name}-app", ("k", "v"))
-    reader = Consumer({"bootstrap.servers": servers, "group.id": "connect-c"})
-    where = TopicPartition(f"{name}-in", 1, 1)
-    producer.send_offsets_to_transaction([where], reader.consumer_group_metadata(), 30)
+    producer = write_uncommitted(servers, f"{name}-out", f"{name}-app", ("k", "v"))
     ours = ("--bootstrap-servers", servers, "--group-id", name)
+    with closing(Consumer({"bootstrap.servers": servers, "group.id": name})) as reader:
+        reader.commit(offsets=[TopicPartition(f"{name}-in", 1, 0)], asynchronous=False)
+        where = TopicPartition(f"{name}-in", 1, 1)
+        producer.send_offsets_to_transaction([where], reader.consumer_group_metadata(), 30)
     pending = connectctl(*ours, "run", "status", "c", "-o", "json").json["connectors"][0]["pendingOffsets"]
     assert (pending["partitions"], pending["unknown"]) == ([{"topic": f"{name}-in", "partition": 1}], None)
     (held,) = pending["transactions"]
     assert held["transactionalId"] == f"{name}-app"
     assert abs(time.time() - held["startedMs"] / 1000) < 600
-    shown = connectctl(*ours, "run", "status", "c")
-    waits = f"the transaction of {name}-app (open since "
+    shown, waits = connectctl(*ours, "run", "status", "c"), f"the transaction of {name}-app (open since "
     assert f"on {name}-in-1 are pending (KIP-447), and wait for {waits}" in shown.out
-    change = json.dumps(
-        {"offsets": [{"partition": {"kafka_topic": f"{name}-in", "kafka_partition": 0}, "offset": None}]}
-    )
-    refused = connectctl(*ours, "offsets", "set", "--group", "connect-c", "-f", "-", "--yes", stdin=change)
+    entry = {"partition": {"kafka_topic": f"{name}-in", "kafka_partition": 0}, "offset": {"kafka_offset": 0}}
+    change = ("offsets", "set", "--group", name, "-f", "-", "--yes")
+    refused = connectctl(*ours, *change, stdin=json.dumps({"offsets": [entry]}))
     assert (refused.code, waits in refused.err) == (4, True), refused.err
-    audited = connectctl(*ours, "audit", f"{name}-in", "--from", f"{name}-in", "--group", "connect-c", "--timeout", "5")
+    audit = ("audit", f"{name}-out", "--from", f"{name}-in", "--group", name, "--patience", "1", "-o", "json")
+    audited = connectctl(*ours, *audit)
     assert waits in audited.out + audited.err, audited.out + audited.err
     # The next step that was printed releases them.
     end = f"transactions abort {name}-app"
     assert f"connectctl {end}" in shown.out
     assert connectctl(*ours, *end.split(), "--yes").code == 0
-    eventually(lambda: "pending" not in connectctl(*ours, "run", "status", "c").out)
-    reader.close()
+    eventually(lambda: "are pending" not in connectctl(*ours, "run", "status", "c").out)

@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.operations.offsets.snapshot import INCOMPLETE
 
 if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
-
-INCOMPLETE = ("OFFSETS009", "OFFSETS011")
-"""Findings of an open transaction, and of a topic that could not be read."""
 
 
 def check_places(places: Iterable[OffsetsTopicState], of: str | None = None) -> None:

@@ -21,9 +21,8 @@ from connectctl.ops.kafka.aligned_blocks import are_single
 from connectctl.ops.kafka.records import GROUP, ConsumerRecord, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, asked, partitions_in, topics_of
-from connectctl.ops.operations.offsets.incomplete import INCOMPLETE
 from connectctl.ops.operations.offsets.plain_records import Plain, PlainRows
-from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
+from connectctl.ops.operations.offsets.snapshot import INCOMPLETE, OffsetsQuery, OffsetsSnapshot, ReadTopic
 
 Group = tuple[str, bytes, Entry]
 """A connector, a raw key of its, and the key's records."""

@@ -12,12 +12,14 @@ from connectctl.ops.connect.offset_store import Store
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.connectors.observe import is_glob
-from connectctl.ops.operations.offsets.incomplete import INCOMPLETE
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import TopicImage
+
+INCOMPLETE = ("OFFSETS009", "OFFSETS011")
+"""Findings of an open transaction, and of a topic that could not be read."""
 
 
 @dataclass(frozen=True)

@@ -142,8 +142,8 @@ def obstacles(change: GroupChange, writes: Iterable[OffsetWrite], group: str) ->
         return []
     return [
         f"{counted(count, 'partition')} of the group {group} moved since the run {change.undoes}: their records would be "
-        f"delivered again. To set them back all the same: connectctl offsets set --group {group} -f FILE, with the offsets "
-        f"that connectctl runs show {change.undoes} names"
+        f"delivered again. To set them back all the same, stop the members of the group, and: connectctl offsets set "
+        f"--group {group} -f FILE, with the offsets that connectctl runs show {change.undoes} names"
     ]
 
 

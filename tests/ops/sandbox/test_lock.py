@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.sandbox.lock import is_held, locked
 
 
@@ -62,3 +62,12 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
         assert is_held(tmp_path)
         holder.kill()
     assert not is_held(tmp_path)
+
+
+def test_a_directory_that_cannot_be_created_is_an_error_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mkdir(*given: object, **more: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/proc/none")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(ConnectctlError, match="cannot be created"), locked(Path("/proc/none"), create=True, timeout=1):
+        pass
