@@ -34,6 +34,7 @@ from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, 
 from connectctl.ops.operations.offsets.prepare import (
     OffsetAccess,
     check_readable,
+    check_workers,
     observe_targets,
     refuse_without_write,
 )
@@ -139,6 +140,7 @@ def perform(
     if not plan.steps:
         terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
         return
+    check_workers(plan, access)
     journal = apply.open_journal()
     report_interrupted(journal, plan.cluster_id, access.group_id)
     ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)
