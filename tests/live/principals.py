@@ -109,8 +109,9 @@ def wrong(ran: Ran, whole: Ran, missing: Sequence[Need]) -> str:
         as_usual = ran.code == whole.code and "not authorized" not in said.lower() and "SIGHT" not in said
         return "" if as_usual else "less than with every right, and no row is missing"
     named = "uthoriz" in said or "SIGHT" in said or any(f"on {need.resource.word} " in said for need in missing)
-    # A copy of offsets that cannot be complete ends with 1, and names the right.
-    if refusing and ran.code not in (4, 5) and not (ran.code == 1 and named and "Could not read all" in said):
+    # Offsets that cannot be read whole end with 1, and a step that a broker refuses with 7: both name the right.
+    late = named and ((ran.code == 1 and "Could not read all" in said) or (ran.code == 7 and "Not authorized" in said))
+    if refusing and ran.code not in (4, 5) and not late:
         return f"not refused, without {refusing[0].operation.word} on {refusing[0].name}"
     if ran.code in (4, 5) and whole.code not in (4, 5) and not named:
         return "refused, and no right is named"
