@@ -59,7 +59,7 @@ def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
 
 def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: RollingSnapshot) -> Listed:
     run = next((run for run, plan in done if applies(migration, plan["wish"])), None)
-    status = migration.status(snapshot)
+    status = migration.status_of(snapshot)
     return Listed(
         id=migration.id,
         name=migration.name,

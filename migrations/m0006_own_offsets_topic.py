@@ -74,5 +74,13 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
 
 
 MIGRATION = Migration(
-    6, NAME, __doc__, plan, status, parameters=PARAMETERS, observe=observe, roll_back=offset_moves.roll_back
+    6,
+    NAME,
+    __doc__,
+    plan,
+    status,
+    parameters=PARAMETERS,
+    observe=observe,
+    roll_back=offset_moves.roll_back,
+    of_connectors=True,
 )

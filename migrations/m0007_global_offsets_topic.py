@@ -50,4 +50,5 @@ MIGRATION = Migration(
     parameters=PARAMETERS,
     observe=offset_moves.to_global,
     roll_back=offset_moves.roll_back,
+    of_connectors=True,
 )

@@ -79,4 +79,6 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
     return MigrationStatus(Status.CONVERGED, "no connector that runs has more tasks than its tasks.max")
 
 
-MIGRATION = Migration(9, NAME, __doc__, plan, status, parameters=PARAMETERS, observe=observe, roll_back=roll_back)
+MIGRATION = Migration(
+    9, NAME, __doc__, plan, status, parameters=PARAMETERS, observe=observe, roll_back=roll_back, of_connectors=True
+)

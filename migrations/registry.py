@@ -49,12 +49,16 @@ MODULES = (
 
 
 class Status(StrEnum):
-    """The status of a migration for a cluster. POSSIBLE: available, but optional, such as a rollback."""
+    """The status of a migration for a cluster. POSSIBLE: available, but optional, such as a rollback.
+
+    UNKNOWN: it depends on connectors that could not be read.
+    """
 
     PENDING = "pending"
     CONVERGED = "converged"
     POSSIBLE = "possible"
     NOT_APPLICABLE = "not applicable"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class Migration:
     none. ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters``: the names for
     ``--set`` with their meaning. ``observe`` reads what ``plan`` needs in addition to the workers; ``roll_back`` returns
     the steps, with remarks, that roll back a run that changed no worker. ``for_workers``: whether it needs any.
+    ``of_connectors``: whether its status depends on the connectors.
     """
 
     number: int
@@ -125,6 +130,13 @@ class Migration:
     observe: Callable[[ClusterAccess, Given], Observed] = _observe_nothing
     roll_back: Callable[[ClusterAccess, LoadedRun], Observed] = _observe_nothing
     for_workers: bool = True
+    of_connectors: bool = False
+
+    def status_of(self, snapshot: RollingSnapshot) -> MigrationStatus:
+        """Return the status for a cluster: UNKNOWN if it depends on connectors that could not be read."""
+        if self.of_connectors and snapshot.workers and snapshot.connectors is None:
+            return MigrationStatus(Status.UNKNOWN, f"could not read {'; '.join(snapshot.unseen)}")
+        return self.status(snapshot)
 
     def check(self, given: Given) -> None:
         """Raise ``BadInput`` for an unknown parameter."""

@@ -74,7 +74,7 @@ def worker_silent(worker: Worker) -> Finding | None:
     if worker.problem is None or worker.without_rest:
         return None
     role = "The leader" if worker.leader else "This worker"
-    message = f"{role} is in the group, but its REST server does not answer: {worker.problem}."
+    message = f"{role} is in the group, but its REST server cannot be used: {worker.problem.rstrip('.')}."
     hint = "Check rest.advertised.host.name, listeners and firewalls; or give --rest addresses that work from here."
     return WORKER_SILENT.found(
         worker.address, message, hint, severity=Severity.ERROR if worker.leader else Severity.WARNING

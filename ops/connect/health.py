@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, Owners, State, Status, cause_of, stopped
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_missed
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
 HEALTHY_STATES = (State.RUNNING, State.PAUSED, State.STOPPED)
 STARTING = "it is starting: its REST server has no resources yet"
@@ -102,7 +102,14 @@ def answer_problem(error: ConnectctlError, seconds: float) -> str:
     """Return why a worker did not answer ``GET /`` within ``seconds``."""
     if error.code in ("starting", "not-found"):
         return STARTING
-    return error.why or f"it did not answer within {seconds:g} s"
+    return f"it did not answer within {seconds:g} s" if error.why is None else reason_of(error)
+
+
+def reason_of(error: ConnectctlError) -> str:
+    """Return why a REST server gave no usable answer. An answer that is not Connect's means nothing without the request."""
+    if error.why is None or error.code in ("not-connect", "starting") or isinstance(error, NotAuthorized):
+        return str(ConnectctlError(error.what, why=error.why)).rstrip(".")
+    return error.why.rstrip(".")
 
 
 def unhealthy_components(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:

@@ -53,6 +53,7 @@ class When(StrEnum):
     GLOBAL = "it writes to the offsets topic"
     PRODUCED = "tasks of the connector have had producers"
     OPEN = "a transaction is open on it"
+    CHANGED = "the run has changed a worker"
 
 
 @dataclass(frozen=True)
@@ -270,6 +271,8 @@ _ROLL = (
     *_CHECKS,
     Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "the partitions and replicas of the coordinators' topic"),
 )
+_ROLL_GOES_ON = (*_reads(Name.DEDICATED, _PART, "whether connectors lose offsets"), *_ROLL[2:])
+"""A roll that began is continued, or taken back, without a new look at what its plan was made from."""
 _RUN_ARCHIVES = "runs of archives, and of sinks with dead letters"
 _RUN_SINKS = "runs of sinks and transforms: membership, records and offsets"
 _RUN = (
@@ -425,7 +428,9 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),
     "upgrade plan": _ROLL,
-    **dict.fromkeys(("upgrade apply", "upgrade resume", "upgrade abort"), (*_ROLL, _LOCK)),
+    "upgrade apply": (*_ROLL, _LOCK),
+    "upgrade resume": (*_ROLL_GOES_ON, _LOCK),
+    "upgrade abort": (*_ROLL_GOES_ON, replace(_LOCK, when=When.CHANGED)),
     "upgrade status": (*_LOOK, _LEADER_MODE, _HOLDER),
     **dict.fromkeys(
         (

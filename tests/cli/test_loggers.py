@@ -138,6 +138,6 @@ def test_a_run_is_undone_once() -> None:
 
 
 def test_a_worker_without_the_admin_listener_is_named_with_the_reason() -> None:
-    gone = ConnectctlError("The worker answers 404", why="Not Found", code="not-connect")
+    gone = ConnectctlError("The worker answers 404", why="Not Found", code="starting")
     done = run(AdminWorkers(errors={f"{TWO}/admin": gone}), "loggers", "get")
     assert (done.exit_code, "admin.listeners" in done.stderr) == (1, True)

@@ -5,76 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 import typer
 from connectctl.cli import session as cli_session
-from connectctl.cli.commands import cluster as cluster_command
-from connectctl.cli.commands.connectors import cluster as connectors_cluster
-from connectctl.cli.commands.connectors import cure as connectors_cure
-from connectctl.cli.commands.offsets import execution
-from connectctl.cli.main import app
-from connectctl.ops.connect import target_state_wait
 from connectctl.ops.connect.connect_protocol import ConnectGroup
-from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import TimedOut, Unreachable
-from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.cluster import group_workers
-from connectctl.ops.operations.connectors import context as steps_context
 from connectctl.ops.operations.connectors import observe
-from connectctl.ops.operations.fencing import observe as fencing_observe
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.environment import JobEnvironment
 from connectctl.ops.task_runtime.job.generation import Leader, read_config_topic
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun
 from connectctl.ops.task_runtime.job.steps import RecordedParts
 from connectctl.ops.task_runtime.job.worker_takeover import WorkerTakeOver
-from fakes.changingworld import COMMITTED, EDITOR, HANGING, HUNG, Clock, timed_by
-from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import connect_group
-from fakes.offsetworld import TOPICS, World
 from fakes.rollingworld import FakeWorker, RollingWorld
-from fakes.session import FakeSession
-from fakes.transactionlog import FakeTransactionLog, log_of
+from fakes.scene import ON_CONNECTORS, ON_TASKS, Command, Scene, made, without_waits, words
 from fakes.workers import FakeConnector, FakeWorkers
-from typer.testing import CliRunner, Result
 
-ID = task_id("connect", "plain", 0)
 REST = {"rest": ["http://ingress:8083"]}
-
-
-@dataclass
-class Scene:
-    """A cluster with the connector ``plain``, and the settings with which it is looked at."""
-
-    world: World
-    calls: FakeWorkers
-    told: dict[str, Any]
-    directory: Path
-    coordinators: FakeCoordinators
-    log: FakeTransactionLog
-
-    def run(self, *args: str, stdin: str | None = None) -> Result:
-        """Run connectctl on a clock that only sleeping moves."""
-        session = FakeSession(
-            told=TOPICS | self.told, reads=self.world.kafka, calls=self.calls, committed=self.world.groups
-        )
-        session.__dict__ |= {"transactions": self.coordinators, "transaction_log": self.log}
-        return CliRunner().invoke(app, list(args), obj=session, input=stdin)
-
-    def state(self) -> Any:
-        """All that a command may change."""
-        live = dict(self.world.kafka.live())
-        return (
-            live,
-            list(self.calls.sent),
-            list(self.world.workers.sent),
-            [*self.coordinators.asked, *self.coordinators.marked],
-        )
 
 
 # ------------------------------------------------------------------------------------------------------------ situations
@@ -177,31 +129,6 @@ def _stopped(scene: Scene) -> FakeConnector:
 
 # -------------------------------------------------------------------------------------------------------------- commands
 
-Command = Callable[[Scene], Result]
-
-
-def _words(*words: str, stdin: str | None = None) -> Command:
-    def run(scene: Scene) -> Result:
-        return scene.run(*(word.format(directory=scene.directory) for word in words), "--yes", stdin=stdin)
-
-    return run
-
-
-OFFSETS = json.dumps({"offsets": [{"partition": {"table": "a"}, "offset": {"lsn": 99}}]})
-ON_CONNECTORS: dict[str, Command] = {
-    "connectors stop": _words("connectors", "stop", "plain"),
-    "connectors pause": _words("connectors", "pause", "plain"),
-    "connectors resume": _words("connectors", "resume", "plain"),
-    "connectors restart": _words("connectors", "restart", "plain"),
-    "connectors create": _words("connectors", "create", "-f", "{directory}/new.json"),
-    "connectors apply": _words("connectors", "apply", "-f", "{directory}/plain.json"),
-    "connectors edit": _words("connectors", "edit", "plain"),
-    "connectors patch": _words("connectors", "patch", "plain", "batch.size=5"),
-    "connectors delete": _words("connectors", "delete", "plain"),
-    "connectors rollback": _words("connectors", "rollback", "plain", "--to", "2"),
-    "connectors cure": _words("connectors", "cure", "plain"),
-    "connectors topics": _words("connectors", "topics", "plain", "--reset"),
-}
 TAKE_OVER = "run --take-over"
 IDLE = {
     ("connectors resume", "runs"),
@@ -213,90 +140,18 @@ IDLE = {
 """What there is nothing to do about: it is so already, or a restart would start nothing."""
 PROVEN = {("fence", "REST of another")}
 """What rests on assignments alone, which prove that no task runs."""
-ON_TASKS: dict[str, Command] = {
-    "offsets set": _words("offsets", "set", "plain", "-f", "-", stdin=OFFSETS),
-    "offsets reset": _words("offsets", "reset", "plain"),
-    "offsets merge": _words("offsets", "merge", "plain", "--into", "dedicated", "--topic", "new-offsets"),
-    "offsets copy": _words("offsets", "copy", "moved", "plain"),
-    "offsets restore": _words("offsets", "restore", "plain", "-f", "{directory}/backup.jsonl"),
-    "fence": _words("fence", "plain"),
-}
-"""Commands that would harm a task that runs."""
 ON_EVERY_WORKER = {("loggers set", "one suspended")}
 """Commands that ask each worker, and are refused where one does not answer."""
 WITHOUT_REST: dict[str, Command] = {
-    "transactions abort": _words("transactions", "abort", "app-0"),
-    "transactions commit": _words("transactions", "commit", "--topic", "h", "--partition", "0"),
+    "transactions abort": words("transactions", "abort", "app-0"),
+    "transactions commit": words("transactions", "commit", "--topic", "h", "--partition", "0"),
 }
 """Commands that ask coordinators and partition leaders alone: no view of connectors is too blind for them."""
 MORE = {
-    "loggers set": _words("loggers", "set", "root", "DEBUG"),
-    TAKE_OVER: _words("run", "{directory}/job.json", "--take-over"),
+    "loggers set": words("loggers", "set", "root", "DEBUG"),
+    TAKE_OVER: words("run", "{directory}/job.json", "--take-over"),
 }
 COMMANDS = ON_CONNECTORS | ON_TASKS | WITHOUT_REST | MORE
-
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
-    monkeypatch.setenv("EDITOR", EDITOR)
-    for module, name in (
-        (cli_session, "REBALANCE_PATIENCE"),
-        (cluster_command, "REBALANCE"),
-        (observe, "AGREEING"),
-        (group_workers, "AGREEING"),
-        (fencing_observe, "LISTING"),
-        (steps_context, "AGREEING"),
-        (target_state_wait, "STEADY"),
-    ):
-        monkeypatch.setattr(module, name, 0.0)
-    monkeypatch.setattr(fencing_observe.FencingSources, "patience", 0.0)
-    monkeypatch.setattr(fencing_observe.FencingSources.__init__, "__defaults__", (None, 0.0))
-    monkeypatch.setattr(PlannedRun, "perform", taken_over)
-    monkeypatch.setattr(Leader, "_read_state", lambda self, name: read_config_topic(self.kafka, self.topic, name, 1.0))
-    monkeypatch.setattr(environment, "LEAST_PATIENCE", 1.0)
-    clock = Clock()
-    for where in (execution, connectors_cluster, connectors_cure):
-        monkeypatch.setattr(where, "context_of", partial(timed_by, clock, where.context_of))
-    return made(tmp_path)
-
-
-def taken_over(self: PlannedRun, parts: RecordedParts, progress: object) -> NoReturn:
-    """The run of a job whose tasks end at once: the connector is stopped on its workers, and handed back."""
-    settings: Any = {"spark": None, "timeout": 1.0, "parts": parts}
-    with WorkerTakeOver(JobEnvironment(self.scene, self.job, **settings)).held():
-        raise typer.Exit
-
-
-def made(directory: Path) -> Scene:
-    """A scene in which ``plain`` runs, with files for the commands."""
-    world = World(directory / "journal")
-    world.workers.levels = {world.workers.urls[0]: {"root": "INFO"}}
-    for name in ("plain", "moved"):
-        world.kafka.append("cfg", f"commit-{name}".encode(), b'{"tasks":1}')
-    _older_version(world)
-    (directory / "new.json").write_text(json.dumps({"name": "new", "connector.class": "x.y.Source"}))
-    job = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t", "name": "plain"}
-    (directory / "job.json").write_text(json.dumps({"name": "plain", "config": job, "spark": {"master": "local[1]"}}))
-    (directory / "plain.json").write_text(json.dumps({"name": "plain", "connector.class": "x.y.Source", "x": "1"}))
-    world.workers.active = {"plain": ["t"]}
-    open_ = Transaction("app-0", "Ongoing", 8, 3, 60_000, 1, (TopicPartition("t", 0),))
-    known = {ID: Transaction(ID, "Empty", 7, 0, 60_000), open_.id: open_}
-    places: dict[TopicPartition, Any] = {TopicPartition("t", 0): (), HANGING: (HUNG,)}
-    log = FakeTransactionLog()
-    log.written += log_of(*COMMITTED).written
-    found = Scene(world, world.workers, {}, directory, FakeCoordinators(known, partitions=places), log)
-    backup = found.run("offsets", "backup", "plain", "--out", str(directory / "backup.jsonl"))
-    assert backup.exit_code == 0, backup.output
-    world.put("off", '["plain",{"table":"a"}]', '{"lsn":2}')
-    return found
-
-
-def _older_version(world: World) -> None:
-    config = {"properties": {"connector.class": "x.y.Source", "name": "plain", "batch.size": "9"}}
-    now = {"properties": dict(world.workers.connectors["plain"].config)}
-    for value in (config, now):
-        world.kafka.append("cfg", b"connector-plain", json.dumps(value).encode())
 
 
 @dataclass(frozen=True)
@@ -316,6 +171,22 @@ def cell(scene: Scene, command: str) -> Cell:
     result = COMMANDS[command](scene)
     assert result.exit_code in (0, 1, 2, 4, 5, 6), result.output
     return Cell(result.exit_code, scene.state() != before, result.output)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    without_waits(tmp_path, monkeypatch)
+    monkeypatch.setattr(PlannedRun, "perform", taken_over)
+    monkeypatch.setattr(Leader, "_read_state", lambda self, name: read_config_topic(self.kafka, self.topic, name, 1.0))
+    monkeypatch.setattr(environment, "LEAST_PATIENCE", 1.0)
+    return made(tmp_path)
+
+
+def taken_over(self: PlannedRun, parts: RecordedParts, progress: object) -> NoReturn:
+    """The run of a job whose tasks end at once: the connector is stopped on its workers, and handed back."""
+    settings: Any = {"spark": None, "timeout": 1.0, "parts": parts}
+    with WorkerTakeOver(JobEnvironment(self.scene, self.job, **settings)).held():
+        raise typer.Exit
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

@@ -100,7 +100,7 @@ def cluster(*connectors: ConnectorHealth, findings: tuple[Finding, ...] = ()) ->
     )
     seen = (
         Finding("CLUSTER004", Severity.WARNING, "worker-three.example.com:8083",
-                "This worker is in the group, but its REST server does not answer: it did not answer within 3 s.",
+                "This worker is in the group, but its REST server cannot be used: it did not answer within 3 s.",
                 "Check rest.advertised.host.name, listeners and firewalls."),
         Finding("CLUSTER005", Severity.WARNING, "workers", "They run different versions: 4.0.1 on 1, 4.1.0 on 1."),
         Finding("TOPIC002", Severity.ERROR, "status topic", "No topic has its records."),

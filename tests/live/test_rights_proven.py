@@ -1,10 +1,12 @@
 """The table of rights is what brokers do: a command works with exactly its rows, and without one of them as the row says.
 
-``pytest tests/live/test_rights_proven.py -m 'slow or not slow' -s`` takes every row away in turn, and prints the table.
+``pytest tests/live/test_rights_proven.py -m 'slow or not slow' -s`` takes every row away in turn, runs every command as
+each of the principals of ``principals.py``, and prints the tables.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from connectctl.ops.core.rights import COMMANDS, Effect, Name, Need, When, needs_of
 from connectctl.ops.kafka.acls import Right
+from live import principals
 from live.grants import Grants
 from live.rawproducer import RawProducers
 from live.real import Ran
@@ -64,8 +67,8 @@ def test_a_command_works_with_exactly_its_rows(world: RightsWorld, command: str)
     assert "not authorized" not in said.lower(), said
 
 
-UNUSED = {("connectors cure", Name.LOCK)}
-"""Rows that are for another case than the one that is tried here: nothing has to be cured."""
+UNUSED = {("connectors cure", Name.LOCK), ("run status", Name.RUN_STATUS)}
+"""Rows that are for another case than the one tried here: nothing has to be cured, and no run took a connector over."""
 
 
 def verdict(world: RightsWorld, command: str, need: Need) -> str:
@@ -104,6 +107,29 @@ def test_without_a_row_a_command_does_what_the_row_says(world: RightsWorld, comm
         if said:
             found[row] = said
     assert not found
+
+
+def check_principals(world: RightsWorld, command: str, drawn: Sequence[str]) -> None:
+    whole = usual(world, command)
+    cells = {}
+    for principal in drawn:
+        cells[principal], ran = principals.cell(world, command, principal, whole)
+        if cells[principal].wrong:
+            print(f"\n--- {command}, {principal}: {cells[principal].wrong}\n{told(ran)}")
+    print(f"\n{command:22}", *(f"{cells[each]!s:>3}" if each in cells else "   " for each in principals.PRINCIPALS))
+    assert {principal: cell.wrong for principal, cell in cells.items() if cell.wrong} == {}
+
+
+@pytest.mark.parametrize("command", WAYS)
+def test_a_principal_without_rights_gets_no_all_clear(world: RightsWorld, command: str) -> None:
+    number = zlib.crc32(command.encode()) % len(principals.PRINCIPALS)
+    check_principals(world, command, [principals.PRINCIPALS[number]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WAYS)
+def test_no_principal_without_rights_gets_an_all_clear(world: RightsWorld, command: str) -> None:
+    check_principals(world, command, principals.PRINCIPALS)
 
 
 ELSEWHERE = {"run job"}

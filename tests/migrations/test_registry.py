@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,12 @@ def test_a_hard_downgrade_wants_offsets_in_the_global_topic_first(name: str) -> 
     snapshot = cluster(E, E, dedicated=("orders",))
     with pytest.raises(Refused, match="connectctl offsets merge orders --into global --unset-topic --stop"):
         named(name).plan(MigrationInput(snapshot))
+
+
+def test_what_depends_on_connectors_that_nobody_read_is_unknown() -> None:
+    unread = replace(cluster(D, dedicated=()), connectors=None, unseen=("connector status: no worker answers",))
+    found = {m.number: m.status_of(unread) for m in migrations() if m.of_connectors}
+    assert set(found) == {6, 7, 8, 9}
+    assert {each.status for each in found.values()} == {Status.UNKNOWN}
+    assert all("no worker answers" in each.why for each in found.values())
+    assert named("0007").status_of(replace(unread, connectors=0)).status is Status.CONVERGED

@@ -32,7 +32,7 @@ from connectctl.ops.operations.offsets.incomplete import check_places
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planned_writes import write_as_json, write_texts
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets, refuse_without_write
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, check_workers, observe_targets, refuse_without_write
 from connectctl.ops.operations.offsets.record_changes import RecordChange, effective_entries
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.undo import undone_by
@@ -135,6 +135,7 @@ def perform(
     if not plan.steps:
         terminal.emit("OffsetsResult", data, output, lambda wide: terminal.say("Nothing to do."))
         return
+    check_workers(plan, access)
     journal = apply.open_journal()
     report_interrupted(journal, plan.cluster_id, access.group_id)
     ask(session, plan, output, records, yes=options.yes, typed=deleted, name=typed)

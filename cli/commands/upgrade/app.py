@@ -85,6 +85,9 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
 
     data = {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
     terminal.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
+    for unseen in scene.snapshot.unseen:
+        terminal.note(f"warning: could not read {unseen}", style="yellow")
+    terminal.findings(scene.snapshot.findings)
 
 
 def _parameters(migration: Listed) -> str:
@@ -191,6 +194,7 @@ def status(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOp
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
     data = upgrade_view.status_json(scene, last, unfinished=bool(open_))
     terminal.emit("UpgradeStatus", data, output, lambda wide: upgrade_view.show_status(scene, last, data))
+    terminal.findings(scene.snapshot.findings)
     if exit_code and (data["notWell"] or data["notSeen"]):
         raise typer.Exit(1)
 

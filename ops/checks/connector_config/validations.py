@@ -26,6 +26,7 @@ from connectctl.ops.checks.connector_config.exactly_once_rules import (
 from connectctl.ops.checks.types import PluginSays, Unseen, Validation
 from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.health import reason_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError
@@ -177,10 +178,9 @@ def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _An
     try:
         said = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
     except ConnectctlError as e:
-        why = (e.why or e.what).rstrip(".")
         if _is_about_config(calls, url, e):
             return _Answer({"": (_PREFIX.sub("", e.why or e.what),)})
-        return _Answer({}, problem=why)
+        return _Answer({}, problem=reason_of(e))
     return _read(said)
 
 

@@ -49,6 +49,7 @@ _HINTS = {
     )
 }
 _CHECK = "Check that the worker runs, and the address: connectctl context show."
+_LOG = "The worker's log has the reason."
 _NOT_SENT = "If it is a worker of yours, name its host in rest_auth.hosts, and for http set rest_auth.http: true."
 
 
@@ -88,12 +89,15 @@ def failure(method: str, url: str, status: int, message: str) -> ConnectctlError
         )
     if 300 <= status < 400:
         hint = "Give the address of the worker itself in rest."
-        return ConnectctlError(f"{asked} is redirected, which is not followed", why=message, next_step=hint)
+        return Unreachable(
+            f"{asked} is redirected, which is not followed", why=message, next_step=hint, code="not-connect"
+        )
+    if status in _NEXT_WORKER:
+        return Unreachable(f"The worker answers {status} to {asked}", why=message, next_step=_CHECK)
     codes = {400: "rejected", 404: "not-found", 405: "unsupported", 422: "rejected"}
     code = codes.get(status, "failed" if status < 500 else "worker-error")
-    return ConnectctlError(
-        f"The worker answers {status} to {asked}", why=message, next_step=_HINTS.get(message), code=code
-    )
+    advice = _HINTS.get(message, _LOG if status == 500 else None)
+    return ConnectctlError(f"The worker answers {status} to {asked}", why=message, next_step=advice, code=code)
 
 
 def may_repeat(method: str, status: int, message: str) -> bool:
@@ -206,9 +210,8 @@ class Connect:
             )
             raise (_Next(late) if method == "GET" else late) from e
         except httpx.HTTPError as e:
-            broken = Unreachable(
-                f"The connection to {url} broke during {method} {path}", why=str(e) or type(e).__name__
-            )
+            why = (str(e) or type(e).__name__).rstrip(".")
+            broken = Unreachable(f"The connection to {url} broke during {method} {path}", why=why, next_step=_CHECK)
             error = self._explained(broken, url)
             raise (_Next(error) if method == "GET" else error) from e
         if answer.is_success:
@@ -272,6 +275,7 @@ def _content(answer: httpx.Response, method: str, url: str, path: str) -> Any:
     except ValueError as e:
         beginning = answer.content[:40].decode("utf-8", "replace")
         why = f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e)
+        why = why if answer.content else "it is empty"
         raise _not_connect(f"The answer to {method} {url}{path} is not JSON", why) from e
     if has_escaped_surrogate(answer.content):
         found = encodable(found)
@@ -305,7 +309,7 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
 def _message(answer: httpx.Response) -> tuple[str, bool]:
     """Why a request was refused, and whether that is in Connect's own words."""
     if 300 <= answer.status_code < 400:
-        return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
+        return f"it leads to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
     try:
         message = read_json(answer.content)["message"]
         return str(message).encode(errors="replace").decode(), True

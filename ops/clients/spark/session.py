@@ -35,6 +35,8 @@ _LOOPBACK = re.compile(r"local.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):
 _PYTHON = "spark.pyspark.python"
 _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 _PERSONS_PYTHON = os.environ.get("PYSPARK_PYTHON")
+_GIVEN: set[str] = set()
+"""The names of the settings that the JVM of this process was started with."""
 _UNRESPONSIVE = "All masters are unresponsive"
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\s*\n)*(\S.*)")
 _LOST = re.compile(r"most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \(\S+ executor (\w+)\): (.*)")
@@ -110,7 +112,9 @@ def _start_java(settings: Mapping[str, str]) -> None:
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None:
+        _forget_settings(SparkContext._jvm, settings)
         return
+    _GIVEN.update(settings)
     given = os.environ.get(_SUBMIT_ARGS)
     with tempfile.NamedTemporaryFile("w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8") as file:
         file.writelines(f"{escape(name)} {escape(value)}\n" for name, value in settings.items())
@@ -123,6 +127,12 @@ def _start_java(settings: Mapping[str, str]) -> None:
             os.environ.pop(_SUBMIT_ARGS)
             if given is not None:
                 os.environ[_SUBMIT_ARGS] = given
+
+
+def _forget_settings(jvm: Any, settings: Mapping[str, str]) -> None:
+    """Clear the settings of earlier sessions, which a running JVM keeps and gives to every later one."""
+    for name in _GIVEN - set(settings):
+        jvm.java.lang.System.clearProperty(name)
 
 
 def escape(text: str) -> str:

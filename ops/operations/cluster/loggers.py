@@ -47,7 +47,7 @@ def _levels(calls: ConnectCalls, url: str) -> Levels:
     try:
         answer: Mapping[str, Any] = calls.get(_PATH, url=url, timeout=_PATIENCE)
     except ConnectctlError as e:
-        if e.code not in ("not-found", "not-connect", "starting"):
+        if e.code not in ("not-found", "starting"):
             raise
         why = f"{e.why}; admin.listeners of the worker may be empty or of another port, or it is older than Kafka 2.4"
         hint = "Give the admin listener's address: --rest."

@@ -144,6 +144,12 @@ def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) ->
             )
 
 
+def check_workers(plan: Plan, access: OffsetAccess) -> None:
+    """Ask a worker, if steps of the plan do. Raises its error: a run would begin, and end at its first step."""
+    if access.group.members and any(isinstance(step, SetTargetState) for step in plan.steps):
+        access.calls.get("/connectors")
+
+
 def targets_of(saved: Plan) -> tuple[list[OffsetTarget], str | None]:
     """What a saved plan changes, and the first connector of which it resets all offsets."""
     requests = {step.subject: changes.from_data(step.request) for step in saved.steps if isinstance(step, Change)}

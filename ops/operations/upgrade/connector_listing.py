@@ -23,10 +23,18 @@ LISTING = 10.0
 
 
 def listing_for_roll(
-    calls: ConnectCalls, kafka: KafkaReads, group: ConnectGroup, named: Named, urls: Sequence[str]
+    calls: ConnectCalls,
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Named,
+    urls: Sequence[str],
+    silent: Sequence[str] = (),
 ) -> ConnectorListing | str:
-    """Return the connectors by config topic, assignments and the workers at ``urls``; the reason if no worker answers."""
-    why = "no worker answers"
+    """Return the connectors by config topic, assignments and the workers at ``urls``.
+
+    The reason instead if no worker answers, with what ``silent`` says of each.
+    """
+    why = "; ".join(["no worker answers", *silent])
     for number, url in enumerate(urls):
         try:
             found = reading.from_workers(calls, url=url, timeout=LISTING)

@@ -113,7 +113,8 @@ def observe(
         futures = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
         workers = tuple(sorted((future.result() for future in futures), key=lambda w: w.address))
     urls = [w.url for w in workers if not w.broken]
-    listing = listing_for_roll(reader.calls, reader.kafka, group, reader.named, urls)
+    silent = [f"{w.url.rstrip('/') or w.address}: {w.problem}" for w in workers if w.problem]
+    listing = listing_for_roll(reader.calls, reader.kafka, group, reader.named, urls, silent)
     seen = listing if isinstance(listing, ConnectorListing) else None
     found = [each.connector for each in seen.connectors] if seen else None
     unseen = [] if seen else [f"connector status: {listing}"]

@@ -38,7 +38,8 @@ def connect(*urls: str, timeout: float = 20.0, **auth: str) -> Connect:
         (405, ConnectctlError, "unsupported"),
         (409, TimedOut, "rebalancing"),
         (500, ConnectctlError, "worker-error"),
-        (302, ConnectctlError, "failed"),
+        (302, Unreachable, "not-connect"),
+        (503, Unreachable, "unreachable"),
     ],
 )
 def test_every_answer_becomes_one_of_our_errors_with_connects_own_words(status: int, kind: type, code: str) -> None:
