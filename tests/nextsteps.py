@@ -44,7 +44,7 @@ _CONDITION = re.compile(r"[.;] [A-Z][^.;]+[.;] Then resume: ")
 PATIENCE = 60.0
 """Seconds that a command in memory may take, on a machine that does much else."""
 MOST = 2
-"""How often one next step is followed after one command, in all tests but those that the table names."""
+"""How often one next step is followed after one command in a file of tests, but in those that the table names."""
 PROCESSES = ("sandbox", "demo")
 """Commands that start processes, which a copy must not."""
 PLACEHOLDERS = frozenset(("CONNECTOR", "DIR", "FILE", "HOST:PORT", "ID", "JOB", "NAME", "RUN", "TOPIC", "-", "…"))
@@ -59,6 +59,7 @@ EXCUSED = {
     "test_an_undo_after_the_sink_went_on_is_refused_with_the_number": "the group's members have to be stopped first",
     "test_an_undo_that_is_answered_late_is_refused_and_the_sink_is_resumed": "the group's members have to be stopped first",
     "test_workers_that_disagree_are_a_finding": "the fakes of this test answer validations alone",
+    "test_no_roll_begins_on_a_view_that_is_not_whole": "these workers in memory have nothing but their modes",
     "test_older_workers_do_not_create_in_a_state": "the connector has to be created first",
     "test_offsets_beside_a_configuration_are_refused_with_the_way_that_works": "no cluster: the file is the person's",
 }
@@ -209,12 +210,16 @@ class NextSteps:
         for template, test in table().items() if TABLE.exists() else ():
             self.claims.setdefault(test, []).append(template)
         self.followed: dict[Any, int] = {}
+        self.file: Path | None = None
         self.here: list[list[str]] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         if "live" in item.path.parts:
             return (yield)
+        if item.path != self.file:
+            # Which files a process tests before is no matter to what is followed in this one.
+            self.file, self.followed = item.path, {}
         real, self.here = typer.testing.CliRunner.invoke, []
         files = getattr(item, "funcargs", {}).get("tmp_path")
         excused = EXCUSED.get(item.name.partition("[")[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Consumer
+from live.filesink import entries, sink
 from live.offsetchanges import SCHEMAS, changed, ctl
 from live.real import connector, create_topic, eventually, write
 
@@ -16,19 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 LINES = [f"line {n}" for n in range(10)]
-
-
-def sink(topic: str, file: Path) -> dict[str, str]:
-    return {
-        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
-        "topics": topic,
-        "file": str(file),
-        "key.converter": STRINGS,
-        "value.converter": STRINGS,
-        "consumer.override.auto.offset.reset": "earliest",
-    }
 
 
 def committed(cluster: Sandbox, *target: str) -> dict[int, int]:
@@ -36,11 +25,6 @@ def committed(cluster: Sandbox, *target: str) -> dict[int, int]:
     jsonschema.validate(shown, SCHEMAS["SinkOffsets"])
     (found,) = shown["connectors"]
     return {each["partition"]["kafka_partition"]: each["offset"]["kafka_offset"] for each in found["offsets"]}
-
-
-def entries(topic: str, offset: int) -> str:
-    partition = {"kafka_topic": topic, "kafka_partition": 0}
-    return json.dumps({"offsets": [{"partition": partition, "offset": {"kafka_offset": offset}}]})
 
 
 def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer
+from live.filesink import entries, sink
 from live.meanwhiletable import MeanwhileTable
 from live.offsetchanges import ctl, journal, stopped
 from live.real import Ran, Workers, connectctl, connector, create_topic, eventually, write
 from live.runningsource import MORE, after_the_stop, at_the_answer, at_the_stop, broken_off
-from live.test_sink_offsets import entries, sink
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
