@@ -196,8 +196,8 @@ def between_interruption_and_resume(lines: Lines, row: Row) -> Ran:
     else:
         lines.resume()
         lines.commit()
-    pause = words[words.index("--pause-after") :] if "--pause-after" in words else ()
-    return lines.asked("upgrade" if pause else "runs", "resume", run, *pause)
+    more = words[words.index("--by-hand-timeout") :] if "--by-hand-timeout" in words else ()
+    return lines.asked("upgrade" if more else "runs", "resume", run, *more)
 
 
 def between_run_and_undo(lines: Lines, row: Row) -> Ran:
