@@ -63,8 +63,8 @@ class Row:
     half_changed: bool = False
     undo: tuple[str, ...] = ("offsets", "undo", "{run}", "--stop")
 
-    def act(self, lines: Lines) -> Ran:
-        return lines.asked(*self.words(lines), stdin=self.stdin(lines) if self.stdin else None)
+    def act(self, lines: Lines, words: Sequence[str] = ()) -> Ran:
+        return lines.asked(*(words or self.words(lines)), stdin=self.stdin(lines) if self.stdin else None)
 
 
 def merge(into: str) -> Callable[[Lines], Sequence[str]]:
@@ -186,8 +186,9 @@ def after_the_write_by_a_zombie(lines: Lines, row: Row) -> Ran:
 
 
 def between_interruption_and_resume(lines: Lines, row: Row) -> Ran:
+    words = row.words(lines)
     with broken_off():
-        broken = row.act(lines)
+        broken = row.act(lines, words)
     assert broken.code in (5, 7), broken
     run = lines.run()
     if row.half_changed:
@@ -195,9 +196,8 @@ def between_interruption_and_resume(lines: Lines, row: Row) -> Ran:
     else:
         lines.resume()
         lines.commit()
-    words = row.words(lines)
-    pause = words[words.index("--pause-after") :] if "--pause-after" in words else ()
-    return lines.asked("upgrade" if pause else "runs", "resume", run, *pause)
+    more = words[words.index("--by-hand-timeout") :] if "--by-hand-timeout" in words else ()
+    return lines.asked("upgrade" if more else "runs", "resume", run, *more)
 
 
 def between_run_and_undo(lines: Lines, row: Row) -> Ran:
