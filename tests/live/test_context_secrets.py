@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 COMMANDS: dict[tuple[str, ...], int | None] = {
     ("offsets", "show"): 1,
-    ("offsets", "backup", "--out", "backup.jsonl"): 1,
+    ("offsets", "backup", "--out", "backup.jsonl"): 5,
     ("preflight",): 1,
     ("fence", "--dry-run"): 5,
     ("upgrade", "plan", "--to", "enabled"): None,
