@@ -212,6 +212,11 @@ def at_rest_for_plan(state: State | None, *, workers_up: bool) -> bool:
     return state in (State.STOPPED, None) or not workers_up
 
 
+def verb_back(state: str | None) -> str:
+    """Return the verb of the request that gives a stopped connector its former ``state`` again: to pause, or to resume."""
+    return "pause" if state == State.PAUSED else "resume"
+
+
 def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:
     still = f"with {running} of {counted(len(tasks), 'task')} still running" if running else ""
     if own == "FAILED":

@@ -101,9 +101,6 @@ def _reads(name: Name, effect: Effect, without: str, when: When = When.ALWAYS) -
 _WORKERS = Need(
     "KafkaReads.group", _D, _GROUP, Name.GROUP, _REFUSED, "which workers are running, with their connectors and tasks"
 )
-_WORKERS_IN_PART = Need(
-    "KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "which workers are running, and the topics they use"
-)
 _FIND = Need(
     "KafkaReads.compacted", _D, _TOPIC, Name.ANY_TOPIC, _PART, "internal topics that are not named", When.UNNAMED
 )

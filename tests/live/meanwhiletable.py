@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -16,12 +16,18 @@ class MeanwhileTable:
     def tell(self, row: str, column: str, said: str) -> None:
         self.cells[row, column] = said
 
-    @contextmanager
-    def printed(self) -> Iterator[None]:
-        yield
+    def __str__(self) -> str:
         head = ("", *self.columns)
         told = [row for row in self.rows if any((row, column) in self.cells for column in self.columns)]
         lines = [head, *((row, *(self.cells.get((row, column), "") for column in self.columns)) for row in told)]
         widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
-        for line in lines:
-            print(" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
+        return "\n".join(" | ".join(line).rstrip() for line in padded)
+
+
+@contextmanager
+def printed_table(rows: Iterable[str], columns: Iterable[str]) -> Iterator[MeanwhileTable]:
+    """A table that is printed at the end."""
+    table = MeanwhileTable(list(rows), list(columns))
+    yield table
+    print(table)

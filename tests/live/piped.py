@@ -1,4 +1,4 @@
-"""A transform that a test starts, and what went through it."""
+"""Topics of four partitions that tests read, and a transform of one, with what went through it."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ def evens(frame):
 """
 
 
-class Piped(Place):
-    """A topic of four partitions that a transform reads, and one that it writes to."""
+class FourPartitions(Place):
+    """A topic of four partitions, ``source``, that is read instead of the file."""
 
-    def __init__(self, cluster: Sandbox, directory: Path, what: str, **more: str):
+    def __init__(self, cluster: Sandbox, directory: Path):
         super().__init__(cluster, directory)
         self.source = create_topic(cluster.bootstrap_servers, f"{self.name}-in", 4, "delete")
-        archive, path = countingplugin.as_zip(directory, PLUGIN, what)
-        self.plugins = [archive]
-        self.config = {"connector.class": path, "topics": self.source, "topic": self.topic, "tasks.max": "2"} | more
 
     def append(self, count: int) -> None:
         numbers = range(self.written, self.written + count)
@@ -44,6 +41,16 @@ class Piped(Place):
             some = [(f"{n}", f"line {n}") for n in numbers if n % 4 == partition]
             write(self.cluster.bootstrap_servers, self.source, *some, partition=partition)
         self.written += count
+
+
+class Piped(FourPartitions):
+    """A topic of four partitions that a transform reads, and one that it writes to."""
+
+    def __init__(self, cluster: Sandbox, directory: Path, what: str, **more: str):
+        super().__init__(cluster, directory)
+        archive, path = countingplugin.as_zip(directory, PLUGIN, what)
+        self.plugins = [archive]
+        self.config = {"connector.class": path, "topics": self.source, "topic": self.topic, "tasks.max": "2"} | more
 
     def each_once(self, *, of: int | None = None) -> None:
         seen = self.seen()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from live.meanwhiletable import MeanwhileTable
+from live.meanwhiletable import MeanwhileTable, printed_table
 from live.real import Ran
 from live.runningsource import Lines, at_the_answer, broken_off, file_lines
 
@@ -117,8 +117,7 @@ CELLS = [pytest.param(row, column, marks=pytest.mark.slow) for row in ROWS for c
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[MeanwhileTable]:
-    found = MeanwhileTable(list(ROWS), list(COLUMNS))
-    with found.printed():
+    with printed_table(ROWS, COLUMNS) as found:
         yield found
 
 

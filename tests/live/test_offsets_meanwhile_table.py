@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from live.meanwhiletable import MeanwhileTable
+from live.meanwhiletable import MeanwhileTable, printed_table
 from live.offsetchanges import ctl
 from live.real import Ran
 from live.runningsource import (
@@ -242,9 +242,8 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[MeanwhileTable]:
-    found = MeanwhileTable(list(ROWS), list(COLUMNS))
-    found.cells |= {cell: f"– ({why})" for cell, why in NONE.items()}
-    with found.printed():
+    with printed_table(ROWS, COLUMNS) as found:
+        found.cells |= {cell: f"– ({why})" for cell, why in NONE.items()}
         yield found
 
 

@@ -17,8 +17,9 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile, read_manifest
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import archived, sweep
-from live.real import connectctl, create_topic, eventually, write
-from live.rundirectory import SCHEMAS, Place, python_workers, well
+from live.piped import FourPartitions
+from live.real import connectctl, eventually
+from live.rundirectory import SCHEMAS, python_workers, well
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
@@ -32,12 +33,11 @@ pytestmark = [
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
-class Archived(Place):
+class Archived(FourPartitions):
     """A topic of four partitions that two tasks archive."""
 
     def __init__(self, cluster: Sandbox, directory: Path):
         super().__init__(cluster, directory)
-        self.source = create_topic(cluster.bootstrap_servers, f"{self.name}-in", 4, "delete")
         self.out = directory / "archive"
         self.config = {
             "connector.class": "ParquetArchive",
@@ -48,13 +48,6 @@ class Archived(Place):
             "key.converter": BYTES,
             "value.converter": BYTES,
         }
-
-    def append(self, count: int) -> None:
-        numbers = range(self.written, self.written + count)
-        for partition in range(4):
-            some = [(f"{n}", f"line {n}") for n in numbers if n % 4 == partition]
-            write(self.cluster.bootstrap_servers, self.source, *some, partition=partition)
-        self.written += count
 
     @property
     def manifest(self) -> tuple[ArchivedFile, ...]:

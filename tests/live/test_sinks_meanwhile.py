@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 from live.filesink import entries, sink
-from live.meanwhiletable import MeanwhileTable
+from live.meanwhiletable import MeanwhileTable, printed_table
 from live.offsetchanges import ctl, journal, stopped
 from live.real import Ran, Workers, connectctl, connector, create_topic, eventually, write
 from live.runningsource import MORE, after_the_stop, at_the_answer, at_the_stop, broken_off
@@ -149,8 +149,7 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[MeanwhileTable]:
-    found = MeanwhileTable(list(ROWS), list(COLUMNS))
-    with found.printed():
+    with printed_table(ROWS, COLUMNS) as found:
         yield found
 
 

@@ -97,14 +97,9 @@ def _read(session: Session) -> tuple[Path, bytes | None, str]:
 
 
 def _parsed(path: Path, text: str | None = None) -> Parsed:
-    parsed: Parsed = _context_file().read(path, text)
-    return parsed
-
-
-def _context_file() -> Any:
     from connectctl.ops.config import context_file
 
-    return context_file
+    return context_file.read(path, text)
 
 
 def _check_exists(path: Path, text: str, name: str) -> None:
@@ -135,6 +130,8 @@ def _write(path: Path, former: bytes | None, text: str, change: Callable[[], str
 
 def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
     """Return the context's entry for the flags and ``KEY=VALUE`` settings; lists have commas."""
+    from connectctl.ops.config.context_file import takes_list
+
     entry: dict[str, Any] = {}
     for name in FROM_FLAGS:
         if (value := session.flags.get(name)) not in (None, []):
@@ -143,7 +140,7 @@ def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
             raise BadInput(f"--set requires KEY=VALUE, not {masking.masked(setting)!r}", code="usage")
-        listed = _context_file().takes_list(_parts(key))
+        listed = takes_list(_parts(key))
         _put(entry, key, re.split(r"\s*,\s*", value.strip()) if listed else _value(key, value))
     for url in entry.get("rest", []):
         if masking.addresses_masked(url) != url:

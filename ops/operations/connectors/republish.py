@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import Connector, State
+from connectctl.ops.connect.connector import Connector, State, verb_back
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder, endangered, task_configs_lost
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
@@ -87,7 +87,7 @@ def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder
             next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
             code="connector-failed",
         )
-    back = "pause" if (connector.target_state or own) == "PAUSED" else "resume"
+    back = verb_back(connector.target_state or own)
     steps: list[Step[CureContext]] = [
         SetTargetState(name, "stop", own),
         Await(name, State.STOPPED),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, at_rest, verdict_of
+from connectctl.ops.connect.connector import Connector, State, at_rest, verb_back, verdict_of
 from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
@@ -215,7 +215,7 @@ class RestartAndAwait(Step[S_contra]):
 
 def steps_back(name: str, was: str) -> list[Any]:
     """Return the steps that give a stopped connector its former state again: PAUSED, else RUNNING."""
-    verb = "pause" if was == State.PAUSED else "resume"
+    verb = verb_back(was)
     return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
 
 

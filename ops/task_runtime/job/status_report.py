@@ -108,12 +108,8 @@ def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan
     if not names:
         raise BadInput("--remove-members needs the names of connectors", next_step="connectctl run status lists them.")
     names = list(dict.fromkeys(names))
-    return plan_removal(
-        scene.kafka.cluster_id(),
-        group,
-        names,
-        look_at_members(scene, group, names, run_configs(scene, group, names)).get,
-    )
+    left = look_at_members(scene, group, names, run_configs(scene, group, names))
+    return plan_removal(scene.kafka.cluster_id(), group, names, left.get)
 
 
 def members_context(scene: RunClients, group: str) -> MembersContext:
