@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
+from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.transactions import find_request
 from connectctl.producer import AbortRequired, TransactionalProducer
@@ -171,6 +172,36 @@ def test_a_leader_that_is_killed_asks_for_an_abort_behind_which_the_next_leader_
     finally:
         start_broker(three.sandbox, away)
         three.wait()
+    assert seen(client, topic) == ["0"] * 3 + ["1"] * 3
+
+
+def test_a_coordinator_that_dies_behind_an_abort_of_what_nobody_acknowledged_fences_nobody(
+    three: Broker, client: dict[str, Any], topic: str, producer: TransactionalProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_once(producer, topic, 0, range(PARTITIONS))
+    first = coordinator(client, topic)
+    partition, leader = next((place, each) for place, each in leaders(client, topic).items() if each != first)
+    producer.begin_transaction()
+    producer.produce(topic, "lost", partition=partition)
+    three.kill(0.5, leader)
+    with pytest.raises(AbortRequired):
+        producer.flush()
+    three.wait()
+    ask = DirectRequests.ask
+    moved = list[int]()
+
+    def then_die(requests: DirectRequests, doing: str, request: Any, broker: int) -> Any:
+        answer = ask(requests, doing, request, broker)
+        if doing == "end its transaction" and not answer.error_code and not moved:
+            three.kill(0.5, broker)
+            three.wait()
+            moved.append(broker)
+        return answer
+
+    monkeypatch.setattr(DirectRequests, "ask", then_die)
+    insist(producer.abort_transaction)
+    write_once(producer, topic, 1, range(PARTITIONS))
+    assert moved
     assert seen(client, topic) == ["0"] * 3 + ["1"] * 3
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import transaction_requests as requests
@@ -35,6 +36,8 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 _LAST_SEQUENCE = 0x7FFFFFFF
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)
 """Markers are still being written, or the coordinator is about to fence us."""
+_NOT_ADDED = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
+"""Nothing of this topic, or group, can be in a transaction."""
 
 
 class BatchProducer:
@@ -59,6 +62,8 @@ class BatchProducer:
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._offsets_taken = False
+        self._has_begun = False
+        """The coordinator has said that the transaction is open."""
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
         self._sender = BatchSender(self._wire, id_, timeout)
         self._direct = DirectRequests(self._wire, timeout)
@@ -123,7 +128,7 @@ class BatchProducer:
     def _forget(self) -> None:
         self._added.clear()
         self._groups.clear()
-        self._offsets_taken = False
+        self._offsets_taken = self._has_begun = False
         self._sender.begin()
         self._leaders.forget_if_old()
 
@@ -187,7 +192,8 @@ class BatchProducer:
         """
         if member.group not in self._groups and not self.bumps_epoch:
             add = requests.add_offsets_request(self.id, self._who, member.group)
-            self._insist(lambda: {self._ask("add a consumer group to its transaction", add).error_code})
+            doing = "add a consumer group to its transaction"
+            self._insist(lambda: requests.group_codes(self._ask(doing, add)))
         self._groups.add(member.group)
         version = NEW_OFFSET_COMMIT if self.bumps_epoch else requests.TXN_OFFSET_COMMIT
         request = requests.txn_offset_commit_request(self.id, self._who, member, offsets, version)
@@ -219,14 +225,43 @@ class BatchProducer:
             self._insist(lambda: {self._end(commit, OLD_END).error_code})
             self._forget()
             return
-        began = bool(self._sender.opened) or self._offsets_taken
+        self._has_begun = bool(self._has_begun or self._sender.opened or self._offsets_taken or self._add_again())
         given = self._end_epoch(commit, patience)
-        if began and given is not None:
+        if self._has_begun and given is not None:
             self._begin(given)
         else:
-            # Nothing says that the transaction had begun. Then the epoch of the answer may be one that another producer
-            # was given, and only whoever has the one before is given it here.
+            # The epoch of the response may be one that another producer was given. InitProducerId gives it only to the
+            # producer of the epoch before.
             self.resume(self._timeout)
+
+    def _add_again(self) -> bool:
+        """Add a partition or a group to the transaction with a request of its own; False where none may be added.
+
+        Nothing else shows that a transaction without acknowledged records has begun, and EndTxn does not compare epochs
+        where it has not. InitProducerId does not show it either: a coordinator keeps the epoch before only in memory, and
+        the next coordinator refuses the producer that holds the id as fenced.
+        """
+        for request, codes in self._additions():
+            ask = partial(self._codes_of, "add to its transaction what may be in it", request, codes)
+            if not (refused := self._codes_when_ready(ask, ASK_AGAIN)):
+                return True
+            if not refused.issubset(_NOT_ADDED):
+                check(*refused)
+        return False
+
+    def _codes_of(self, doing: str, request: Any, codes: Callable[[Any], set[int]]) -> set[int]:
+        """The errors in the response of its coordinator, which is found again by the next request where it has moved."""
+        refused = codes(self._ask(doing, request))
+        if not refused.isdisjoint(ASK_AGAIN) and Code.CONCURRENT_TRANSACTIONS not in refused:
+            self._coordinator = None
+        return refused
+
+    def _additions(self) -> Iterator[tuple[Any, Callable[[Any], set[int]]]]:
+        """One partition of each topic, and each group: a request for it, and how its response is read."""
+        for place in {place.topic: place for place in self._added}.values():
+            yield requests.add_partitions_request(self.id, self._who, [place]), requests.partition_codes
+        for group in self._groups:
+            yield requests.add_offsets_request(self.id, self._who, group), requests.group_codes
 
     def _end_epoch(self, commit: bool, patience: float | None) -> tuple[int, int] | None:
         """End the transaction of this epoch; gives the next one. A commit is asked for until it is answered, or time is up:
@@ -249,7 +284,6 @@ class BatchProducer:
                 if e.code not in ASK_AGAIN or time.monotonic() > deadline:
                     raise
             except Unreachable:
-                self._coordinator = None
                 if not commit or time.monotonic() > deadline:
                     raise
             time.sleep(pause)
@@ -261,16 +295,22 @@ class BatchProducer:
     def _insist(
         self, ask: Callable[[], set[int]], busy: Collection[int] = _BUSY, patience: float | None = None
     ) -> None:
+        """Ask as ``_codes_when_ready`` does. Raises ``Refusal`` for any other code, and when time is up."""
+        check(*self._codes_when_ready(ask, busy, patience))
+
+    def _codes_when_ready(
+        self, ask: Callable[[], set[int]], busy: Collection[int], patience: float | None = None
+    ) -> set[int]:
         """Ask again while the coordinator is ``busy``, for ``patience`` seconds, one time-out if None. It has performed
-        nothing of what it refused with that. Raises ``Refusal`` for any other code, and when time is up.
+        nothing of what it refused with that.
         """
         deadline = time.monotonic() + (self._timeout if patience is None else patience)
         for pause in pauses():
             codes = ask()
             if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
-                break
+                return codes
             time.sleep(pause)
-        check(*codes)
+        raise AssertionError("pauses have no end")
 
     def _find(self) -> int:
         answer = self._ask("find its coordinator", find_request(self.id), anywhere=True)
@@ -285,7 +325,11 @@ class BatchProducer:
             return self._wire.run(doing, lambda: self._wire.ask(request))
         if self._coordinator is None:
             self._coordinator = self._find()
-        return self._direct.ask(doing, request, self._coordinator)
+        try:
+            return self._direct.ask(doing, request, self._coordinator)
+        except Unreachable:
+            self._coordinator = None
+            raise
 
 
 def _state(answer: Any) -> tuple[int, int] | None:

@@ -72,6 +72,11 @@ def add_offsets_request(id_: str, who: tuple[int, int], group: str) -> Any:
     )
 
 
+def group_codes(answer: Any) -> set[int]:
+    """The error in the answer to an AddOffsetsToTxn."""
+    return {answer.error_code} - {Code.NONE}
+
+
 def txn_offset_commit_request(
     id_: str,
     who: tuple[int, int],

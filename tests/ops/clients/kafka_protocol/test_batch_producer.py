@@ -29,7 +29,8 @@ PLACE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 @dataclass
 class Coordinator:
     """Takes requests in place of a connection. ``faults`` happen to those of a name: ``lost`` is performed and not
-    answered, ``dropped`` is not performed, a code is the answer.
+    answered, ``dropped`` is not performed, ``moved`` is answered before another broker becomes the coordinator, which
+    does not know the epoch before; a code is the answer.
     """
 
     who: int = 7
@@ -43,6 +44,10 @@ class Coordinator:
     faults: dict[str, list[str | int]] = field(default_factory=dict)
     ended: list[bool] = field(default_factory=list)
     explains: bool = True
+    unknown: bool = False
+    """Whether the topics are gone."""
+    moved: int = 0
+    """How many requests to add partitions still find another coordinator."""
 
     def run(self, doing: str, work: Any) -> Any:
         return work()
@@ -55,6 +60,8 @@ class Coordinator:
         if fault == "dropped":
             raise Unreachable("no answer")
         answer = SimpleNamespace(error_code=fault) if isinstance(fault, int) else getattr(self, name)(request)
+        if fault == "moved":
+            self.last = -1
         if fault == "lost":
             raise Unreachable("no answer")
         return answer
@@ -69,14 +76,27 @@ class Coordinator:
         return SimpleNamespace(error_code=0, finalized_features=known, finalized_features_epoch=9)
 
     def AddPartitionsToTxn(self, request: Any) -> Any:
+        code = self._added(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+        part = SimpleNamespace(partition_error_code=code)
+        return SimpleNamespace(results_by_topic_v3_and_below=[SimpleNamespace(results_by_partition=[part])])
+
+    def AddOffsetsToTxn(self, request: Any) -> Any:
+        return SimpleNamespace(error_code=self._added(request.producer_id, request.producer_epoch))
+
+    def _added(self, *given: int) -> int:
+        if self.moved:
+            self.moved -= 1
+            return int(Code.NOT_COORDINATOR)
+        if self.unknown:
+            return int(Code.UNKNOWN_TOPIC_OR_PARTITION)
+        if given != (self.who, self.epoch):
+            return int(Code.PRODUCER_FENCED)
         self.state = "Ongoing"
-        return SimpleNamespace(results_by_topic_v3_and_below=[])
+        return 0
 
     def TxnOffsetCommit(self, request: Any) -> Any:
         self.state = "Ongoing"
         return SimpleNamespace(topics=[])
-
-    AddOffsetsToTxn = FindCoordinator
 
     def InitProducerId(self, request: Any) -> Any:
         given = (request.producer_id, request.producer_epoch)
@@ -310,16 +330,56 @@ def test_behind_the_last_epoch_comes_another_producer_id(made: BatchProducer, co
 
 
 @pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize(
+    ("unknown", "asked"),
+    [
+        (False, ["AddPartitionsToTxn", "EndTxn"]),
+        (True, ["AddPartitionsToTxn", "EndTxn", "FindCoordinator", "InitProducerId", "ApiVersions"]),
+    ],
+)
 def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_its_own(
-    made: BatchProducer, coordinator: Coordinator, begun: bool
+    made: BatchProducer, coordinator: Coordinator, begun: bool, unknown: bool, asked: list[str]
+) -> None:
+    made.initialise(1)
+    cast(Sender, made._sender).refused = True
+    give(made, PLACE)
+    coordinator.state, coordinator.unknown = "Ongoing" if begun else "Empty", unknown
+    del coordinator.asked[:]
+    made.end(commit=False)
+    assert (coordinator.asked, made._who) == (asked, (7, 5))
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("faults", [["moved"], ["lost", Code.NOT_COORDINATOR, "moved"], [Code.NOT_COORDINATOR]])
+def test_another_coordinator_behind_an_abort_is_no_fence(
+    made: BatchProducer, coordinator: Coordinator, begun: bool, faults: list[str | int]
 ) -> None:
     made.initialise(1)
     cast(Sender, made._sender).refused = True
     give(made, PLACE)
     coordinator.state = "Ongoing" if begun else "Empty"
+    coordinator.faults, coordinator.moved = {"EndTxn": list(faults)}, 1
+    if "lost" in faults:
+        with pytest.raises(Unreachable):
+            made.end(commit=False)
+        coordinator.last = -1
     made.end(commit=False)
-    asked = [name for name in coordinator.asked if name in ("EndTxn", "InitProducerId")]
-    assert (asked, made._who) == (["InitProducerId", "EndTxn", "InitProducerId"], (7, 5))
+    cast(Sender, made._sender).refused = False
+    give(made, PLACE)
+    made.end(commit=True)
+    assert (coordinator.ended, made._who) == ([False, True], (7, 6))
+
+
+def test_an_abort_of_offsets_that_were_not_answered_adds_their_group(
+    made: BatchProducer, coordinator: Coordinator
+) -> None:
+    made.initialise(1)
+    coordinator.faults["TxnOffsetCommit"] = ["dropped"]
+    with pytest.raises(Unreachable):
+        made.send_group_offsets(GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5)
+    del coordinator.asked[:]
+    made.end(commit=False)
+    assert (coordinator.asked, made._who) == (["AddOffsetsToTxn", "EndTxn"], (7, 5))
 
 
 def test_it_never_takes_the_epoch_of_an_older_client_that_took_its_id_over(
