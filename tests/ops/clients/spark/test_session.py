@@ -175,3 +175,21 @@ def test_a_persons_own_expression_is_added_to_what_is_redacted() -> None:
         assert re.search(ours, value)
     for value in ("https://h/x?a=b", "spark://h:7077", "local[*]", "org.example.Passage"):
         assert not re.search(ours, value)
+
+
+TWO_SESSIONS = """
+import sys
+from pathlib import Path
+from connectctl.ops.clients.spark.session import close_session, open_session
+for conf in ({"spark.connectctl.first": "1", "spark.connectctl.both": "1"}, {"spark.connectctl.both": "2"}):
+    spark = open_session("local[1]", conf, Path(sys.argv[1]))
+    print(*(f"{name}={value}" for name, value in sorted(spark.sparkContext.getConf().getAll()) if "connectctl." in name))
+    close_session(spark)
+"""
+
+
+def test_a_session_has_no_settings_of_an_earlier_one_in_the_same_process(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TWO_SESSIONS, str(tmp_path / "spark.log")], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines() == ["spark.connectctl.both=1 spark.connectctl.first=1", "spark.connectctl.both=2"]
