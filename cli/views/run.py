@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
+from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.job.latency_report import milliseconds, worst
 from connectctl.ops.task_runtime.job.stall_report import waiting
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms
@@ -65,7 +66,12 @@ def progress_line(
     records = run.records + sum(int(report["records"]) for report in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
     rate = max(0.0, (records - before) / seconds)
-    parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
+    parts = [
+        counted(records, "record"),
+        f"{rate:,.0f}/s",
+        counted(done, "transaction"),
+        counted(len(run.totals), "task"),
+    ]
     lags = [int(report["lag"]) for report in now.values() if report.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += [late] if (late := worst(now)) is not None else []

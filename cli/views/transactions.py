@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
         rows.append([*row, *_suspect(each, now)])
     spare = () if wide else ("CONNECTOR", "TASK", "END", "STABLE")
     terminal.table(
-        columns, rows, spare=spare, empty=f"No reader is blocked: {len(found)} partitions are stable to their end."
+        columns,
+        rows,
+        spare=spare,
+        empty=f"No reader is blocked in {counted(len(found), 'partition')}: the last stable offset is the end.",
     )
 
 

@@ -24,6 +24,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.offsets.engine_choice import Choice
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
@@ -109,7 +110,7 @@ def backup(
         count = spark_backup.save(sealed(line + "\n" for line in chain(lines, groups)), out) - SEAL_LINES
     if str(out) == "-":
         return
-    terminal.note(f"{count} records of {len(found) + len(sinks)} connectors in {out}")
+    terminal.note(f"{counted(count, 'record')} of {counted(len(found) + len(sinks), 'connector')} in {out}")
 
 
 def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: ListOption = Output.TABLE) -> None:

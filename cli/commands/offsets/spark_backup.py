@@ -15,6 +15,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.finding import counted
 from connectctl.ops.jobs.offsets_engine import Spark
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, seal_directory, sealed
@@ -49,7 +50,7 @@ def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
         found = (row.value + "\n" for row in lines.toLocalIterator(prefetchPartitions=True))
         count = save(sealed(chain(_not_empty(found, () if groups else names), groups)), out) - SEAL_LINES
     if str(out) != "-":
-        terminal.note(f"{count} records in {out}")
+        terminal.note(f"{counted(count, 'record')} in {out}")
     return True
 
 

@@ -11,6 +11,7 @@ from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportO
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _roll(session: Session, view: ClusterView) -> RollState:
 def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:
     findings.table_of(found, wide=wide)
     if not found:
-        what = f"{len(scene.view.workers)} workers, {len(scene.names)} connectors"
+        what = f"{counted(len(scene.view.workers), 'worker')}, {counted(len(scene.names), 'connector')}"
         terminal.note(f"Checked: {what}, their topics and brokers.", style="dim")
 
 
