@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, named, text_of
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, text_of
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
 from connectctl.ops.operations.connectors.config_values import read_config
 from connectctl.ops.operations.connectors.context import StepContext
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 class SetConnectorOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
 
-    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``carried``
-    are source partitions and those that take over from them: at the offset that was committed last, which ``entries`` have
-    as of the plan. ``force``: also offsets that the connector would refuse. ``left`` are the offsets that the step of
-    ``run`` left; others were committed since, and are not set back. A refusal brings back the state ``was``, in which the
-    run stopped the connector.
+    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``force``:
+    also offsets that the connector would refuse. ``left`` are the offsets that the step of ``run`` left; others were
+    committed since, and are not set back. A refusal brings back the state ``was``, in which the run stopped the connector.
     """
 
     subject: str
@@ -46,16 +44,12 @@ class SetConnectorOffsets(Step[StepContext]):
     run: str | None = None
     of_step: int = 0
     every: bool = False
-    carried: Entries = ()
     now: str = ""
     force: bool = False
     left: Entries = ()
     was: str | None = None
 
     def describe(self) -> str:
-        if self.carried:
-            pairs = named([f"{source} to {target}" for source, target in self.carried])
-            return f"carry {counted(len(self.carried), 'source offset')} of {self.subject} over: {pairs}"
         if self.run:
             return f"restore the offsets of {self.subject} from run {self.run}"
         if self.every:
@@ -94,13 +88,7 @@ class SetConnectorOffsets(Step[StepContext]):
 
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
-            wanted = {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
-            found = by_partition(stored_offsets(context.calls, self.subject)) if self.carried else {}
-            for source, target in self.carried:
-                # Without the former one it was carried over before, by an attempt that broke off.
-                last = found.get(source, found.get(target))
-                wanted |= {} if last in (None, "null") else {target: last}
-            return wanted
+            return {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
         return kept_offsets(context.journal_and_run()[0], self.run, self.of_step)
 
     def _missing(self, context: StepContext) -> dict[str, str]:
@@ -123,15 +111,11 @@ def kept_offsets(journal: Journal, run: str, step: int) -> dict[str, str]:
 def taken_back(
     step: SetConnectorOffsets, journal: Journal, run: str, number: int, was: str | None
 ) -> SetConnectorOffsets:
-    """Return the way back of ``step``, the step ``number`` of ``run``: offsets that it carried over are carried back.
+    """Return the way back of ``step``, the step ``number`` of ``run``.
 
     ``was`` is the state of the connector before the way back stops it.
     """
     before = kept_offsets(journal, run, number)
-    if step.carried:
-        back = tuple((key, before.get(key, "null")) for pair in step.carried for key in pair)
-        pairs = tuple((target, source) for source, target in step.carried)
-        return SetConnectorOffsets(step.subject, back, carried=pairs, force=step.force)
     if step.run is not None:
         left = kept_offsets(journal, step.run, step.of_step)
     else:
