@@ -1,6 +1,6 @@
 """Offsets that a change of configuration moves to other source partitions: copied before it, deleted after it.
 
-At each point between, the connector goes on where it was if somebody resumes it: the former configuration reads the former
+At each point between, the connector continues where it was if somebody resumes it: the former configuration reads the former
 source partitions, which stay as they are, and the new one reads those that already have their offsets.
 """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
+
+HALF_CREATED = (
+    "workers set offsets only of connectors that exist: if the run is interrupted after the creation, it is STOPPED without "
+    "them, and would start from the beginning: then resume the run, not the connector"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,15 @@ class SetConnectorOffsets(Step[StepContext]):
             refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
         self._keep(context)
         every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
-        return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
+        try:
+            return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
+        except ConnectctlError as e:
+            if self.entries:
+                run = context.journal_and_run()[1]
+                e.next_step = (
+                    f"{self.subject} is STOPPED, and would start without them: connectctl runs resume {run.id}"
+                )
+            raise
 
     def _keep(self, context: StepContext) -> None:
         """Keep what there is; where an earlier attempt did and may have written, what it kept and what came since."""
@@ -180,6 +193,7 @@ def initial(
         if entries:
             refuse_invalid_offsets(each.name, each.config, entries, force=force)
             planner.steps.append(SetConnectorOffsets(each.name, entries, force=force))
+            planner.warnings = (*planner.warnings, f"{each.name}: {HALF_CREATED}")
             planner.waits[:] = [wait for wait in planner.waits if wait.subject != each.name]
             if state != "STOPPED":
                 planner.steps.append(SetTargetState(each.name, "resume" if state == "RUNNING" else "pause", "STOPPED"))

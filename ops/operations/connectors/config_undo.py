@@ -166,7 +166,7 @@ class _Undo:
         steps[at : at + 1] = [stopped, restore, *again]
 
     def _uncarried(self, step: CarryOffsets) -> None:
-        """Delete the copies that a run made of offsets; their connector goes on as the former configuration has it."""
+        """Delete the copies that a run made of offsets; their connector continues with the former configuration."""
         name, steps = step.subject, self.planner.steps
         own = any(isinstance(each, CarryOffsets) and each.subject == name for each in steps)
         if own or was_carried(self.journal, self.run.id, name):

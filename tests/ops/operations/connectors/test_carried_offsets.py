@@ -18,7 +18,7 @@ from connectctl.ops.operations.connectors.context import StepContext
 from fakes.workers import FakeConnector, FakeWorkers
 
 A, B = '{"filename":"a"}', '{"filename":"b"}'
-BEFORE, AFTER = ({"connector.class": "FileStreamSource", "file": name} for name in "ab")
+BEFORE, AFTER = ({"name": "lines", "connector.class": "FileStreamSource", "file": name} for name in "ab")
 CARRY = CarryOffsets("lines", ((A, B),), digest(BEFORE), digest(AFTER))
 DELETE = DeleteCarried("lines", ((A, B),), digest(AFTER))
 
