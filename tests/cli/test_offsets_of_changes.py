@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.connect import target_state_wait
-from connectctl.ops.operations.connectors import observe
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.operations.connectors import config_offset_steps, observe
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from fakes.changingworld import World
 
@@ -226,6 +227,34 @@ def test_undo_of_carried_offsets_carries_over_what_was_committed_since(world: Wo
     assert offsets(world) == {"a": 20, "c": 5}
     assert world.workers.connectors["lines"].config["file"] == "a"
     assert world.workers.sent[-1] == "PUT /connectors/lines/resume"
+
+
+def test_a_saved_plan_carries_offsets_over(world: World) -> None:
+    path = world.directory / "plan.json"
+    path.write_text(run(world, "patch", "lines", "file=b", "--carry-offsets", "--dry-run", "-o", "json"))
+    has(world, A, 20)
+    assert world.run("runs", "apply", str(path), "--yes").exit_code == 0
+    assert offsets(world) == {"b": 20}
+
+
+def test_a_creation_whose_offsets_could_not_be_set_says_how_to_continue(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [Unreachable("gone")]
+
+    def write_offsets(*args: Any, **more: Any) -> str:
+        if fails:
+            raise fails.pop()
+        return config_offset_steps.write_offsets(*args, **more)
+
+    monkeypatch.setattr("connectctl.ops.operations.connectors.config_offsets.write_offsets", write_offsets)
+    (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
+    args = ("create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
+    said = " ".join(world.run("connectors", *args).output.split())
+    assert "it is STOPPED without them, and would start from the beginning" in said
+    assert f"lines-2 is STOPPED, and would start without its offsets: connectctl runs resume {last_run(world)}" in said
+    assert world.run("runs", "resume", last_run(world), "--yes").exit_code == 0
+    assert offsets(world, "lines-2") == {"a": 12}
 
 
 def _created(world: World) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,24 +69,29 @@ class SetConnectorOffsets(Step[StepContext]):
                 refuse_moved(self, journal, stored_offsets(context.calls, self.subject))
             except Refused as e:
                 raise context.brought_back(self.subject, self.was, e) from e
-        return None if self._missing(context) else "already set"
+        with self._half_created(context):
+            return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
-        if self.entries:
-            stored = stored_offsets(context.calls, self.subject)
-            config = read_config(context.calls, self.subject) or {}
-            pairs = [(each["partition"], each["offset"]) for each in stored]
-            refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
-        self._keep(context)
-        every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
-        try:
-            return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
-        except ConnectctlError as e:
+        with self._half_created(context):
             if self.entries:
-                run = context.journal_and_run()[1]
-                e.next_step = (
-                    f"{self.subject} is STOPPED, and would start without them: connectctl runs resume {run.id}"
-                )
+                stored = stored_offsets(context.calls, self.subject)
+                config = read_config(context.calls, self.subject) or {}
+                pairs = [(each["partition"], each["offset"]) for each in stored]
+                refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
+            self._keep(context)
+            every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
+            return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
+
+    @contextmanager
+    def _half_created(self, context: StepContext) -> Iterator[None]:
+        """Add to errors that the connector, which was created for ``entries``, is without them, and how to continue."""
+        try:
+            yield
+        except ConnectctlError as e:
+            if self.entries and not isinstance(e, Refused):
+                way = f"connectctl runs resume {context.journal_and_run()[1].id}"
+                e.next_step = f"{self.subject} is STOPPED, and would start without its offsets: {way}"
             raise
 
     def _keep(self, context: StepContext) -> None:

@@ -12,9 +12,10 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried, reversed_pairs
-from connectctl.ops.operations.connectors.config_outlook import text_of
+from connectctl.ops.operations.connectors.config_outlook import of_change, text_of
 from connectctl.ops.operations.connectors.config_values import digest, keep
 from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.connectors.observe import read_one
 from fakes.workers import FakeConnector, FakeWorkers
 
 A, B = '{"filename":"a"}', '{"filename":"b"}'
@@ -140,3 +141,22 @@ def test_an_undo_of_an_interrupted_run_deletes_the_copy_alone(context: StepConte
     undo = replace(context, run=journal.begin_plan(Plan("connectors undo", "id", (back,), group_id="connect")))
     back.apply(undo)
     assert offsets(undo) == {A: 110}
+
+
+@pytest.mark.parametrize("more", [{"offsets.storage.topic": "own"}, {"producer.override.bootstrap.servers": "x:1"}])
+def test_offsets_are_not_carried_over_to_where_the_new_configuration_does_not_read_them(
+    context: StepContext, more: dict[str, str]
+) -> None:
+    connector = read_one(context.calls, "lines")
+    assert of_change(context.calls, connector, AFTER, carry=True).carried == ((A, B),)
+    with pytest.raises(Refused, match=r"may fail to set the offsets|may move the offsets"):
+        of_change(context.calls, connector, AFTER | more, carry=True)
+
+
+def test_an_offset_is_not_carried_over_to_what_the_former_configuration_reads_as_well(context: StepContext) -> None:
+    class_ = "io.debezium.connector.sqlserver.SqlServerConnector"
+    former, new = ({"connector.class": class_, "topic.prefix": "p", "database.names": each} for each in ("x,y", "y"))
+    configure(context, former)
+    workers(context).offsets["lines"] = {'{"server": "p", "database": "x"}': {"position": 1}}
+    with pytest.raises(Refused, match="Not every source offset"):
+        of_change(context.calls, read_one(context.calls, "lines"), new, carry=True)
