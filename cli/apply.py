@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -81,8 +81,12 @@ def carry_out(
     *,
     on_result: Callable[[Result], None] | None,
     start: int = 0,
+    again: Collection[int] = (),
 ) -> list[Result]:
-    """Execute the plan as ``run`` from step ``start`` on, with the cluster's lock. ``on_result`` prints results."""
+    """Execute the plan as ``run`` from step ``start`` on, and ``again`` what is done, with the cluster's lock.
+
+    ``on_result`` prints results.
+    """
     from connectctl.ops.core.executor import execute
 
     def on_step(step: Any) -> None:
@@ -99,6 +103,7 @@ def carry_out(
         on_result=on_result or (lambda result: None),
         independent=plan.independent,
         start=start,
+        again=again,
         undoes=filter(None, [plan.undoes]),
     )
 

@@ -8,6 +8,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_from_data
 from connectctl.ops.operations.cluster import loggers
 from connectctl.ops.operations.connectors import (
+    carried_offsets,
     config_offset_steps,
     config_offsets,
     config_order,
@@ -56,6 +57,8 @@ KINDS: dict[str, type[Any]] = {
         config_steps.AwaitGone,
         config_order.AwaitRelease,
         config_offsets.SetConnectorOffsets,
+        carried_offsets.CarryOffsets,
+        carried_offsets.DeleteCarried,
         config_offset_steps.ReadOffsets,
         config_offset_steps.RestoreOffsets,
         connectors_steps.RestartTask,

@@ -45,7 +45,7 @@ def execute(
 
     With ``independent`` steps a failure skips only the later steps of its resource, and is a result like others; steps
     that an earlier attempt did are not repeated. ``start`` is the first step to execute, if the earlier ones are known to
-    be done, and ``again`` are those of them that are executed once more before it; before ``until`` the run pauses, and
+    be done, and ``again`` are those that are executed once more, though they are done; before ``until`` the run pauses, and
     stays open. ``resume_hint`` is the command that resumes a run. The fields
     ``run`` and ``step`` of ``context`` are set to those in execution. A run that is refused before any change has ended.
     ``lock`` is the cluster's: it is confirmed before each step, and the run stops if it was lost. Steps that do not change
@@ -60,8 +60,8 @@ def execute(
             lock.held(run.id, journal.knows) if lock else nullcontext(lambda: None) as confirm,
         ):
             numbered = list(enumerate(steps))
-            for number, step in [*(numbered[n] for n in again), *numbered[start:until]]:
-                if not (independent and run.done(number)):
+            for number, step in [*(numbered[n] for n in again if n < start), *numbered[start:until]]:
+                if number in again or not (independent and run.done(number)):
                     now.take(number, step, confirm)
             if until is None or until >= len(steps):
                 for undone in undoes if now.state is RunState.DONE else ():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.connect import target_state_wait
-from connectctl.ops.operations.connectors import observe
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.operations.connectors import config_offset_steps, observe
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from fakes.changingworld import World
 
@@ -222,9 +223,38 @@ def test_undo_of_carried_offsets_carries_over_what_was_committed_since(world: Wo
     has(world, '{"filename":"c"}', 5)
     said = undo(world)
     assert f"carry 1 source offset of lines over: {B} to {A}" in said
+    assert f"delete 1 source offset of lines that it no longer reads: {B}" in said
     assert offsets(world) == {"a": 20, "c": 5}
     assert world.workers.connectors["lines"].config["file"] == "a"
     assert world.workers.sent[-1] == "PUT /connectors/lines/resume"
+
+
+def test_a_saved_plan_carries_offsets_over(world: World) -> None:
+    path = world.directory / "plan.json"
+    path.write_text(run(world, "patch", "lines", "file=b", "--carry-offsets", "--dry-run", "-o", "json"))
+    has(world, A, 20)
+    assert world.run("runs", "apply", str(path), "--yes").exit_code == 0
+    assert offsets(world) == {"b": 20}
+
+
+def test_a_creation_whose_offsets_could_not_be_set_says_how_to_continue(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = [Unreachable("gone")]
+
+    def write_offsets(*args: Any, **more: Any) -> str:
+        if fails:
+            raise fails.pop()
+        return config_offset_steps.write_offsets(*args, **more)
+
+    monkeypatch.setattr("connectctl.ops.operations.connectors.config_offsets.write_offsets", write_offsets)
+    (world.directory / "o.json").write_text('[{"partition": {"filename": "a"}, "offset": {"position": 12}}]')
+    args = ("create", "-f", given(world, "lines-2"), "--offsets", str(world.directory / "o.json"), "--yes")
+    said = " ".join(world.run("connectors", *args).output.split())
+    assert "it is STOPPED without them, and would start from the beginning" in said
+    assert f"lines-2 is STOPPED, and would start without its offsets: connectctl runs resume {last_run(world)}" in said
+    assert world.run("runs", "resume", last_run(world), "--yes").exit_code == 0
+    assert offsets(world, "lines-2") == {"a": 12}
 
 
 def _created(world: World) -> str:
@@ -289,3 +319,93 @@ def test_undo_of_a_creation_of_what_was_deleted_since_changes_nothing(world: Wor
     world.workers.sent.clear()
     assert world.run("runs", "undo", id_, "--yes").exit_code == 0
     assert world.workers.sent == []
+
+
+# ------------------------------------------------------------------ interruptions of a change that carries offsets over
+
+
+class Source:
+    """What ``lines`` reads of its file, whichever name that has: ``count`` records, from the offset of its partition on."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.count, self.read = world, 12, list(range(12))
+
+    def start(self) -> None:
+        """Somebody resumes the connector, and it goes on."""
+        self.world.workers.send("PUT", "/connectors/lines/resume")
+        self.settle()
+        self.goes_on()
+
+    def settle(self) -> None:
+        for _ in range(2):
+            self.world.workers.connectors["lines"].advance()
+
+    def goes_on(self) -> None:
+        self.count += 10
+        partition = json.dumps({"filename": self.world.workers.connectors["lines"].config["file"]})
+        begin = self.world.workers.offsets["lines"].get(partition, {"position": 0})["position"]
+        self.read += range(begin, self.count)
+        has(self.world, partition, self.count)
+
+    def each_once(self) -> bool:
+        return self.read == list(range(self.count))
+
+
+CARRY = ("connectors", "patch", "lines", "file=b", "--carry-offsets", "--yes")
+
+
+def interrupted(world: World, *command: str, fail_at: int, done: bool) -> bool:
+    """Whether ``command`` came to its change ``fail_at``, which is its last one: ``done``, or not sent."""
+    real, sent = world.workers.send, 0
+
+    def send(method: str, path: str, body: Any = None, **more: Any) -> Any:
+        nonlocal sent
+        sent += not path.endswith("/validate")
+        answer = real(method, path, body, **more) if sent < fail_at or done else None
+        if sent >= fail_at:
+            raise KeyboardInterrupt
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.workers, "send", send)
+        world.run(*command)
+    return sent >= fail_at
+
+
+def last_run(world: World) -> str:
+    return str(world.runs()[0]["id"])
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(("of_undo", "then"), [(False, "undo"), (False, "resume, undo"), (True, "resume")])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_change_that_carries_offsets_over_reads_nothing_twice_wherever_it_is_interrupted_and_resumed_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool, of_undo: bool, then: str
+) -> None:
+    for fail_at in range(1, 7):
+        (directory := tmp_path / str(fail_at)).mkdir()
+        monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
+        world = World(directory)
+        run(world, "create", "-f", given(world), "--yes")
+        has(world, A, 12)
+        source, command = Source(world), list(CARRY)
+        if of_undo:
+            assert world.run(*CARRY).exit_code == 0
+            source.goes_on()
+            command = ["runs", "undo", last_run(world), "--yes"]
+        came = interrupted(world, *command, fail_at=fail_at, done=done)
+        assert came == (fail_at < 6)
+        if not came:
+            continue
+        id_ = last_run(world)
+        source.start()
+        assert source.each_once(), fail_at
+        for verb in then.split(", "):
+            result = world.run("runs", verb, id_, "--yes")
+            assert result.exit_code == 0, (fail_at, result.output)
+            source.goes_on()
+            assert source.each_once(), (fail_at, verb)
+        source.settle()
+        connector = world.workers.connectors["lines"]
+        assert (connector.config["file"], connector.own) == ("a", "RUNNING")
+        assert offsets(world) == {"a": source.count}, fail_at

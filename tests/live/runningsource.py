@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, Producer
 from connectctl.cli import apply
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Unreachable
-from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets
+from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets.steps import Change
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
@@ -276,6 +276,18 @@ def at_the_resume(do: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
+def broken_off_after(kind: type[Any], when: Callable[[Any], bool] = lambda step: True) -> Iterator[None]:
+    """The run breaks off when it has done the step."""
+
+    def broken() -> None:
+        raise Unreachable("broken off")
+
+    with beside(kind, when, broken, after=True) as act:
+        yield
+    assert act.done
+
+
+@contextmanager
 def broken_off() -> Iterator[None]:
     """The run breaks off where it would write."""
 
@@ -283,7 +295,7 @@ def broken_off() -> Iterator[None]:
         raise Unreachable("broken off")
 
     with pytest.MonkeyPatch.context() as patch:
-        for kind in (Change, ChangeGroupOffsets, SetConnectorOffsets):
+        for kind in (Change, ChangeGroupOffsets, CarryOffsets):
             patch.setattr(kind, "is_done", lambda self, context: None)
             patch.setattr(kind, "apply", broken)
         yield

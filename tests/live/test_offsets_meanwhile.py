@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
+from connectctl.ops.operations.connectors.config_steps import ChangeConnector
+from connectctl.ops.operations.connectors.steps import Await
 from live.offsetchanges import ctl, live, read_all
 from live.real import eventually
-from live.runningsource import PROPERTY, Lines, at_the_answer, at_the_stop, broken_off, file_lines
+from live.runningsource import PROPERTY, Lines, at_the_answer, at_the_stop, broken_off, broken_off_after, file_lines
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -114,6 +117,27 @@ def test_the_undo_of_carried_offsets_carries_over_what_was_committed_since_and_b
         lines.move("runs", "undo", run)
     assert lines.config()["file"] == str(lines.file)
     assert lines.twice() == 0
+
+
+def test_carried_offsets_that_are_interrupted_after_a_step_and_resumed_by_hand_read_nothing_twice(lines: Lines) -> None:
+    other = lines.file.with_name("other.txt")
+    other.hardlink_to(lines.file)
+    patch = ("connectors", "patch", lines.name, f"file={other}", "--carry-offsets")
+    for kind in (Await, CarryOffsets, ChangeConnector, DeleteCarried):
+        with broken_off_after(kind):
+            lines.move(*patch, code=5)
+        run = lines.run()
+        lines.resume()
+        assert lines.twice() == 0, kind
+        if kind is not DeleteCarried:
+            lines.move("runs", "resume", run)
+        assert lines.twice() == 0, kind
+        assert lines.config()["file"] == str(other)
+        lines.move("runs", "undo", run)
+        assert lines.twice() == 0, kind
+        assert lines.config()["file"] == str(lines.file)
+        offsets = lines.rest.call("GET", f"/connectors/{lines.name}/offsets").json()["offsets"]
+        assert [each["partition"] for each in offsets] == [{"filename": str(lines.file)}]
 
 
 def test_the_undo_of_a_creation_with_carried_offsets_is_refused_after_the_connector_went_on(lines: Lines) -> None:

@@ -52,7 +52,6 @@ class Row:
     """A plan. ``given`` is the line at which a person wants the source to start, None for where it is.
 
     ``prepare`` is what was done earlier, and ``equal`` that nothing was committed since.
-    ``half_changed``: interrupted, it leaves a new configuration without its offsets, which only a zombie commits beside.
     """
 
     words: Callable[[Lines], Sequence[str]]
@@ -60,7 +59,6 @@ class Row:
     given: int | None = None
     stdin: Callable[[Lines], str] | None = None
     equal: bool = False
-    half_changed: bool = False
     undo: tuple[str, ...] = ("offsets", "undo", "{run}", "--stop")
 
     def act(self, lines: Lines, words: Sequence[str] = ()) -> Ran:
@@ -155,7 +153,7 @@ ROWS = {
     "restore": Row(restoring, backed_up, given=MORE),
     "undo of 0006": Row(undoing, moved),
     "undo of 0007": Row(undoing, moved_back),
-    "--carry-offsets": Row(carrying, half_changed=True, undo=("runs", "undo", "{run}")),
+    "--carry-offsets": Row(carrying, undo=("runs", "undo", "{run}")),
     "run --take-over": Row(taking_over),
     "tasks.max": Row(lambda lines: ("connectors", "patch", lines.name, "tasks.max=2", "--wait")),
 }
@@ -191,11 +189,8 @@ def between_interruption_and_resume(lines: Lines, row: Row) -> Ran:
         broken = row.act(lines, words)
     assert broken.code in (5, 7), broken
     run = lines.run()
-    if row.half_changed:
-        lines.zombie.commits()
-    else:
-        lines.resume()
-        lines.commit()
+    lines.resume()
+    lines.commit()
     more = words[words.index("--by-hand-timeout") :] if "--by-hand-timeout" in words else ()
     return lines.asked("upgrade" if more else "runs", "resume", run, *more)
 

@@ -31,13 +31,7 @@ from connectctl.ops.operations.connectors import config_files, config_outlook
 from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config_files import read, refuse_unusable, usable
 from connectctl.ops.operations.connectors.config_history import chosen_version
-from connectctl.ops.operations.connectors.config_offsets import (
-    SetConnectorOffsets,
-    check_initial,
-    check_removable,
-    initial,
-    removal,
-)
+from connectctl.ops.operations.connectors.config_offsets import check_initial, check_removable, initial, removal
 from connectctl.ops.operations.connectors.config_outlook import OffsetsOfChange
 from connectctl.ops.operations.connectors.config_plan import ConfigPlan, Desired, Planner, assignments, refuse_existing
 from connectctl.ops.operations.connectors.config_prune import PruneRequest
@@ -152,8 +146,7 @@ def change(
             )
             if each.config != former.config:
                 offsets += config_outlook.of_others(each.name, each.config, outlook.others(each.name))
-            step = SetConnectorOffsets(each.name, offsets.entries, carried=offsets.carried, force=options.force)
-            planner.change(each, offsets, [step] if offsets.entries else [])
+            planner.change(each, offsets, force=options.force)
             continue
         new = replace(each, state=each.state or each.kept_state)
         entries = outlook.carried([each], ()) if options.carry and outlook.has_former(each) else ()

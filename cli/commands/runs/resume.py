@@ -20,6 +20,7 @@ from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.carried_offsets import to_repeat
 from connectctl.ops.operations.fencing.observe import observe, refuse_running
 from connectctl.ops.operations.fencing.planning import check, select
 from connectctl.ops.operations.fencing.snapshot import FenceAction, FenceRequest
@@ -46,14 +47,16 @@ def take_up(session: Session, journal: Journal, run: Run, plan: Plan, options: A
     context, cluster_id, group_id = _context_of(session, journal, run, plan)
     check_same_cluster(run, cluster_id, group_id)
     context.resumed = True
-    steps = tuple(step for number, step in enumerate(plan.steps) if not run.done(number))
+    again = to_repeat(run, plan.steps)
+    steps = tuple(step for number, step in enumerate(plan.steps) if number in again or not run.done(number))
     left = replace(plan, operation=f"resume {plan.operation}", steps=steps, noops=())
     if options.dry_run:
         apply.show(left, options.output)
         return
     apply.confirm(session, left, yes=options.yes)
     on_result = apply.print_result if options.output.for_people else None
-    apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), options.output)
+    results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, again=again)
+    apply.report(plan, results, options.output)
 
 
 def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:

@@ -60,9 +60,15 @@ def by_partition(offsets: Any) -> dict[str, str]:
 
 
 def write_offsets(
-    context: StepContext, name: str, left: Callable[[], Mapping[str, str]], *, every: bool = False, or_else: str = ""
+    context: StepContext,
+    name: str,
+    left: Callable[[], Mapping[str, str]],
+    *,
+    first: Mapping[str, str] | None = None,
+    every: bool = False,
+    or_else: str = "",
 ) -> str:
-    """Write what is ``left``, by source partition, or delete ``every`` one. Raises ``ConnectctlError`` for others then.
+    """Write ``first`` and what is ``left``, or delete ``every`` offset. Raises ``ConnectctlError`` if others are there then.
 
     Offsets are set first, and others deleted by a second request: the first one fences tasks that did not hear of the stop,
     and what they committed until then is in ``left`` again.
@@ -70,17 +76,16 @@ def write_offsets(
     path, wrong = path_of("connectors", name, "offsets"), left()
     if every:
         context.calls.send("DELETE", path)
-    else:
-        first = {key: value for key, value in wrong.items() if value != "null"} or wrong
-        _patch(context, path, first)
-        if first.keys() != wrong.keys() and (again := left()):
+    elif request := first or {key: value for key, value in wrong.items() if value != "null"} or wrong:
+        _patch(context, path, request)
+        if (request.keys() != wrong.keys() or first) and (again := left()):
             _patch(context, path, again)
     if not context.until(lambda: None if left() else True, WAIT, POLL):
         raise ConnectctlError(
             f"Offsets of {name} differ from those written; another writer is active{or_else}",
             next_step=f"See connectctl offsets show {name}.",
         )
-    return f"{len(wrong)} written and read back"
+    return f"{len(first or wrong)} written and read back"
 
 
 def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:

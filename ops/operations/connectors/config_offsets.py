@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.config_offset_steps import by_partition, stored_offsets, write_offsets
-from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, named, text_of
+from connectctl.ops.operations.connectors.config_outlook import Entries, OffsetsOfChange, text_of
 from connectctl.ops.operations.connectors.config_plan import Desired, Planner
 from connectctl.ops.operations.connectors.config_values import read_config
 from connectctl.ops.operations.connectors.context import StepContext
@@ -29,16 +30,19 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
+HALF_CREATED = (
+    "workers set offsets only of connectors that exist: if the run is interrupted after the creation, it is STOPPED without "
+    "them, and would start from the beginning: then resume the run, not the connector"
+)
+
 
 @dataclass(frozen=True)
 class SetConnectorOffsets(Step[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those that the run ``run`` found in its step ``of_step``.
 
-    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``carried``
-    are source partitions and those that take over from them: at the offset that was committed last, which ``entries`` have
-    as of the plan. ``force``: also offsets that the connector would refuse. ``left`` are the offsets that the step of
-    ``run`` left; others were committed since, and are not set back. A refusal brings back the state ``was``, in which the
-    run stopped the connector.
+    What there was before is kept beside the journal of the run. ``every``: what is not among them is deleted. ``force``:
+    also offsets that the connector would refuse. ``left`` are the offsets that the step of ``run`` left; others were
+    committed since, and are not set back. A refusal brings back the state ``was``, in which the run stopped the connector.
     """
 
     subject: str
@@ -46,16 +50,12 @@ class SetConnectorOffsets(Step[StepContext]):
     run: str | None = None
     of_step: int = 0
     every: bool = False
-    carried: Entries = ()
     now: str = ""
     force: bool = False
     left: Entries = ()
     was: str | None = None
 
     def describe(self) -> str:
-        if self.carried:
-            pairs = named([f"{source} to {target}" for source, target in self.carried])
-            return f"carry {counted(len(self.carried), 'source offset')} of {self.subject} over: {pairs}"
         if self.run:
             return f"restore the offsets of {self.subject} from run {self.run}"
         if self.every:
@@ -69,17 +69,30 @@ class SetConnectorOffsets(Step[StepContext]):
                 refuse_moved(self, journal, stored_offsets(context.calls, self.subject))
             except Refused as e:
                 raise context.brought_back(self.subject, self.was, e) from e
-        return None if self._missing(context) else "already set"
+        with self._half_created(context):
+            return None if self._missing(context) else "already set"
 
     def apply(self, context: StepContext) -> str | None:
-        if self.entries:
-            stored = stored_offsets(context.calls, self.subject)
-            config = read_config(context.calls, self.subject) or {}
-            pairs = [(each["partition"], each["offset"]) for each in stored]
-            refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
-        self._keep(context)
-        every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
-        return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
+        with self._half_created(context):
+            if self.entries:
+                stored = stored_offsets(context.calls, self.subject)
+                config = read_config(context.calls, self.subject) or {}
+                pairs = [(each["partition"], each["offset"]) for each in stored]
+                refuse_invalid_offsets(self.subject, config, self.entries, pairs, force=self.force)
+            self._keep(context)
+            every, more = self.every and not self._wanted(context), ", or its dedicated topic has others"
+            return write_offsets(context, self.subject, lambda: self._missing(context), every=every, or_else=more)
+
+    @contextmanager
+    def _half_created(self, context: StepContext) -> Iterator[None]:
+        """Add to errors that the connector, which was created for ``entries``, is without them, and how to continue."""
+        try:
+            yield
+        except ConnectctlError as e:
+            if self.entries and not isinstance(e, Refused):
+                way = f"connectctl runs resume {context.journal_and_run()[1].id}"
+                e.next_step = f"{self.subject} is STOPPED, and would start without its offsets: {way}"
+            raise
 
     def _keep(self, context: StepContext) -> None:
         """Keep what there is; where an earlier attempt did and may have written, what it kept and what came since."""
@@ -94,13 +107,7 @@ class SetConnectorOffsets(Step[StepContext]):
 
     def _wanted(self, context: StepContext) -> dict[str, str]:
         if self.run is None:
-            wanted = {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
-            found = by_partition(stored_offsets(context.calls, self.subject)) if self.carried else {}
-            for source, target in self.carried:
-                # Without the former one it was carried over before, by an attempt that broke off.
-                last = found.get(source, found.get(target))
-                wanted |= {} if last in (None, "null") else {target: last}
-            return wanted
+            return {text_of(read_json(key)): text_of(read_json(value)) for key, value in self.entries}
         return kept_offsets(context.journal_and_run()[0], self.run, self.of_step)
 
     def _missing(self, context: StepContext) -> dict[str, str]:
@@ -123,15 +130,11 @@ def kept_offsets(journal: Journal, run: str, step: int) -> dict[str, str]:
 def taken_back(
     step: SetConnectorOffsets, journal: Journal, run: str, number: int, was: str | None
 ) -> SetConnectorOffsets:
-    """Return the way back of ``step``, the step ``number`` of ``run``: offsets that it carried over are carried back.
+    """Return the way back of ``step``, the step ``number`` of ``run``.
 
     ``was`` is the state of the connector before the way back stops it.
     """
     before = kept_offsets(journal, run, number)
-    if step.carried:
-        back = tuple((key, before.get(key, "null")) for pair in step.carried for key in pair)
-        pairs = tuple((target, source) for source, target in step.carried)
-        return SetConnectorOffsets(step.subject, back, carried=pairs, force=step.force)
     if step.run is not None:
         left = kept_offsets(journal, step.run, step.of_step)
     else:
@@ -196,6 +199,7 @@ def initial(
         if entries:
             refuse_invalid_offsets(each.name, each.config, entries, force=force)
             planner.steps.append(SetConnectorOffsets(each.name, entries, force=force))
+            planner.warnings = (*planner.warnings, f"{each.name}: {HALF_CREATED}")
             planner.waits[:] = [wait for wait in planner.waits if wait.subject != each.name]
             if state != "STOPPED":
                 planner.steps.append(SetTargetState(each.name, "resume" if state == "RUNNING" else "pause", "STOPPED"))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import Connector, path_of
-from connectctl.ops.connect.partition_changes import Offsets, also_of, matters, outlook, shared
+from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
+from connectctl.ops.connect.partition_changes import Offsets, also_of, matters, outlook, reads, shared
 from connectctl.ops.connect.partition_fate import NEW, Fate, OffsetOutlook, PartitionFate
 from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -33,15 +34,13 @@ Entries = tuple[tuple[str, str], ...]
 class OffsetsOfChange:
     """``sentences``, in words; the same as ``partitions``; ``shares`` are the connectors that read the same ones.
 
-    ``entries`` are the offsets to set with the change, ``former`` those to set again when it is undone: of source
-    partitions that are read by it and were not before. None where that cannot be done. ``carried`` are the source partitions
-    whose offsets ``entries`` carry over, and to which.
+    ``former`` are the offsets to set again when the change is undone: of source partitions that are read by it and were not
+    before. None where that cannot be done. ``carried`` are source partitions, and those that get their offsets.
     """
 
     sentences: tuple[str, ...] = ()
     partitions: Partitions = field(default_factory=dict)
     shares: tuple[str, ...] = ()
-    entries: Entries = ()
     former: Entries | None = None
     carried: Entries = ()
 
@@ -52,10 +51,10 @@ class OffsetsOfChange:
 
     def __add__(self, other: OffsetsOfChange) -> OffsetsOfChange:
         partitions = {**self.partitions, **other.partitions}
-        shares, entries = (*self.shares, *other.shares), (*self.entries, *other.entries)
+        shares = (*self.shares, *other.shares)
         former = self.former if other.former is None else other.former
         carried = (*self.carried, *other.carried)
-        return OffsetsOfChange((*self.sentences, *other.sentences), partitions, shares, entries, former, carried)
+        return OffsetsOfChange((*self.sentences, *other.sentences), partitions, shares, former, carried)
 
 
 NONE = OffsetsOfChange()
@@ -81,19 +80,23 @@ def of_change(
     found = outlook(old, new, seen)
     there = {text_of(partition) for partition, _ in seen}
     ways = [each for each in found.of(Fate.ORPHANED) if each.carry_to is not None]
-    free = [each for each in ways if text_of(each.carry_to) not in there]
+    # One that the former configuration reads as well is no other name of the same.
+    free = [
+        each for each in ways if text_of(each.carry_to) not in there and reads(old, each.carry_to or {}) is not True
+    ]
     by_partition = {text_of(partition): text_of(offset) for partition, offset in seen}
     if not carry:
         others = (Fate.BEGUN, Fate.RESUMED, Fate.LEFT)
         former = [(key, by_partition[key]) for each in found.of(*others) if (key := text_of(each.partition)) in there]
-        sets = (found.of(Fate.BEGUN, Fate.RESUMED) or found.may_begin) and _unsettable(calls, connector) is None
+        sets = (found.of(Fate.BEGUN, Fate.RESUMED) or found.may_begin) and _unsettable(
+            calls, connector.name, old, old
+        ) is None
         return of_outlook(found, can_carry=bool(free)) + OffsetsOfChange(former=tuple(former) if sets else None)
-    _refuse_uncarried(calls, connector, found, free)
+    _refuse_uncarried(calls, connector, new, found, free)
     entries = [(text_of(each.carry_to), by_partition[text_of(each.partition)]) for each in free]
     refuse_invalid_offsets(connector.name, new, entries, seen, force=force)
-    gone = [(text_of(each.partition), "null") for each in free]
     pairs = tuple((text_of(each.partition), text_of(each.carry_to)) for each in free)
-    return of_outlook(found, carried=free) + OffsetsOfChange(entries=(*entries, *gone), carried=pairs)
+    return of_outlook(found, carried=free) + OffsetsOfChange(carried=pairs)
 
 
 def of_outlook(
@@ -145,21 +148,27 @@ def named(texts: Sequence[str]) -> str:
     return some_of(texts, MOST_NAMED)
 
 
-def _unsettable(calls: ConnectCalls, connector: Connector) -> tuple[str, str | None] | None:
+def _unsettable(calls: ConnectCalls, name: str, old: Config, new: Config) -> tuple[str, str | None] | None:
+    """Why offsets cannot be set under ``old``, or would not be where ``new`` reads them."""
     version = str(calls.get("/").get("version"))
     if older(version, CHANGES_OFFSETS):
         return f"The workers are {version}; setting offsets requires 3.6", None
-    if connector.config.get("offsets.storage.topic"):
+    if old.get(TOPIC) or new.get(TOPIC):
         why = "with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do"
-        return f"The workers may fail to set the offsets of {connector.name}", why
+        return f"The workers may fail to set the offsets of {name}", why
+    if client_bootstrap(old, "producer", "") != client_bootstrap(new, "producer", ""):
+        return (
+            f"The change may move the offsets of {name} to another Kafka cluster",
+            "it changes its producer's servers",
+        )
     return None
 
 
 def _refuse_uncarried(
-    calls: ConnectCalls, connector: Connector, found: OffsetOutlook, free: Sequence[PartitionFate]
+    calls: ConnectCalls, connector: Connector, new: Config, found: OffsetOutlook, free: Sequence[PartitionFate]
 ) -> None:
     hint = f"Change it without {CARRY}, and set them: connectctl offsets set {connector.name} -f FILE --stop."
-    if unsettable := _unsettable(calls, connector):
+    if unsettable := _unsettable(calls, connector.name, connector.config, new):
         raise Refused(unsettable[0], why=unsettable[1], next_step=hint, code="unsupported")
     unused = [each for each in found.of(Fate.BEGUN) if each.why != NEW]
     carried = {id(each) for each in free}

@@ -10,6 +10,7 @@ from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
 from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets
 from connectctl.ops.operations.connectors.config_outlook import NONE, OffsetsOfChange
 from connectctl.ops.operations.connectors.config_steps import (
@@ -127,8 +128,8 @@ class Planner:
         self.wait_for(desired.name, desired.state or "RUNNING")
         self.show(desired.name, offsets)
 
-    def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, stopped: Sequence[ConnectorStep] = ()) -> None:
-        """Make an existing connector what it is to be; ``stopped`` are steps that follow the change while it is stopped."""
+    def change(self, desired: Desired, offsets: OffsetsOfChange = NONE, *, force: bool = False) -> None:
+        """Make an existing connector what it is to be; ``force``: carries over offsets that it would refuse, too."""
         health = self.current[desired.name]
         refuse_doubtful([health.connector])
         former, name = health.connector.config, desired.name
@@ -142,7 +143,8 @@ class Planner:
             hidden = self._hidden(name)
             configs = shown(changes, hidden), shown(was, hidden)
             digests = digest(former), digest(desired.config)
-            restarts = RESTARTS if self.state(name) == "RUNNING" and not stopped else ""
+            state, carried = self.state(name), offsets.carried
+            restarts = RESTARTS if state == "RUNNING" and not carried else ""
             change = ChangeConnector(
                 name,
                 *configs,
@@ -153,8 +155,14 @@ class Planner:
                 former=offsets.former,
                 restarts=restarts,
             )
-            self.steps += self.at_rest(name, (change, *stopped), desired.kept_state) if stopped else [change]
-        if moves and verb and not stopped:
+            stopped_from = None if state == "STOPPED" else state
+            around = [
+                CarryOffsets(name, carried, *digests, stopped_from, force),
+                change,
+                DeleteCarried(name, carried, digests[1]),
+            ]
+            self.steps += self.at_rest(name, around, desired.kept_state) if carried else [change]
+        if moves and verb and not offsets.carried:
             self.steps.append(SetTargetState(name, verb, str(health.verdict)))
         if self.declared and not moves:
             self._verify(health, self._meant(desired), changed=bool(changes))

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.partition_fate import Fate
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.connectors.carried_offsets import (
+    CarryOffsets,
+    DeleteCarried,
+    reversed_pairs,
+    was_carried,
+)
 from connectctl.ops.operations.connectors.config_offset_steps import ReadOffsets, RestoreOffsets
 from connectctl.ops.operations.connectors.config_offsets import SetConnectorOffsets, file_of, refuse_moved, taken_back
 from connectctl.ops.operations.connectors.config_plan import VERBS, ConfigPlan, Planner
@@ -40,11 +46,13 @@ def plan_undo(
     deleted = (step for step in plan.steps if isinstance(step, DeleteConnector))
     hidden = {step.subject: passwords(kept(journal, step.before)) for step in deleted}
     planner = Planner("connectors undo", plan.cluster_id, plan.group_id, current, hidden, wait=wait)
-    undo = _Undo(journal, run, current, planner, stored)
+    carried = {step.subject: step for step in plan.steps if isinstance(step, CarryOffsets)}
+    undo = _Undo(journal, run, current, planner, stored, carried)
     begun = {mark.step for mark in run.marks if mark.what in ("done", "begun")}
     for number, step in reversed(list(enumerate(plan.steps))):
         if number in begun and not run_found_it_done(run, number):
             undo.add(number, step)
+    undo.start_again()
     undo.wait_for_the_end()
     planned = undo.planner.planned()
     return replace(planned, plan=replace(planned.plan, undoes=run.id))
@@ -57,7 +65,9 @@ def run_found_it_done(run: Run, number: int) -> bool:
 
 
 class _Undo:
-    """The way back as it is planned. ``states`` are those of the connectors that are created again."""
+    """The way back as it is planned. ``carried`` are the run's copies of offsets by connector; ``states`` are those of the
+    connectors that are created again, ``stopped`` those of the ones that the way back stops for itself.
+    """
 
     def __init__(
         self,
@@ -66,9 +76,12 @@ class _Undo:
         current: Mapping[str, ConnectorHealth],
         planner: Planner,
         stored: Callable[[str], Any],
+        carried: Mapping[str, CarryOffsets],
     ) -> None:
         self.journal, self.run, self.current, self.planner, self.stored = journal, run, current, planner, stored
+        self.carried = carried
         self.states: dict[str, str] = {}
+        self.stopped: dict[str, str] = {}
 
     def add(self, number: int, step: ConnectorStep) -> None:
         if isinstance(step, CreateConnector):
@@ -79,6 +92,8 @@ class _Undo:
             self._create(step)
         elif isinstance(step, SetConnectorOffsets):
             self._offsets(number, step)
+        elif isinstance(step, CarryOffsets) and step.subject in self.current:
+            self._uncarried(step)
         elif isinstance(step, SetTargetState) and step.subject in self.current:
             self._state(step)
 
@@ -96,7 +111,11 @@ class _Undo:
             back = {name: step.was.get(name) for name in step.changes}
             was = {name: step.changes.get(name) for name in step.changes}
             change = ChangeConnector(step.subject, back, was, step.after, step.before)
-            if now is None or step.former is None:
+            if now is not None and (copied := self.carried.get(step.subject)):
+                pairs, state = reversed_pairs(copied.pairs), self._at_rest(step.subject)
+                carry = CarryOffsets(step.subject, pairs, step.after, step.before, state, copied.force)
+                self.planner.steps += [carry, change]
+            elif now is None or step.former is None:
                 self.planner.steps.append(change)
             else:
                 begun = (*step.partitions.get(Fate.BEGUN, ()), *step.partitions.get(Fate.RESUMED, ()))
@@ -136,10 +155,8 @@ class _Undo:
         if at is None:
             if restore.run is not None:
                 refuse_moved(restore, self.journal, self.stored(name))
-            now = str(self.current[name].verdict)
-            stops = any(isinstance(each, SetTargetState) and each.subject == name for each in steps)
-            steps += [] if stops else [SetTargetState(name, "stop", now)]
-            steps += [Await(name, State.STOPPED), restore]
+            self._at_rest(name)
+            steps.append(restore)
             return
         created = steps[at]
         assert isinstance(created, CreateConnector)
@@ -147,6 +164,24 @@ class _Undo:
         again = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
         stopped = CreateConnector(name, created.config, created.after, "STOPPED")
         steps[at : at + 1] = [stopped, restore, *again]
+
+    def _uncarried(self, step: CarryOffsets) -> None:
+        """Delete the copies that a run made of offsets; their connector continues with the former configuration."""
+        name, steps = step.subject, self.planner.steps
+        own = any(isinstance(each, CarryOffsets) and each.subject == name for each in steps)
+        if own or was_carried(self.journal, self.run.id, name):
+            self._at_rest(name)
+            steps.append(DeleteCarried(name, reversed_pairs(step.pairs), step.before, None if own else self.run.id))
+
+    def _at_rest(self, name: str) -> str | None:
+        """Have the connector stopped from here on; returns the state that it had, None where it is stopped."""
+        steps, state = self.planner.steps, self.planner.state(name)
+        if not any(isinstance(each, SetTargetState) and each.subject == name for each in steps):
+            steps.append(SetTargetState(name, "stop", str(self.current[name].verdict)))
+            self.stopped[name] = state
+        if Await(name, State.STOPPED) not in steps:
+            steps.append(Await(name, State.STOPPED))
+        return None if state == "STOPPED" else state
 
     def _state(self, step: SetTargetState) -> None:
         """What an apply paused or stopped had another state before, which the step says."""
@@ -167,6 +202,14 @@ class _Undo:
             next_step=f"See connectctl connectors show {name}, and undo what came later first: connectctl runs list.",
             code="stale",
         )
+
+    def start_again(self) -> None:
+        """Give connectors that the way back stopped their state again, where none of its other steps does."""
+        last = {each.subject: each.verb for each in self.planner.steps if isinstance(each, SetTargetState)}
+        gone = {each.subject for each in self.planner.steps if isinstance(each, DeleteConnector)}
+        for name, state in self.stopped.items():
+            if name not in gone and last[name] == "stop" != VERBS[state]:
+                self.planner.steps.append(SetTargetState(name, VERBS[state], "STOPPED"))
 
     def wait_for_the_end(self) -> None:
         """Make each wait one for the state that the last step gives the connector: a stop of the run is undone last."""

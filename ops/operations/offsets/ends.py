@@ -1,4 +1,4 @@
-"""Where offsets topics ended when a step of a run had read or written them, in a file of the run.
+"""Where offsets topics ended when a plan was made, or when a step of a run had read or written them.
 
 What lies beyond was committed later. Positions in a topic tell that; clocks of workers and operators do not.
 """
@@ -6,13 +6,14 @@ What lies beyond was committed later. Positions in a topic tell that; clocks of 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.changes import Ends
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
@@ -29,6 +30,26 @@ def read_ends(journal: Journal, run: Run, step: int) -> Ends | None:
     if not path.exists():
         return None
     return tuple((bootstrap, topic, tuple(its)) for bootstrap, topic, its in read_json(path.read_bytes()))
+
+
+def ends_of_records(places: Sequence[OffsetsTopicState]) -> Ends:
+    """The ends of a connector's own records, which records of other connectors do not move."""
+    found = []
+    for at in places:
+        ends = [0] * at.partitions
+        for record in (record for its in at.records.values() for record in its):
+            ends[record.partition] = max(ends[record.partition], record.offset + 1)
+        found.append((at.bootstrap, at.topic, tuple(ends)))
+    return tuple(found)
+
+
+def later_records(at: OffsetsTopicState, since: Ends) -> Iterator[tuple[bytes, ConsumerRecord]]:
+    """Every key of ``at`` whose record lies beyond ``since``, with that record."""
+    ends = {(bootstrap, topic): its for bootstrap, topic, its in since}.get((at.bootstrap, at.topic), ())
+    for key in at.records:
+        record = at.record(key)
+        if record is not None and record.offset >= (ends[record.partition] if record.partition < len(ends) else 0):
+            yield key, record
 
 
 def _file(step: int) -> str:

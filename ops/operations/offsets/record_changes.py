@@ -31,6 +31,7 @@ from connectctl.ops.operations.offsets.changes import (
     RestoreBackup,
     SetOffsets,
 )
+from connectctl.ops.operations.offsets.ends import later_records
 from connectctl.ops.operations.offsets.last_commits import commits_of
 from connectctl.ops.operations.offsets.plain_records import Shapes
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
@@ -189,21 +190,12 @@ def _moved(
     at = next((at for at in places if at.in_use), None)
     if at is None or not request.since:
         return {}
-    ends = {(bootstrap, topic): its for bootstrap, topic, its in request.since}.get((at.bootstrap, at.topic), ())
-
-    def is_later(record: ConsumerRecord) -> bool:
-        return record.offset >= (ends[record.partition] if record.partition < len(ends) else 0)
-
-    last = {key: found for key in at.records if (found := at.record(key)) is not None}
     known: dict[bytes, set[bytes | None]] = {}
     for (key, _), value in (pair for its in backup.values() for pair in its.items()):
         known.setdefault(key, {None}).add(value)
 
-    return {
-        key: record.value
-        for key, record in last.items()
-        if is_later(record) and record.value not in known.get(key, {None})
-    }
+    later = later_records(at, request.since)
+    return {key: record.value for key, record in later if record.value not in known.get(key, {None})}
 
 
 ByPartition = dict[tuple[bytes, int], bytes | None]

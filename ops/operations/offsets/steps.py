@@ -22,8 +22,8 @@ from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.backup_file import lines_of, read_backup
 from connectctl.ops.operations.offsets.backup_renewal import renewed
 from connectctl.ops.operations.offsets.begun import change_begun
-from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
-from connectctl.ops.operations.offsets.ends import write_ends
+from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, OffsetRequest, RestoreBackup
+from connectctl.ops.operations.offsets.ends import later_records, write_ends
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
@@ -121,7 +121,8 @@ class CreateTopic(Step["OffsetContext"]):
 class Change(Step["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
-    ``agreed`` is the digest of the confirmed changes; None if the connector was still running, so that its offsets advance.
+    ``agreed`` is the digest of the confirmed changes, and ``since`` where the connector's records ended then; None and empty
+    if it was still running, so that its offsets advance.
     ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint. ``was`` is the state in which the run stopped the
     connector, None where it did not; a refusal brings that back. ``overruled`` are the source partitions for which the
     chosen policy takes another offset than tasks committed: others are not agreed upon.
@@ -135,6 +136,7 @@ class Change(Step["OffsetContext"]):
     via: str = "kafka"
     was: str | None = None
     overruled: str | None = None
+    since: Ends = ()
     now: str = ""
 
     def describe(self) -> str:
@@ -220,8 +222,10 @@ class Change(Step["OffsetContext"]):
             and decision.writes
             and digest(decision.writes) != self.agreed
         ):
+            moved = {key for at in places for key, _ in later_records(at, self.since)}
+            what = f"{counted(len(moved), 'source partition')} of {self.subject} moved" if moved else ""
             raise Refused(
-                f"The offsets of {self.subject} changed since the plan was made; nothing was written",
+                f"{what or f'The offsets of {self.subject} changed'} since the plan was made; nothing was written",
                 next_step="Make a new plan.",
                 code="stale",
             )

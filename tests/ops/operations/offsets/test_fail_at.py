@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.cli import apply
 from connectctl.ops.core.journal import Journal, RunState
 from depth import DEEP, deep
 from fakes.kafkawrites import Faults
@@ -219,6 +220,25 @@ def test_a_saved_plan_is_stale_where_the_offsets_moved_on(directory: Path) -> No
     stale = world.run("runs", "apply", "-", "--yes", stdin=plan)
     assert (stale.exit_code, "its inputs have changed" in stale.stderr) == (4, True), stale.output
     assert world.state() == before
+
+
+@pytest.mark.parametrize(("committed", "number"), [((50,), 1), ((50, 60), 2)])
+def test_what_somebody_commits_of_a_stopped_connector_before_the_answer_is_refused_with_the_number(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, committed: tuple[int, ...], number: int
+) -> None:
+    world, _ = begin(OPERATIONS["reset"], directory / "moved", Faults())
+    world.run("connectors", "stop", "moved", "--yes", "--wait")
+
+    def commit(*args: object, **more: object) -> None:
+        for table, offset in zip("ab", committed, strict=False):
+            world.put("own", f'["moved",{{"table":"{table}"}}]', f'{{"lsn":{offset}}}')
+        world.put("own", '["another",{"table":"a"}]', '{"lsn":50}')
+
+    monkeypatch.setattr(apply, "confirm", commit)
+    refused = world.run("offsets", "reset", "moved")
+    assert refused.exit_code == 4, refused.output
+    some = f"{number} source partition{'s' if number > 1 else ''}"
+    assert f"{some} of moved moved since the plan was made; nothing was written" in refused.stderr
 
 
 def test_a_plan_that_restores_what_another_journal_keeps_says_so(directory: Path) -> None:

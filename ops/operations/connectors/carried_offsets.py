@@ -1,0 +1,170 @@
+"""Offsets that a change of configuration moves to other source partitions: copied before it, deleted after it.
+
+At each point between, the connector continues where it was if somebody resumes it: the former configuration reads the former
+source partitions, which stay as they are, and the new one reads those that already have their offsets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.connector import State
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import counted
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.config_offset_steps import (
+    RestoreOffsets,
+    by_partition,
+    stored_offsets,
+    write_offsets,
+)
+from connectctl.ops.operations.connectors.config_outlook import Entries, named
+from connectctl.ops.operations.connectors.config_steps import compared
+from connectctl.ops.operations.connectors.config_values import digest, kept, read_config
+from connectctl.ops.operations.connectors.context import StepContext
+from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
+from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal, Run
+
+
+@dataclass(frozen=True)
+class CarryOffsets(Step[StepContext]):
+    """Copy source offsets of a stopped connector, for each of ``pairs`` from the first source partition to the second.
+
+    The configuration ``before`` reads the first ones, ``after`` the second ones; both are digests. ``force``: also offsets
+    that the connector would refuse. A refusal brings back the state ``was``, in which the run stopped the connector.
+    """
+
+    subject: str
+    pairs: Entries
+    before: str
+    after: str
+    was: str | None = None
+    force: bool = False
+    now: str = ""
+
+    def describe(self) -> str:
+        texts = named([f"{source} to {target}" for source, target in self.pairs])
+        return f"carry {counted(len(self.pairs), 'source offset')} of {self.subject} over: {texts}"
+
+    def is_done(self, context: StepContext) -> str | None:
+        found = read_config(context.calls, self.subject)
+        changed = found is not None and digest(found) == self.after
+        return "its configuration is changed already" if changed else None
+
+    def apply(self, context: StepContext) -> str | None:
+        stored = stored_offsets(context.calls, self.subject)
+        found = by_partition(stored)
+        copies = [(target, found[source]) for source, target in self.pairs if source in found]
+        try:
+            compared(context, self.subject, self.before)
+            config, seen = kept(context.journal, self.after), [(each["partition"], each["offset"]) for each in stored]
+            refuse_invalid_offsets(self.subject, config, copies, seen, force=self.force)
+        except Refused as e:
+            raise context.brought_back(self.subject, self.was, e) from e
+        self._keep(context, found)
+        # The first request fences tasks that did not hear of the stop, so it is sent also where nothing differs.
+        said = write_offsets(context, self.subject, self._missing(context), first=dict(copies))
+        self._keep(context, by_partition(stored_offsets(context.calls, self.subject)))
+        return said
+
+    def _missing(self, context: StepContext) -> Callable[[], dict[str, str]]:
+        def missing() -> dict[str, str]:
+            found = by_partition(stored_offsets(context.calls, self.subject))
+            wanted = {target: found.get(source, "null") for source, target in self.pairs}
+            return {key: value for key, value in wanted.items() if found.get(key, "null") != value}
+
+        return missing
+
+    def _keep(self, context: StepContext, found: dict[str, str]) -> None:
+        """Keep what both source partitions of each pair have now, for ``DeleteCarried``."""
+        journal, run = context.journal_and_run()
+        values = {key: found.get(source, "null") for source, target in self.pairs for key in (source, target)}
+        journal.write(run.id, carried_file(self.subject), json.dumps(values).encode())
+
+
+@dataclass(frozen=True)
+class DeleteCarried(Step[StepContext]):
+    """Delete the offsets of a stopped connector of the first source partition of each of ``pairs``, if they are unread.
+
+    The second one has the same offset, by the ``CarryOffsets`` of this run or of ``run``, and is read by the configuration
+    ``config``, a digest. A task that did not hear of the stop may have committed to the first one since, where workers do
+    not fence: then that is carried over as well, unless the connector has gone on.
+    """
+
+    subject: str
+    pairs: Entries
+    config: str
+    run: str | None = None
+    now: str = ""
+
+    def describe(self) -> str:
+        texts = named([source for source, _ in self.pairs])
+        return f"delete {counted(len(self.pairs), 'source offset')} of {self.subject} that it no longer reads: {texts}"
+
+    def is_done(self, context: StepContext) -> str | None:
+        found = by_partition(stored_offsets(context.calls, self.subject))
+        return None if any(source in found for source, _ in self.pairs) else "none is there"
+
+    def apply(self, context: StepContext) -> str | None:
+        compared(context, self.subject, self.config)
+        return write_offsets(context, self.subject, lambda: self._left(context))
+
+    def _left(self, context: StepContext) -> dict[str, str]:
+        found, (journal, run) = by_partition(stored_offsets(context.calls, self.subject)), context.journal_and_run()
+        carried = read_json(journal.read(self.run or run.id, carried_file(self.subject)))
+        there = [(source, target) for source, target in self.pairs if source in found]
+        late = [pair for pair in there if found[pair[0]] not in (carried[pair[0]], found.get(pair[1]))]
+        if both := [target for source, target in late if found.get(target, "null") != carried[source]]:
+            raise Refused(
+                f"{counted(len(both), 'source partition')} of {self.subject} moved under both names since the offsets were "
+                "carried over; nothing was deleted",
+                why=f"two tasks have read the same; the connector now reads {named(both)}",
+                next_step=f"See connectctl offsets show {self.subject}.",
+                code="moved",
+            )
+        return {target: found[source] for source, target in late} | {source: "null" for source, _ in there}
+
+
+def carried_file(connector: str) -> str:
+    """The file of a run with the offsets that it carried over for a connector."""
+    return f"carried-{sha256(connector.encode()).hexdigest()[:16]}.json"
+
+
+def was_carried(journal: Journal, run: str, connector: str) -> bool:
+    """Whether the run may have copied offsets of the connector."""
+    return journal.path(run, carried_file(connector)).exists()
+
+
+def reversed_pairs(pairs: Entries) -> Entries:
+    return tuple((target, source) for source, target in pairs)
+
+
+_AT_REST = (CarryOffsets, DeleteCarried, RestoreOffsets)
+_REPEATED = (SetTargetState, Await, CarryOffsets)
+
+
+def to_repeat(run: Run, steps: Sequence[ConnectorStep]) -> frozenset[int]:
+    """The steps that a resumed run executes once more: while offsets of a connector are to be written, its stop and what was
+    copied since, because it may have been resumed meanwhile.
+    """
+    undone = [n for n, step in enumerate(steps) if isinstance(step, _AT_REST) and not run.done(n)]
+    last = {steps[n].subject: n for n in undone}
+    return frozenset(
+        n
+        for n, step in enumerate(steps)
+        if run.done(n) and n < last.get(step.subject, 0) and isinstance(step, _REPEATED) and _is_of_rest(step)
+    )
+
+
+def _is_of_rest(step: ConnectorStep) -> bool:
+    if isinstance(step, SetTargetState):
+        return step.verb == "stop"
+    return not isinstance(step, Await) or step.wanted is State.STOPPED
