@@ -127,6 +127,11 @@ def failed_parts(connector: Connector) -> dict[int, Status]:
     return parts_in(connector, State.FAILED)
 
 
+def has_failed(status: Status | None) -> bool:
+    """Return whether a worker wrote that a part is FAILED."""
+    return status is not None and status.state == State.FAILED
+
+
 def parts_in(connector: Connector, state: State) -> dict[int, Status]:
     """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that are in ``state``.
 

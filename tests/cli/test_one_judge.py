@@ -192,16 +192,19 @@ AGAIN: dict[str, tuple[Callable[[Scene], object], tuple[str, ...]]] = {
 }
 """Commands that change again what a run has changed, or was about to: what is done before, and the words."""
 SAVED = ("connectors", "patch", "plain", "batch.size=5", "--dry-run", "-o", "json")
+
+
+def _of_the_last_run(words: tuple[str, ...]) -> Command:
+    return lambda scene: scene.run(*words, _last_run(scene), "--yes")
+
+
 HARMFUL = {*ON_TASKS, "offsets undo"}
 COMMANDS = {
     **ON_CONNECTORS,
     **ON_TASKS,
     **WITHOUT_REST,
     **MORE,
-    **{
-        name: lambda scene, words=words: scene.run(*words, _last_run(scene), "--yes")
-        for name, (_, words) in AGAIN.items()
-    },
+    **{name: _of_the_last_run(words) for name, (_, words) in AGAIN.items()},
     "runs apply": words("runs", "apply", "{directory}/saved.json"),
 }
 ELSEWHERE = {
@@ -321,6 +324,11 @@ def _roll_of_another(world: RollingWorld) -> None:
     world.told["rest"] = ["http://other:8083"]
 
 
+def _stopped_roll_of_another(world: RollingWorld) -> None:
+    world.tasks.clear()
+    _roll_of_another(world)
+
+
 def _mute(world: RollingWorld, *names: str) -> None:
     for name in names:
         world.workers[name].mute = True
@@ -331,7 +339,7 @@ ROLLS: dict[str, Callable[[RollingWorld], None]] = {
     "stopped": lambda world: world.tasks.clear(),
     "being stopped": lambda world: setattr(world, "stopping", ("orders",)),
     "rebalances": lambda world: _hidden(world, url="", assignment=None),
-    "REST of another": lambda world: (world.tasks.clear(), _roll_of_another(world))[1],
+    "REST of another": _stopped_roll_of_another,
     "another, it runs": _roll_of_another,
     "REST dead": lambda world: _mute(world, "a", "b"),
     "one suspended": lambda world: _mute(world, "a"),

@@ -16,6 +16,7 @@ from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector, State, Status, requested_state
 from connectctl.ops.connect.connector_class import has_reference
+from connectctl.ops.connect.health import has_failed
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.too_many_tasks import EXCEPTION
 from connectctl.ops.connect.worker import Worker
@@ -183,7 +184,7 @@ def enforces(version: Release | None) -> bool:
 
 def refusal_in(status: Status | None) -> TasksMaxRefusal | None:
     """What a FAILED status says of too many tasks (``TooManyTasksException``), None where it failed otherwise."""
-    if status is None or status.state != State.FAILED or not status.trace:
+    if status is None or not has_failed(status) or not status.trace:
         return None
     refused = _REFUSED.search(status.trace)
     if refused:

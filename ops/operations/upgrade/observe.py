@@ -16,6 +16,7 @@ from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, NoRestApi, Refused
 from connectctl.ops.core.times import now_utc
+from connectctl.ops.kafka.group_state import is_stable
 from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
@@ -238,7 +239,7 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
         answers = dict(zip(urls, problems, strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
     found, unseen = _listed(reader, [url for worker, url in urls.items() if worker not in silent])
-    if found is None and urls and group.state == "Stable":
+    if found is None and urls and is_stable(group.state):
         return HealthSnapshot(
             at, group.state, members_of(group), silent, group.delay_ms, problem=f"could not read {'; '.join(unseen)}"
         )
@@ -256,7 +257,7 @@ def health(reader: ClusterReader, at: float) -> HealthSnapshot:
 
 def leader_of(group: ConnectGroup) -> str | None:
     """The leader's address, None if the group has none."""
-    return address(group.leader_url) if group.leader_url else None
+    return address(group.leader.url) if group.leader and group.leader.url else None
 
 
 def _response_problem(calls: ConnectCalls, url: str) -> str | None:

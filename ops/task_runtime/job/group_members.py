@@ -24,6 +24,7 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.consumer_group import assigned_partitions
 from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.group_state import is_stable
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import session_warning
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.subscription import Subscription
 
-STABLE = "Stable"
 PAUSE = 0.3
 MOST_NAMED = 5
 
@@ -92,7 +92,7 @@ class TaskMembers:
             members = () if described is None else described.members
             ours = {m.instance_id for m in members if m.instance_id is not None and self._is_ours(m.instance_id)}
             over = ours - {task_id(self.group, self.connector, n) for n in active}
-            if described is not None and described.state == STABLE and ours and self._unassigned(members):
+            if described is not None and is_stable(described.state) and ours and self._unassigned(members):
                 over = ours
             self._remove(coordinator, over)
 
