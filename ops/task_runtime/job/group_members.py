@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
@@ -38,13 +38,23 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class TaskMembers:
-    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``. ``group`` is the workers'."""
+    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``. ``group`` is the workers'.
+
+    ``shared`` is the connection to the group's coordinator of ``connected``; without it each request opens its own.
+    """
 
     kafka: Kafka
     group: str
     connector: str
     reads: Subscription
     note: Callable[[str], None] = lambda line: None
+    shared: Coordinator | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[TaskMembers]:
+        """Yield the same members with one connection for all requests."""
+        with self._coordinator() as coordinator:
+            yield replace(self, shared=coordinator)
 
     def remove(self, numbers: Collection[int]) -> None:
         """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its session time-out."""
@@ -117,6 +127,9 @@ class TaskMembers:
 
     @contextmanager
     def _coordinator(self) -> Iterator[Coordinator]:
+        if self.shared is not None:
+            yield self.shared
+            return
         with closing(KafkaProtocolClient(self.kafka.client, timeout=self.kafka.timeout)) as wire:
             yield Coordinator(wire, self.reads.consumer.group, self.kafka.timeout)
 
